@@ -1,0 +1,75 @@
+"""The blob store: immutable files named by their sha256, create-only documents, and published names.
+
+First the blobs, then the manifest, then the ledger: what `put` and `create` have answered survives a power cut.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes in the blob store."""
+
+    sha256: str
+    size: int
+
+
+class Blobs(Protocol):
+    """Bytes by hash and owner, small documents by key."""
+
+    def put(self, owner: str, source: Path | bytes) -> Blob:
+        """Store bytes or a file under their sha256; storing the same again changes nothing. The source stays.
+
+        Raises:
+            NoRoom: the disk is full.
+        """
+
+    def size(self, owner: str, sha256: str) -> int | None:
+        """How large a blob is, None if it is not there."""
+
+    def open(self, owner: str, sha256: str) -> BinaryIO:
+        """A seekable reader.
+
+        Raises:
+            DamagedBlob: it is not there.
+        """
+
+    def local(self, owner: str, sha256: str) -> Path:
+        """A local file with its bytes, to be read only; a far store copies it to scratch first.
+
+        Raises:
+            DamagedBlob: it is not there.
+        """
+
+    def sound(self, owner: str, sha256: str) -> bool:
+        """Whether it is there and its bytes match its name (reads all of it)."""
+
+    def quarantine(self, owner: str, sha256: str) -> None:
+        """Take a damaged blob out of the way, so that it can be made again; kept for a look."""
+
+    def drop(self, owner: str, sha256: str) -> None:
+        """Delete a blob that nothing names any more; no error if it is gone."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Create a small document; False if one is there already, which stays as it is."""
+
+    def read(self, key: str) -> bytes | None:
+        """The document's bytes, None if it is not there."""
+
+    def remove(self, key: str) -> None:
+        """Delete a document or a published name; no error if it is gone."""
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """All keys (blobs, documents, published names) below a prefix, in order."""
+
+    def publish(self, name: str, owner: str, sha256: str) -> None:
+        """Give a blob a name for people and other tools (replacing what had it), by link or copy."""
+
+    def address(self, name: str) -> str:
+        """Where a published name is found: a path or a URL."""
+
+    def room(self) -> int | None:
+        """Free bytes, None where there is no such limit."""

@@ -1,0 +1,91 @@
+"""Jobs: one video through one recipe; what a person submits, watches, pauses and cancels."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """Derived from the tasks and kept on the job row in the same transaction."""
+
+    CREATED = "created"  # its file is awaited, or nobody has begun
+    CHUNKING = "chunking_in_progress"  # probe is leased
+    RUNNING = "chunking_complete"  # the plan is open
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+class Command(StrEnum):
+    """What `control` can be told."""
+
+    PAUSE = "pause"
+    PAUSE_NOW = "pause_now"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    PRIORITY = "priority"
+    DRAIN = "drain"  # a worker
+    LEAVE = "leave"  # a worker that has handed everything back
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as it is submitted; the same request id of the same owner is the same job."""
+
+    id: str
+    owner: str
+    request_id: str
+    name: str  # what people call it: the file's name
+    recipe: str
+    payload: str  # opaque to the ledger
+    priority: int = 0
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counters on a job row. `live` counts tasks that are ready or leased."""
+
+    total: int = 0
+    done: int = 0
+    dead: int = 0
+    live: int = 0
+    losses: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One video through one recipe."""
+
+    id: str
+    owner: str
+    team: str
+    request_id: str
+    name: str
+    recipe: str
+    payload: str
+    facts: str  # what the first task found, opaque to the ledger; "" until the plan is open
+    state: JobState
+    paused: bool
+    priority: int
+    counts: Counts
+    last_event: int
+    created_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+def job_state(counts: Counts, *, opened: bool, chunking: bool, cancelled: bool) -> JobState:
+    """The state that the counters mean; the only place where it is decided."""
+    if cancelled:
+        return JobState.CANCELLED
+    if opened and counts.done == counts.total:
+        return JobState.COMPLETED
+    if counts.dead and not counts.live:
+        return JobState.FAILED
+    if opened:
+        return JobState.RUNNING
+    return JobState.CHUNKING if chunking else JobState.CREATED

@@ -1,0 +1,77 @@
+"""Every name in the system is made here: one builder and one parser each, all pure."""
+
+import base64
+import hashlib
+import json
+import re
+from typing import Any
+
+JSON = Any  # a value that json can carry
+
+_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}$")
+_OWNER = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+
+
+def canonical(value: JSON) -> bytes:
+    """The one byte form of a JSON value: sorted keys, no spaces, UTF-8, no NaN."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def digest(value: JSON) -> str:
+    """sha256 (hex) of the canonical form."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def short(value: JSON) -> str:
+    """Sixteen lower-case base32 characters (80 bits) of the digest: ids that people can read out."""
+    raw = hashlib.sha256(canonical(value)).digest()[:10]
+    return base64.b32encode(raw).decode().lower()
+
+
+def is_name(text: str) -> bool:
+    """Whether a text may be the name of a stage, an output or a recipe."""
+    return bool(_NAME.match(text))
+
+
+def is_owner(text: str) -> bool:
+    """Whether a text may be an owner: safe in every key and path."""
+    return bool(_OWNER.match(text))
+
+
+def job_id(owner: str, request_id: str) -> str:
+    """The same request of the same owner is the same job."""
+    return "job_" + short(["job", owner, request_id])
+
+
+def video_id(owner: str, sha256: str) -> str:
+    """A video is its owner and its content, wherever it lies."""
+    return "vid_" + short(["video", owner, sha256])
+
+
+def task_id(job: str, stage: str, chunk: int | None) -> str:
+    """`job.stage.00012`, or `job.stage` for work on the whole video."""
+    return f"{job}.{stage}" if chunk is None else f"{job}.{stage}.{chunk:05d}"
+
+
+def parse_task_id(task: str) -> tuple[str, str, int | None]:
+    """(job, stage, chunk) of a task id. Raises ValueError on anything else."""
+    parts = task.split(".")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise ValueError(f"not a task id: {task!r}")
+    return parts[0], parts[1], int(parts[2]) if len(parts) == 3 else None
+
+
+def result_key(subject: str, question: JSON) -> str:
+    """The hash of the question, led by its subject so that one video's results lie together."""
+    return f"{hashlib.sha256(subject.encode()).hexdigest()[:12]}-{digest(question)[:40]}"
+
+
+def blob_key(owner: str, sha256: str) -> str:
+    """Where a blob lies."""
+    return f"blobs/{owner}/{sha256[:2]}/{sha256}"
+
+
+def manifest_key(owner: str, result: str) -> str:
+    """Where the manifest of a result lies."""
+    return f"results/{owner}/{result[:2]}/{result}.json"

@@ -1,0 +1,35 @@
+"""What a stage says of itself, so that a plan can be made without running it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rushes.domain.keys import JSON
+
+
+class Scope(StrEnum):
+    """What one task of a stage works on."""
+
+    CHUNK = "chunk"
+    VIDEO = "video"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A kind of work: its name and version, what it needs, makes and is asked.
+
+    `version` changes when the bytes of its outputs change. `needs` names stages: a chunk task needs the same
+    chunk of a chunked stage and the whole of a whole-video stage; a whole-video task needs every chunk.
+    `models` names the capabilities whose model is part of the question. `opens_plan` is true of probe alone.
+    """
+
+    name: str
+    version: int
+    scope: Scope
+    outputs: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    lane: str = "cpu"
+    options: Mapping[str, JSON] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    reads_source: bool = False
+    opens_plan: bool = False

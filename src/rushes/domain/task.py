@@ -1,0 +1,142 @@
+"""Tasks: one stage on one chunk, leased to one worker at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rushes.domain.result import Result
+
+LEASE_SECONDS = 30.0
+RENEW_SECONDS = 10.0
+BACKOFF_SECONDS = (60.0, 300.0, 900.0)  # 1 + 3 tries
+MAX_LOSSES = 10  # then the task is dead-lettered: it kills its worker
+
+
+class TaskState(StrEnum):
+    """Where a task stands."""
+
+    WAITING = "waiting"
+    READY = "ready"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A task or a blob key that must be there first."""
+
+    ref: str
+    is_key: bool = False  # a blob key, met by `arrived`; else a task id, met by its completion
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A task as a plan writes it; no claim sees it until the plan is opened.
+
+    `order` is its place in the plan: earlier ones are claimed first. `spec` is opaque to the ledger.
+    An `adopted` draft is done from the start, because its results exist.
+    """
+
+    id: str
+    job: str
+    stage: str
+    chunk: int | None
+    spec: str
+    lane: str = "cpu"
+    order: int = 0
+    needs: tuple[Need, ...] = ()
+    adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one worker to one task; the fence grows with every lease of the task."""
+
+    task: str
+    fence: int
+    job: str
+    stage: str
+    chunk: int | None
+    lane: str
+    spec: str
+    failures: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What a worker says when a task is done: its results, and how long it took."""
+
+    task: str
+    fence: int
+    results: tuple[Result, ...] = ()
+    adopted: bool = False  # nothing was run: the results were there
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed, kept with the task and shown to people."""
+
+    kind: str  # the class of the error: BadMedia, SlotDied, ...
+    message: str
+    hint: str
+    verdict: str
+    lines: tuple[str, ...] = ()  # the last log lines
+    signal: int | None = None
+
+
+class Said(StrEnum):
+    """The ledger's answer to one finish, failure or hand-back."""
+
+    OK = "ok"  # recorded now, or recorded before by this very fence
+    LOST = "lost"  # the fence is stale: write nothing more
+    CANCELLED = "cancelled"  # the job is cancelled: write nothing more
+
+
+class Order(StrEnum):
+    """What a renewal says of each task that the worker holds."""
+
+    KEEP = "keep"
+    CANCELLED = "cancelled"
+    GIVE_BACK = "give_back"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One stage on one chunk, or on the whole video; the unit that is leased."""
+
+    id: str
+    job: str
+    stage: str
+    chunk: int | None
+    lane: str
+    order: int
+    state: TaskState
+    fence: int
+    failures: int
+    losses: int
+    unmet: int  # needs not met yet
+    spec: str
+    worker: str | None = None
+    parked: bool = False  # ready, but its job is paused
+    due_in: float | None = None  # seconds until it may be tried again
+    progress: float = 0.0
+    created_at: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    failure: Failure | None = None
+    adopted: bool = False
+
+
+def retry_delay(failures: int, jitter: float) -> float | None:
+    """Seconds before the next try after that many failures, or None when tries are used up. jitter in 0..1."""
+    if failures > len(BACKOFF_SECONDS):
+        return None
+    return BACKOFF_SECONDS[failures - 1] * (0.8 + 0.4 * jitter)
+
+
+Jitter = Callable[[], float]

@@ -1,0 +1,128 @@
+"""Videos: the footage we were given, and what probe found out about it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from rushes.domain.keys import JSON
+from rushes.domain.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The cheap identity of an original: enough to notice a change without reading it.
+
+    `path` is relative to the folder of the home where it lies below it, else absolute.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+    @staticmethod
+    def from_json(doc: JSON) -> "Fingerprint":
+        """The inverse of dataclasses.asdict."""
+        return Fingerprint(doc["path"], int(doc["size"]), int(doc["mtime_ns"]), int(doc["inode"]))
+
+
+@dataclass(frozen=True, slots=True)
+class VideoTrack:
+    """The picture: sizes as coded, and what must be carried to show them right."""
+
+    index: int
+    codec: str
+    width: int
+    height: int
+    base: Fraction
+    start: int  # first pts shown, in ticks of base
+    end: int  # end of the last frame
+    frames: int  # packets counted, not the header's word
+    keys: tuple[int, ...]  # pts of key frames, in order: where chunks may begin
+    rate: Fraction | None  # nominal, for people; never used for time
+    rotation: int = 0
+    sar: Fraction = Fraction(1)
+    interlaced: bool = False
+    seekable: bool = True  # false: damaged or without times, so it is one chunk
+
+    @property
+    def span(self) -> Span:
+        """The whole of it."""
+        return Span(self.start, self.end, self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class AudioTrack:
+    """One track of sound."""
+
+    index: int
+    codec: str
+    rate: int
+    channels: int
+    base: Fraction
+    start: int
+    end: int
+    language: str = ""
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFacts:
+    """What probe found: identity, container and tracks. Either track may be missing, never both."""
+
+    sha256: str
+    size: int
+    container: str
+    video: VideoTrack | None
+    audio: tuple[AudioTrack, ...] = ()
+    title: str = ""
+    shot_at: str = ""  # creation time as the container says, ISO 8601
+
+    @property
+    def duration(self) -> Fraction:
+        """Seconds from the first to the last shown or heard moment of the longest track."""
+        ends = [t.end * t.base for t in (*self.audio, *([self.video] if self.video else []))]
+        starts = [t.start * t.base for t in (*self.audio, *([self.video] if self.video else []))]
+        return max(ends) - min(starts)
+
+    def to_json(self) -> JSON:
+        """For the probe artifact; fractions as [over, under]."""
+        return _plain(asdict(self))
+
+    @staticmethod
+    def from_json(doc: Mapping[str, JSON]) -> "VideoFacts":
+        """The inverse of to_json."""
+        video = doc["video"]
+        return VideoFacts(
+            sha256=doc["sha256"],
+            size=int(doc["size"]),
+            container=doc["container"],
+            video=VideoTrack(**_tracked(video)) if video else None,
+            audio=tuple(AudioTrack(**_tracked(a)) for a in doc["audio"]),
+            title=doc["title"],
+            shot_at=doc["shot_at"],
+        )
+
+
+def _plain(value: JSON) -> JSON:
+    match value:
+        case Fraction():
+            return [value.numerator, value.denominator]
+        case dict():
+            return {k: _plain(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_plain(v) for v in value]
+        case _:
+            return value
+
+
+def _tracked(doc: Mapping[str, JSON]) -> dict[str, JSON]:
+    out = dict(doc)
+    for name in ("base", "sar"):
+        if name in out:
+            out[name] = Fraction(*out[name])
+    if out.get("rate") is not None and isinstance(out["rate"], list):
+        out["rate"] = Fraction(*out["rate"])
+    if "keys" in out:
+        out["keys"] = tuple(out["keys"])
+    return out

@@ -1,0 +1,64 @@
+"""Engines: where inference runs. Numbers in, words and times out; no files of ours, no jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pcm = NDArray[np.float32]  # 16 kHz mono
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A spoken word; times in samples of 1/16000 s from the start of the pcm that was asked about."""
+
+    text: str
+    start: int
+    end: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """What a speech model says in one breath, with the signs by which invention is noticed."""
+
+    words: tuple[Word, ...]
+    confidence: float
+    no_speech: float
+    compression: float  # how well the text packs: a loop packs too well
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The answer for one window of sound."""
+
+    language: str
+    language_confidence: float
+    phrases: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """How a window is to be decoded."""
+
+    language: str | None = None  # None: find out
+    beam: int = 5
+    temperature: float = 0.0
+    no_repeat: int = 0  # forbid repeating n-grams of this size
+    repetition_penalty: float = 1.0
+
+
+class Engine(Protocol):
+    """Where inference runs; models are named by their id in the manifest, or by a path."""
+
+    def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
+        """Spans of samples in which somebody speaks, in order."""
+
+    def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
+        """Speech as words with times.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """

@@ -1,0 +1,186 @@
+"""The ledger: the only truth about work. Every verb is one transaction and can be repeated.
+
+Verbs take durations, never instants: each backend owns its clock. A fence is checked in the transaction of the write.
+Lists come in pages: `cursor` is opaque, "" begins, and an empty next cursor ends.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Command, Job, JobState, NewJob
+from rushes.domain.result import Result
+from rushes.domain.task import Draft, Failure, Finish, Lease, Order, Said, Task, TaskState
+from rushes.domain.worker import Incarnation, Worker
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some rows, and where the next ones begin ("" when there are none)."""
+
+    rows: tuple[T, ...]
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job, and whether this call made it."""
+
+    job: Job
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What to do with each task held, and with the worker itself."""
+
+    orders: Mapping[str, Order]
+    drain: bool = False
+    gone: bool = False  # the worker's row is over: every lease is lost, go on as a new incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An answer per finish, in order, and the tasks that became ready (to be announced)."""
+
+    said: tuple[Said, ...]
+    ready: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """A result whose published names are still to be made; named in `paid` once they are."""
+
+    owner: str
+    job: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep found: tasks to announce, names to publish, tasks released, and when the next one is due."""
+
+    ready: tuple[str, ...] = ()
+    debts: tuple[Debt, ...] = ()
+    released: int = 0
+    next_due: float | None = None  # seconds until the earliest task that backs off
+
+
+class Ledger(Protocol):
+    """Jobs, tasks, leases, results, events and workers; nothing of video."""
+
+    batch: int  # how many tasks one claim or complete may carry
+
+    # Taking in
+    def submit(self, new: NewJob, first: Draft) -> Submitted:
+        """A job with its first task and first event; the same id again changes nothing and answers the job there is.
+
+        A first task with a key need waits until the key has arrived (now, if it arrived before).
+        """
+
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+        """Write a page of the plan, unseen by claims; repeatable; opened by the completion of `task` at that fence.
+
+        A later attempt's page replaces an earlier attempt's. `facts` is kept on the job when the plan opens.
+        """
+
+    def arrived(self, key: str, etag: str) -> tuple[str, ...]:
+        """A blob key is there: meets every need of it once; answers the tasks that became ready.
+
+        The same (key, etag) again changes nothing.
+        """
+
+    # Working
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        """Up to n ready tasks in those lanes: higher priority first, then job age, then plan order.
+
+        Each lease has a fence greater than any before on that task. With `hinted`, only those ids are looked at.
+        Raises:
+            LeaseLost: the worker's own row is over.
+        """
+
+    def renew(
+        self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
+    ) -> Renewed:
+        """Enter or keep the worker's row for a lease; `holding` maps each task held to its fence."""
+
+    def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
+        """Done: results, count-down of dependants, events, job counters, debts, in ONE transaction.
+
+        A finish repeated by the fence that did it is OK again. Completing the task that opens a plan opens it:
+        drafts of that fence become tasks, adopted ones done. A paused job still commits; a cancelled one never.
+        """
+
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+        """The attempt failed: ready again after `delay` seconds, or dead when it is None. Counts as one failure."""
+
+    def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+        """Hand tasks back, claimable at once, counted as nothing; stale ones are passed over."""
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+        """Release what dead workers held (a loss each; the tenth is dead: KillsItsWorker), flip due tasks,
+        strike out debts that were paid, and answer what is to be announced and owed."""
+
+    # Steering
+    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+        """Tell a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
+
+        Raises:
+            NotFound: no such job or worker.
+            Refused: the job is finished (except priority, which is then ignored).
+        """
+
+    def revive(
+        self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False
+    ) -> tuple[str, ...]:
+        """Make dead tasks ready with fresh tries (all of the job, those named, or one stage's); answers their ids.
+
+        A cancelled job goes on. With `again`, tasks that are done are done again as well (repair).
+        """
+
+    def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
+        """Which of these results exist."""
+
+    def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
+        """Take results out of the ledger (damaged, or no longer wanted); answers how many there were."""
+
+    def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+        """Keep log lines of an attempt, numbered from `first` by the worker; repeats change nothing. Best effort."""
+
+    # Looking
+    def job(self, job: str) -> Job:
+        """One job.
+
+        Raises:
+            NotFound: no such job.
+        """
+
+    def jobs(
+        self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
+    ) -> Page[Job]:
+        """An owner's jobs by time of creation (finished states by time of finish), newest first unless told."""
+
+    def tasks(
+        self,
+        job: str = "",
+        state: TaskState | None = None,
+        stage: str = "",
+        ids: Collection[str] = (),
+        cursor: str = "",
+        limit: int = 500,
+    ) -> Page[Task]:
+        """Tasks of a job in plan order; without a job, of all jobs (by state) or those named."""
+
+    def events(
+        self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
+    ) -> tuple[Event, ...]:
+        """Numbered events after a number; with types={LOG} and a task, its log lines instead (latest attempt)."""
+
+    def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
+        """Jobs whose event number moved since the cursor, at least once each, and the next cursor."""
+
+    def workers(self) -> tuple[Worker, ...]:
+        """Every worker that has a row."""

@@ -1,0 +1,46 @@
+"""Records: what people say (a path, a name, a correction, a policy), as versioned documents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from rushes.domain.keys import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One document with the version it has now (1 is the first); a deleted one is a tombstone in `changed`."""
+
+    kind: str
+    owner: str
+    id: str
+    version: int
+    doc: Mapping[str, JSON]
+    deleted: bool = False
+
+
+class Conflict(Exception):
+    """Somebody else wrote the record first; read it again and decide anew."""
+
+
+class Records(Protocol):
+    """Documents by kind, owner and id."""
+
+    def get(self, kind: str, owner: str, id: str) -> Record | None:
+        """The record, None if there is none."""
+
+    def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
+        """Write a record; `expected` is the version that must be there (0 = none, None = whatever there is).
+
+        Raises:
+            Conflict: another version is there.
+        """
+
+    def delete(self, kind: str, owner: str, id: str, expected: int | None = None) -> bool:
+        """Delete it; False if there was none. Raises Conflict as put does."""
+
+    def list(self, kind: str, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Record, ...], str]:
+        """Records in order of id, and the next cursor ("" at the end)."""
+
+    def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
+        """Records written or deleted since the cursor, at least once each, and the next cursor."""
