@@ -43,7 +43,7 @@ def log_to(stream: Any = None, level: str = "warning") -> None:
 
 @contextlib.contextmanager
 def effect(name: str) -> Iterator[None]:
-    """Round every effect (blob, manifest, ledger, hint, published name, index): a place to be killed before and after."""
+    """Round every effect (blob, manifest, ledger, hint, published name, index): a place to die before and after."""
     _crash(f"{name}:before")
     yield
     _crash(f"{name}:after")

@@ -81,9 +81,10 @@ class VideoFacts:
     @property
     def duration(self) -> Fraction:
         """Seconds from the first to the last shown or heard moment of the longest track."""
-        ends = [t.end * t.base for t in (*self.audio, *([self.video] if self.video else []))]
-        starts = [t.start * t.base for t in (*self.audio, *([self.video] if self.video else []))]
-        return max(ends) - min(starts)
+        tracks = [(t.start * t.base, t.end * t.base) for t in self.audio]
+        if self.video:
+            tracks.append((self.video.start * self.video.base, self.video.end * self.video.base))
+        return max(end for _, end in tracks) - min(start for start, _ in tracks)
 
     def to_json(self) -> JSON:
         """For the probe artifact; fractions as [over, under]."""

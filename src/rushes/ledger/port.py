@@ -121,8 +121,10 @@ class Ledger(Protocol):
         """Hand tasks back, claimable at once, counted as nothing; stale ones are passed over."""
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
-        """Release what dead workers held (a loss each; the tenth is dead: KillsItsWorker), flip due tasks,
-        strike out debts that were paid, and answer what is to be announced and owed."""
+        """Release what dead workers held, flip due tasks, strike out debts that were paid; answer what is owed.
+
+        A released task counts a loss; the tenth loss is dead (KillsItsWorker).
+        """
 
     # Steering
     def control(self, target: str, command: Command, value: int = 0) -> Job | None:
@@ -133,9 +135,7 @@ class Ledger(Protocol):
             Refused: the job is finished (except priority, which is then ignored).
         """
 
-    def revive(
-        self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False
-    ) -> tuple[str, ...]:
+    def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
         """Make dead tasks ready with fresh tries (all of the job, those named, or one stage's); answers their ids.
 
         A cancelled job goes on. With `again`, tasks that are done are done again as well (repair).

@@ -70,8 +70,8 @@ class Work:
     blobs: Blobs
     engine: Engine
     seed: int
-    tell: Callable[[float], None] = lambda fraction: None
-    say: Callable[[str], None] = lambda line: None
+    tell: Callable[[float], None] = lambda _fraction: None
+    say: Callable[[str], None] = lambda _line: None
     saved: dict[str, Saved] = field(default_factory=dict)
     _facts: VideoFacts | None = None
 
@@ -112,9 +112,7 @@ class Work:
             raise SourceChanged(f"{self.source.name} has changed since it was taken in")
         return self.source
 
-    def save(
-        self, output: str, name: str, data: bytes | Path, media_type: str, publish: str | None = None
-    ) -> Artifact:
+    def save(self, output: str, name: str, data: bytes | Path, media_type: str, publish: str | None = None) -> Artifact:
         """Store an artifact of an output; `publish` is a name for people, made after the commit."""
         blob = self.blobs.put(self.owner, data)
         artifact = Artifact(name, blob.sha256, blob.size, media_type, publish)
