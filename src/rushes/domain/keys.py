@@ -13,9 +13,11 @@ _OWNER = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
 
 
 def canonical(value: JSON) -> bytes:
-    """The one byte form of a JSON value: sorted keys, no spaces, UTF-8, no NaN."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "surrogateescape")
+    """The one byte form of a JSON value: sorted keys, no spaces, no NaN, ASCII only.
+
+    ASCII because file names may hold bytes that are no text: escaped, they pass every store unharmed.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def digest(value: JSON) -> str:

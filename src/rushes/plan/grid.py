@@ -1,0 +1,36 @@
+"""The grid: one video cut into chunks at key frames; every stage of a job uses the same one."""
+
+from fractions import Fraction
+
+from rushes.domain.span import Span, rescale_up
+from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+
+
+def grid(facts: VideoFacts, seconds: int, max_bytes: int = 0) -> tuple[Span, ...]:
+    """The chunks of a video, in order, without gap: each begins at a key frame (sound alone: anywhere).
+
+    A chunk ends at the first key frame at or after `seconds` (or the share of bytes) from its start.
+    """
+    if facts.video is None:
+        return _sound_grid(next((a for a in facts.audio if a.default), facts.audio[0]), seconds)
+    length = Fraction(seconds)
+    if max_bytes and facts.size > max_bytes:
+        length = min(length, max(Fraction(1), facts.duration * max_bytes / facts.size))
+    return _picture_grid(facts.video, length)
+
+
+def _picture_grid(track: VideoTrack, length: Fraction) -> tuple[Span, ...]:
+    if not track.seekable:
+        return (track.span,)
+    step = rescale_up(length, track.base)
+    bounds = [track.start]
+    for key in track.keys:
+        if key - bounds[-1] >= step and key < track.end:
+            bounds.append(key)
+    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))
+
+
+def _sound_grid(track: AudioTrack, seconds: int) -> tuple[Span, ...]:
+    step = rescale_up(Fraction(seconds), track.base)
+    bounds = [*range(track.start, track.end, step)]
+    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))

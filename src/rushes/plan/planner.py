@@ -1,0 +1,209 @@
+"""The planner: recipe + what probe found -> tasks with needs, ids and result keys.
+
+Pure, so that any worker writes the same plan.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
+from rushes.domain.span import Span
+from rushes.domain.stage import Card, Scope
+from rushes.domain.task import Draft, Need
+from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.plan.grid import grid
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job asks, as its payload carries it: everything that decides the plan but what probe will find."""
+
+    owner: str
+    source: Fingerprint
+    stages: tuple[str, ...]
+    options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    profile: str = "balanced"
+    chunk_seconds: int = 60
+    chunk_bytes: int = 0
+    take: int = 0  # --again asks anew: nothing is deleted
+
+    def to_text(self) -> str:
+        """The payload."""
+        return canonical(asdict(self)).decode("ascii")
+
+    @staticmethod
+    def from_text(text: str) -> "Asked":
+        """The inverse of to_text."""
+        doc = json.loads(text)
+        doc["source"] = Fingerprint.from_json(doc["source"])
+        doc["stages"] = tuple(doc["stages"])
+        return Asked(**doc)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A task together with its question, while the plan is being made."""
+
+    stage: str
+    chunk: int | None
+    keys: Mapping[str, str]  # output -> result key
+
+
+def first_task(job: str, asked: Asked, card: Card, needs: Sequence[Need] = ()) -> Draft:
+    """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
+    question = {
+        "source": asdict(asked.source),
+        "owner": asked.owner,
+        "take": asked.take,
+        **_stage_question(card, asked),
+    }
+    subject = f"{asked.source.path}\n{asked.source.size}\n{asked.source.mtime_ns}"
+    keys = {o: result_key(subject, question | {"output": o}) for o in card.outputs}
+    spec = _spec(card, asked, None, keys, {})
+    return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0, tuple(needs))
+
+
+def clip_task(job: str, asked: Asked, card: Card, sha256: str, probe_keys: Mapping[str, str]) -> Draft:
+    """The one task of a clip: probe's result is there already and is its only input."""
+    inputs = {f"probe.{o}": [k] for o, k in probe_keys.items()}
+    keys = _keys(card, asked, sha256, None, inputs)
+    spec = _spec(card, asked, None, keys, inputs)
+    return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0)
+
+
+def plan(job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, Card], probe_spec: str) -> tuple[Draft, ...]:
+    """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
+    spans = grid(facts, asked.chunk_seconds, asked.chunk_bytes)
+    made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
+    drafts: list[tuple[tuple[int, int], Draft]] = []
+    for rank, name in enumerate(asked.stages):
+        if name == "probe":
+            continue
+        card = cards[name]
+        parts: Iterable[tuple[int | None, Span | None]] = (
+            enumerate(spans) if card.scope is Scope.CHUNK else [(None, None)]
+        )
+        made[name] = []
+        for chunk, span in parts:
+            draft, planned = _task(job, asked, facts, card, chunk, span, made)
+            made[name].append(planned)
+            drafts.append(((-1 if _unblocks(card) else chunk or 0, rank), draft))
+    drafts.sort(key=lambda pair: pair[0])
+    return tuple(_ordered(d, n) for n, (_, d) in enumerate(drafts, 1))
+
+
+def results_of(spec: str) -> dict[str, str]:
+    """Output -> result key of a task, from its spec."""
+    return dict(json.loads(spec)["results"])
+
+
+def needs_of(spec: str) -> tuple[str, ...]:
+    """The task ids a task needs, from its spec."""
+    return tuple(json.loads(spec)["needs"])
+
+
+def job_facts(asked: Asked, facts: VideoFacts, name: str) -> str:
+    """What is kept on the job row for lists and pages."""
+    video = facts.video
+    doc = {
+        "video": video_id(asked.owner, facts.sha256),
+        "name": name,
+        "path": asked.source.path,
+        "sha256": facts.sha256,
+        "size": facts.size,
+        "duration_us": int(facts.duration * 1_000_000),
+        "width": video.width if video else 0,
+        "height": video.height if video else 0,
+        "rate": [video.rate.numerator, video.rate.denominator] if video and video.rate else None,
+        "audio": bool(facts.audio),
+        "container": facts.container,
+        "title": facts.title,
+        "shot_at": facts.shot_at,
+    }
+    return canonical(doc).decode("ascii")
+
+
+def _task(
+    job: str,
+    asked: Asked,
+    facts: VideoFacts,
+    card: Card,
+    chunk: int | None,
+    span: Span | None,
+    made: Mapping[str, Sequence[Planned]],
+) -> tuple[Draft, Planned]:
+    upstream = [p for need in card.needs for p in made[need] if chunk is None or p.chunk in (None, chunk)]
+    inputs: dict[str, list[str]] = {}
+    for p in upstream:
+        for output, key in p.keys.items():
+            inputs.setdefault(f"{p.stage}.{output}", []).append(key)
+    keys = _keys(card, asked, facts.sha256, span, inputs)
+    needs = [task_id(job, p.stage, p.chunk) for p in upstream if p.stage != "probe"]
+    spec = _spec(card, asked, span, keys, inputs, needs)
+    draft = Draft(
+        task_id(job, card.name, chunk), job, card.name, chunk, spec, card.lane, needs=tuple(Need(n) for n in needs)
+    )
+    return draft, Planned(card.name, chunk, keys)
+
+
+def _keys(
+    card: Card, asked: Asked, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    question = {
+        "owner": asked.owner,
+        "take": asked.take,
+        "span": span.to_json() if span else None,
+        "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
+        "source": sha256,
+        **_stage_question(card, asked),
+    }
+    return {o: result_key(sha256, question | {"output": o}) for o in card.outputs}
+
+
+def _stage_question(card: Card, asked: Asked) -> dict[str, JSON]:
+    return {
+        "stage": card.name,
+        "version": card.version,
+        "options": _options(card, asked),
+        "models": {m: asked.models.get(m, "") for m in card.models},
+    }
+
+
+def _options(card: Card, asked: Asked) -> dict[str, JSON]:
+    return {**card.options, **asked.options.get(card.name, {})}
+
+
+def _spec(
+    card: Card,
+    asked: Asked,
+    span: Span | None,
+    keys: Mapping[str, str],
+    inputs: Mapping[str, Sequence[str]],
+    needs: Sequence[str] = (),
+) -> str:
+    options = _options(card, asked)
+    doc = {
+        "results": dict(keys),
+        "inputs": {name: list(k) for name, k in inputs.items()},
+        "needs": list(needs),
+        "span": span.to_json() if span else None,
+        "options": options,
+        "models": {m: asked.models.get(m, "") for m in card.models},
+        "version": card.version,
+        "profile": asked.profile,
+        "config_hash": digest(options)[:16],
+        "source": asdict(asked.source) if card.reads_source else None,
+        "owner": asked.owner,
+    }
+    return canonical(doc).decode("ascii")
+
+
+def _unblocks(card: Card) -> bool:
+    """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
+    return card.scope is Scope.VIDEO and set(card.needs) <= {"probe"}
+
+
+def _ordered(draft: Draft, order: int) -> Draft:
+    return Draft(draft.id, draft.job, draft.stage, draft.chunk, draft.spec, draft.lane, order, draft.needs)

@@ -1,0 +1,55 @@
+"""Recipes: what is wanted from a video, as named stages; resolved with what they need."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rushes.domain.errors import Refused
+from rushes.domain.stage import Card
+
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript"),
+    "subtitles": ("probe", "audio", "transcribe", "transcript"),
+}
+
+
+def stages_of(
+    recipe: str, cards: Mapping[str, Card], only: Iterable[str] = (), skip: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The stages of a recipe in an order in which needs come first.
+
+    `only` keeps those stages and what they need (and may name stages beyond the recipe);
+    `skip` leaves stages out, with everything that needs them.
+    Raises:
+        Refused: an unknown recipe or stage, or nothing is left.
+    """
+    only, skip = tuple(only), tuple(skip)
+    if recipe not in RECIPES:
+        raise Refused(f"there is no recipe {recipe!r}", f"Choose one of: {', '.join(RECIPES)}")
+    for name in (*only, *skip):
+        if name not in cards:
+            raise Refused(f"there is no stage {name!r}", f"Choose from: {', '.join(sorted(cards))}")
+    wanted = _with_needs(only or RECIPES[recipe], cards)
+    left = [n for n in wanted if not _needs_any(n, skip, cards)]
+    if left in ([], ["probe"]) and "probe" not in only:
+        raise Refused("nothing is left to do", "Skip fewer stages.")
+    return tuple(left)
+
+
+def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
+    ordered: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in ordered:
+            return
+        for need in cards[name].needs:
+            visit(need)
+        ordered.append(name)
+
+    for name in ("probe", *names):
+        visit(name)
+    return ordered
+
+
+def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> bool:
+    if name in skip:
+        return True
+    return any(_needs_any(need, skip, cards) for need in cards[name].needs)

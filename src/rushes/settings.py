@@ -1,0 +1,127 @@
+"""Settings: environment over rushes.toml over defaults, each value with the place it came from."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from rushes.domain.errors import Refused
+
+HOME_NAME = ".rushes"
+
+
+def _field(doc: str, default: Any, *aliases: str) -> Any:
+    return field(default=default, metadata={"doc": doc, "aliases": aliases})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
+
+    owner: str = _field("whose videos, jobs and results these are", "me")
+    profile: str = _field("models: fast, balanced or high_quality", "balanced")
+    recipe: str = _field("the recipe used when none is named", "searchable")
+    chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60)
+    slots: int = _field("child processes that work at the same time (0 = one per core)", 0)
+    threads: int = _field("threads of one slot's models (0 = cores / slots)", 0)
+    lanes: str = _field("lanes a worker takes work from, comma separated", "cpu")
+    task_seconds: int = _field("an attempt on a chunk that runs longer is ended (0 = never)", 1800, "ARQ_JOB_TIMEOUT")
+    slot_memory_mb: int = _field("a slot whose process tree uses more is ended", 4096)
+    slot_tasks: int = _field("a slot is replaced by a fresh process after this many tasks", 200)
+    drain_seconds: int = _field("how long running work may still take when a worker is told to stop", 120)
+    reserve_mb: int = _field("intake stops when the home's disk has less free space than this", 512)
+    max_pixels: int = _field("pictures larger than this are refused", 36_000_000)
+    max_hours: int = _field("footage longer than this is refused", 24)
+    models: str = _field("folder of model weights (empty = the user's cache)", "", "MODEL_CACHE_DIR")
+    speech_model: str = _field("a CTranslate2 Whisper folder to use instead of the profile's model", "")
+    keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
+    clip_days: int = _field("clips are kept this many days", 30)
+    log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL")
+    beside: bool = _field("write subtitles beside the film", True)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where each value came from: "default", a file, or an environment variable."""
+
+    settings: Settings
+    origin: Mapping[str, str]
+
+
+def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Loaded:
+    """Read rushes.toml of the user and of the home, then the environment.
+
+    Raises:
+        Refused: a name that does not exist or a value of the wrong kind; says where.
+    """
+    env = os.environ if env is None else env
+    values: dict[str, Any] = {}
+    origin = {f.name: "default" for f in fields(Settings)}
+    for file in (user_file(), *([home / "rushes.toml"] if home else [])):
+        if file.is_file():
+            _take(values, origin, _read(file), str(file))
+    _take(values, origin, _from_env(env), "environment")
+    for name in _from_env(env):
+        origin[name] = next(v for v in _variables(name) if v in env)
+    return Loaded(Settings(**values), origin)
+
+
+def user_file() -> Path:
+    """The user's own rushes.toml."""
+    return Path(platformdirs.user_config_dir("rushes")) / "rushes.toml"
+
+
+def models_folder(settings: Settings) -> Path:
+    """Where weights are kept."""
+    return Path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
+
+
+def find_home(start: Path, named: str | Path | None = None) -> Path:
+    """The home: the one named, else the nearest `.rushes/` upwards, else the user's library."""
+    named = named or os.environ.get("RUSHES_HOME")
+    if named:
+        return Path(named).expanduser().absolute()
+    for folder in (start.absolute(), *start.absolute().parents):
+        if (folder / HOME_NAME).is_dir():
+            return folder / HOME_NAME
+    return Path(platformdirs.user_data_dir("rushes")) / "home"
+
+
+def _variables(name: str) -> tuple[str, ...]:
+    aliases = next(f.metadata["aliases"] for f in fields(Settings) if f.name == name)
+    return (f"RUSHES_{name.upper()}", *aliases)
+
+
+def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
+    return {f.name: env[v] for f in fields(Settings) for v in reversed(_variables(f.name)) if v in env}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise Refused(f"{file}: {e}", "Correct the file, or remove it to use the defaults.") from e
+
+
+def _take(values: dict[str, Any], origin: dict[str, str], found: Mapping[str, Any], where: str) -> None:
+    known = {f.name: f for f in fields(Settings)}
+    for name, value in found.items():
+        if name not in known:
+            raise Refused(f"{where}: there is no setting {name!r}", "See: rushes config show")
+        values[name] = _convert(name, value, type(known[name].default), where)
+        origin[name] = where
+
+
+def _convert(name: str, value: Any, kind: type, where: str) -> Any:
+    try:
+        if kind is bool and isinstance(value, str):
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
+        if kind is int and isinstance(value, bool):
+            raise TypeError
+        return kind(value)
+    except (KeyError, TypeError, ValueError) as e:
+        raise Refused(f"{where}: {name} = {value!r} is not a {kind.__name__}", "See: rushes config show") from e
