@@ -8,8 +8,8 @@ from typing import Any
 
 JSON = Any  # a value that json can carry
 
-_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}$")
-_OWNER = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
+_NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}\Z")
+_OWNER = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
 def canonical(value: JSON) -> bytes:

@@ -1,0 +1,430 @@
+"""Every blob store keeps these promises; what only a folder can break is below."""
+
+import errno
+import hashlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from rushes.blobs.folder import FolderBlobs
+from rushes.blobs.memory import MemoryBlobs
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
+from rushes.domain.keys import blob_key
+
+HELLO = hashlib.sha256(b"hello").hexdigest()
+HOSTILE = ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", "/", ".", "a/./b", "a\0b", "a\nb", ".temp/x",
+           "a/.hidden", "a\\b", "\ud800", "a" * 300, "a/" * 600 + "b", "blobs/anna/00/x"]  # fmt: skip
+BAD_OWNERS = ["", "..", "a/b", "a\0", "a\n", "-a", ".", "a" * 65, "é"]
+
+
+@pytest.fixture(params=["memory", "folder"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    return MemoryBlobs() if request.param == "memory" else FolderBlobs(tmp_path / "store")
+
+
+def test_a_blob_is_named_by_its_bytes(blobs: Blobs) -> None:
+    blob = blobs.put("anna", b"hello")
+    assert (blob.sha256, blob.size) == (HELLO, 5)
+    assert blobs.size("anna", HELLO) == 5
+    with blobs.open("anna", HELLO) as file:
+        file.seek(1)
+        assert file.read() == b"ello"
+    assert blobs.local("anna", HELLO).read_bytes() == b"hello"
+    assert blobs.sound("anna", HELLO)
+
+
+def test_a_file_is_stored_and_stays_where_it_was(blobs: Blobs, tmp_path: Path) -> None:
+    source = tmp_path / "film.mp4"
+    source.write_bytes(b"x" * 3_000_000)
+    blob = blobs.put("anna", source)
+    assert blob.sha256 == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+    assert source.stat().st_size == 3_000_000
+
+
+def test_storing_the_same_again_changes_nothing(blobs: Blobs) -> None:
+    assert blobs.put("anna", b"hello") == blobs.put("anna", b"hello")
+    assert list(blobs.keys("")) == [blob_key("anna", HELLO)]
+
+
+def test_the_empty_blob_is_a_blob(blobs: Blobs) -> None:
+    blob = blobs.put("anna", b"")
+    assert blobs.size("anna", blob.sha256) == 0
+    assert blobs.sound("anna", blob.sha256)
+
+
+def test_owners_share_nothing(blobs: Blobs) -> None:
+    blobs.put("anna", b"hello")
+    assert blobs.size("bert", HELLO) is None
+    with pytest.raises(DamagedBlob):
+        blobs.open("bert", HELLO)
+
+
+def test_a_blob_that_is_not_there_is_said_so(blobs: Blobs) -> None:
+    assert blobs.size("anna", HELLO) is None
+    assert not blobs.sound("anna", HELLO)
+    with pytest.raises(DamagedBlob):
+        blobs.local("anna", HELLO)
+    with pytest.raises(DamagedBlob):
+        blobs.publish("a/name", "anna", HELLO)
+    blobs.drop("anna", HELLO)
+    blobs.quarantine("anna", HELLO)
+
+
+def test_a_source_that_is_not_there_is_no_fault_of_the_store(blobs: Blobs, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        blobs.put("anna", tmp_path / "nothing")
+
+
+def test_a_blob_set_aside_can_be_made_again(blobs: Blobs) -> None:
+    blobs.put("anna", b"hello")
+    blobs.quarantine("anna", HELLO)
+    assert blobs.size("anna", HELLO) is None
+    assert list(blobs.keys("")) == []
+    blobs.put("anna", b"hello")
+    blobs.quarantine("anna", HELLO)
+    assert blobs.size("anna", HELLO) is None
+
+
+def test_a_dropped_blob_is_gone(blobs: Blobs) -> None:
+    blobs.put("anna", b"hello")
+    blobs.drop("anna", HELLO)
+    assert blobs.size("anna", HELLO) is None
+
+
+def test_the_first_writer_of_a_document_wins(blobs: Blobs) -> None:
+    assert blobs.create("results/anna/aa/k.json", b"first")
+    assert not blobs.create("results/anna/aa/k.json", b"second")
+    assert blobs.read("results/anna/aa/k.json") == b"first"
+    blobs.remove("results/anna/aa/k.json")
+    blobs.remove("results/anna/aa/k.json")
+    assert blobs.read("results/anna/aa/k.json") is None
+    assert blobs.create("results/anna/aa/k.json", b"third")
+
+
+def test_of_eight_racing_creators_one_wins_and_all_read_its_words(blobs: Blobs) -> None:
+    start = threading.Barrier(8)
+
+    def race(n: int) -> bool:
+        start.wait()
+        return blobs.create("results/x/y.json", b"%d" % n * 1000)
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(race, range(8)))
+    assert won.count(True) == 1
+    assert blobs.read("results/x/y.json") == b"%d" % won.index(True) * 1000
+
+
+def test_a_published_name_can_be_replaced_and_removed(blobs: Blobs) -> None:
+    one, two = blobs.put("anna", b"one"), blobs.put("anna", b"two")
+    blobs.publish("videos/proxy/v/index.m3u8", "anna", one.sha256)
+    blobs.publish("videos/proxy/v/index.m3u8", "anna", one.sha256)
+    assert blobs.read("videos/proxy/v/index.m3u8") == b"one"
+    blobs.publish("videos/proxy/v/index.m3u8", "anna", two.sha256)
+    assert blobs.read("videos/proxy/v/index.m3u8") == b"two"
+    assert blobs.sound("anna", one.sha256)
+    assert list(blobs.keys("videos/")) == ["videos/proxy/v/index.m3u8"]
+    blobs.remove("videos/proxy/v/index.m3u8")
+    assert blobs.read("videos/proxy/v/index.m3u8") is None
+    assert blobs.sound("anna", two.sha256)
+
+
+def test_an_address_names_the_place(blobs: Blobs) -> None:
+    assert blobs.address("videos/clips/v/c.mp4").endswith("videos/clips/v/c.mp4")
+
+
+def test_keys_come_in_order_below_any_prefix(blobs: Blobs) -> None:
+    names = ["a", "b/c", "b-d/e", "b.x", "b/é", "b/c2/d"]
+    for name in names:
+        blobs.create(name, b"")
+    assert list(blobs.keys("")) == sorted(names)
+    assert list(blobs.keys("b/")) == ["b/c", "b/c2/d", "b/é"]
+    assert list(blobs.keys("b/c")) == ["b/c", "b/c2/d"]
+    assert list(blobs.keys("nothing/here")) == []
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_hostile_keys_are_refused_by_every_verb(blobs: Blobs, key: str) -> None:
+    blobs.put("anna", b"hello")
+    verbs: list[Callable[[], object]] = [
+        lambda: blobs.create(key, b""),
+        lambda: blobs.read(key),
+        lambda: blobs.remove(key),
+        lambda: blobs.publish(key, "anna", HELLO),
+        lambda: blobs.address(key),
+    ]
+    for verb in verbs:
+        with pytest.raises(Refused):
+            verb()
+
+
+@pytest.mark.parametrize("owner", BAD_OWNERS)
+def test_hostile_owners_are_refused_by_every_verb(blobs: Blobs, owner: str) -> None:
+    verbs: list[Callable[[], object]] = [
+        lambda: blobs.put(owner, b"x"),
+        lambda: blobs.size(owner, HELLO),
+        lambda: blobs.open(owner, HELLO),
+        lambda: blobs.quarantine(owner, HELLO),
+        lambda: blobs.drop(owner, HELLO),
+    ]
+    for verb in verbs:
+        with pytest.raises(Refused):
+            verb()
+
+
+@pytest.mark.parametrize("sha256", ["", "..", HELLO.upper(), HELLO + "\n", HELLO[:-1], "../../" + HELLO[6:]])
+def test_what_is_not_a_hash_is_refused(blobs: Blobs, sha256: str) -> None:
+    with pytest.raises(Refused):
+        blobs.open("anna", sha256)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> FolderBlobs:
+    return FolderBlobs(tmp_path / "store")
+
+
+@pytest.fixture
+def root(tmp_path: Path, folder: FolderBlobs) -> Path:
+    return tmp_path / "store"
+
+
+def _temps(root: Path) -> list[Path]:
+    return list((root / ".temp").glob("*"))
+
+
+def test_nothing_is_left_over_after_each_verb(folder: FolderBlobs, root: Path) -> None:
+    folder.put("anna", b"hello")
+    folder.put("anna", b"hello")
+    folder.create("k", b"")
+    folder.create("k", b"")
+    folder.publish("n", "anna", HELLO)
+    folder.publish("n", "anna", HELLO)
+    assert _temps(root) == []
+
+
+def test_a_blob_of_wrong_size_is_repaired_by_storing_it(folder: FolderBlobs, root: Path) -> None:
+    place = root / blob_key("anna", HELLO)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"he")
+    assert not folder.sound("anna", HELLO)
+    folder.put("anna", b"hello")
+    assert folder.sound("anna", HELLO)
+
+
+def test_blobs_cannot_be_written_by_accident(folder: FolderBlobs, root: Path) -> None:
+    folder.put("anna", b"hello")
+    assert stat.S_IMODE((root / blob_key("anna", HELLO)).stat().st_mode) & 0o222 == 0
+
+
+def test_a_published_name_costs_no_second_copy(folder: FolderBlobs, root: Path) -> None:
+    folder.put("anna", b"hello")
+    folder.publish("videos/v.mp4", "anna", HELLO)
+    assert (root / "videos/v.mp4").samefile(root / blob_key("anna", HELLO))
+
+
+def test_without_hard_links_everything_still_holds(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
+    folder.put("anna", b"hello")
+    assert folder.put("anna", b"hello").sha256 == HELLO
+    assert folder.create("k", b"1")
+    assert not folder.create("k", b"2")
+    folder.publish("videos/v.mp4", "anna", HELLO)
+    assert folder.read("videos/v.mp4") == b"hello"
+    assert not (root / "videos/v.mp4").samefile(root / blob_key("anna", HELLO))
+    assert _temps(root) == []
+
+
+def _record(events: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    real_sync, real_link = os.fsync, os.link
+
+    def sync(fd: int) -> None:
+        events.append("sync " + ("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"))
+        real_sync(fd)
+
+    def link(*args: object, **kwargs: object) -> None:
+        events.append("link")
+        real_link(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "link", link)
+
+
+def test_bytes_reach_the_disk_before_their_name_and_the_name_before_the_answer(
+    folder: FolderBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.put("anna", b"other folders are made and synced")
+    events: list[str] = []
+    _record(events, monkeypatch)
+    folder.put("anna", b"hello")
+    written = events.index("sync file")
+    assert written < events.index("link")
+    assert events[-1] == "sync folder"
+    events.clear()
+    folder.create("results/k", b"doc")
+    assert events.index("sync file") < events.index("link")
+    assert events[-1] == "sync folder"
+
+
+def test_a_new_folder_reaches_the_disk_even_if_another_process_made_it(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.create("warm", b"")
+    (root / "results").mkdir()
+    events: list[str] = []
+    _record(events, monkeypatch)
+    folder.create("results/k", b"doc")
+    assert events == ["sync file", "sync folder", "link", "sync folder"]
+
+
+def test_symlinks_are_never_followed(folder: FolderBlobs, root: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    (root / "results").symlink_to(outside)
+    (root / "doc").symlink_to(outside / "secret")
+    with pytest.raises(Refused):
+        folder.create("results/new", b"x")
+    assert folder.read("results/secret") is None
+    with pytest.raises(Refused):
+        folder.read("doc")
+    assert list(folder.keys("")) == []
+    assert [p.name for p in outside.iterdir()] == ["secret"]
+
+
+def test_a_link_in_place_of_a_blob_is_replaced_not_written_through(
+    folder: FolderBlobs, root: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"precious")
+    place = root / blob_key("anna", HELLO)
+    place.parent.mkdir(parents=True)
+    place.symlink_to(target)
+    folder.put("anna", b"hello")
+    assert folder.sound("anna", HELLO)
+    assert target.read_bytes() == b"precious"
+
+
+def test_a_pipe_in_the_store_hangs_nobody(folder: FolderBlobs, root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    assert folder.read("pipe") is None
+    assert list(folder.keys("")) == []
+
+
+@pytest.mark.parametrize(("code", "error"), [(errno.ENOSPC, NoRoom), (errno.EDQUOT, NoRoom), (errno.EIO, StoreAway)])
+def test_a_full_or_broken_disk_is_said_as_such_and_leaves_nothing(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception]
+) -> None:
+    def broken(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", broken)
+        with pytest.raises(error):
+            folder.put("anna", b"hello")
+    assert _temps(root) == []
+    assert folder.size("anna", HELLO) is None
+
+
+def test_room_is_what_the_file_system_says(folder: FolderBlobs) -> None:
+    assert (folder.room() or 0) > 0
+
+
+def test_tidy_leaves_a_living_writers_file_alone(folder: FolderBlobs, root: Path, tmp_path: Path) -> None:
+    source = tmp_path / "pipe"
+    os.mkfifo(source)
+    with ThreadPoolExecutor(1) as pool:
+        stored = pool.submit(folder.put, "anna", source)
+        with source.open("wb") as writer:
+            writer.write(b"hel")
+            writer.flush()
+            while not _temps(root):
+                assert not stored.done()
+            assert folder.tidy() == 0
+            writer.write(b"lo")
+        assert stored.result().sha256 == HELLO
+    assert folder.sound("anna", HELLO)
+
+
+def _child(root: Path, what: str, crash: str = "") -> int:
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from rushes.blobs.folder import FolderBlobs
+store = FolderBlobs(Path(sys.argv[1]))
+{what}
+"""
+    env = {**os.environ, "RUSHES_CRASH": crash}
+    return subprocess.run([sys.executable, "-c", code, str(root)], env=env, check=False, timeout=60).returncode
+
+
+@pytest.mark.parametrize(
+    ("verb", "point", "kept"),
+    [
+        ("store.put('anna', b'hello')", "blob:before", False),
+        ("store.put('anna', b'hello')", "blob:after", True),
+        ("store.create('k', b'doc')", "manifest:before", False),
+        ("store.create('k', b'doc')", "manifest:after", True),
+    ],
+)
+def test_a_kill_leaves_all_or_nothing_and_tidy_the_rest(tmp_path: Path, verb: str, point: str, kept: bool) -> None:
+    root = tmp_path / "store"
+    assert _child(root, verb, point) == -signal.SIGKILL
+    store = FolderBlobs(root)
+    assert len(list(store.keys(""))) == kept
+    assert len(_temps(root)) == 1
+    assert store.tidy() == 1
+    assert _temps(root) == []
+    assert len(list(store.keys(""))) == kept
+    assert store.put("anna", b"hello").sha256 == HELLO
+    assert store.sound("anna", HELLO)
+
+
+def test_a_kill_between_the_two_names_of_a_publication_changes_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    store = FolderBlobs(root)
+    store.put("anna", b"hello")
+    die = "os.rename = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)"
+    assert _child(root, f"{die}\nstore.publish('n', 'anna', {HELLO!r})") == -signal.SIGKILL
+    assert store.read("n") is None
+    assert store.tidy() == 1
+    assert store.sound("anna", HELLO)
+
+
+def _create_in_process(root: str, n: int) -> bool:
+    return FolderBlobs(Path(root)).create("results/y.json", b"%d" % n * 1000)
+
+
+def test_of_eight_racing_processes_one_creates(tmp_path: Path) -> None:
+    with get_context("spawn").Pool(8) as pool:
+        won = pool.starmap(_create_in_process, [(str(tmp_path / "store"), n) for n in range(8)])
+    assert won.count(True) == 1
+    assert FolderBlobs(tmp_path / "store").read("results/y.json") == b"%d" % won.index(True) * 1000
+
+
+def test_a_large_file_is_stored_in_constant_memory(tmp_path: Path) -> None:
+    big = tmp_path / "big"
+    with big.open("wb") as file:
+        file.truncate(200_000_000)
+    what = f"""
+import resource
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+blob = store.put('anna', Path({str(big)!r}))
+assert store.sound('anna', blob.sha256)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+sys.exit(0 if grown < 20_000 else 1)
+"""
+    assert _child(tmp_path / "store", what) == 0
