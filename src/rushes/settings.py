@@ -14,7 +14,7 @@ from rushes.domain.errors import Refused
 HOME_NAME = ".rushes"
 
 
-def _field(doc: str, default: Any, *aliases: str) -> Any:
+def _field(doc: str, default: Any = None, *aliases: str) -> Any:
     return field(default=default, metadata={"doc": doc, "aliases": aliases})
 
 
@@ -41,7 +41,7 @@ class Settings:
     keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
     clip_days: int = _field("clips are kept this many days", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL")
-    beside: bool = _field("write subtitles beside the film", True)
+    beside: bool = _field("write subtitles beside the film", default=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,6 @@ def _convert(name: str, value: Any, kind: type, where: str) -> Any:
     try:
         if kind is bool and isinstance(value, str):
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
-        if kind is int and isinstance(value, bool):
-            raise TypeError
-        return kind(value)
+        return kind("" if kind is int and isinstance(value, bool) else value)
     except (KeyError, TypeError, ValueError) as e:
         raise Refused(f"{where}: {name} = {value!r} is not a {kind.__name__}", "See: rushes config show") from e

@@ -1,0 +1,129 @@
+"""The parent's side of a slot: start the child, hand it a task, hear its answer, watch and end it."""
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+
+import psutil
+
+from rushes.domain.keys import JSON
+from rushes.domain.task import Lease
+
+KEPT_LINES = 40
+LINE_BYTES = 2000
+
+
+class Child:
+    """One spawned process that runs one task at a time, in a process group of its own."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], hear: Callable[["Child", JSON], None]) -> None:
+        """`hear` is called from a reader thread with each message, and with {"say": "died", ...} at the end."""
+        self._hear = hear
+        self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        self._unsent: collections.deque[str] = collections.deque(maxlen=1000)
+        self.task: Lease | None = None
+        self.killed = ""
+        self.tasks_run = 0
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*argv, str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                env={**os.environ, **env, "RUSHES_WORKER_PID": str(os.getpid())},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._line = Connection(ours.detach())
+        self._logs = threading.Thread(target=self._read_lines, daemon=True)
+        self._logs.start()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def start(self, lease: Lease) -> None:
+        """Hand over a task; a child that is gone already is heard of as died."""
+        self.task = lease
+        self._lines.clear()
+        with contextlib.suppress(OSError):
+            self._line.send_bytes(json.dumps(asdict(lease)).encode())
+
+    def release(self) -> None:
+        """The task is over, whatever became of it."""
+        self.task = None
+        self.tasks_run += 1
+
+    def lines(self) -> tuple[str, ...]:
+        """The last lines it printed."""
+        return tuple(self._lines)
+
+    def unsent(self) -> list[str]:
+        """Lines printed since the last call (a flood is cut to the latest)."""
+        out = []
+        while self._unsent:
+            out.append(self._unsent.popleft())
+        return out
+
+    def memory(self) -> int:
+        """Resident bytes of the whole process tree."""
+        total = 0
+        for process in _tree(self.pid):
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+        return total
+
+    def kill(self, why: str) -> None:
+        """End it and everything it started, at once."""
+        self.killed = self.killed or why
+        family = _tree(self.pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for process in family:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    def close(self) -> None:
+        """Hang up, end it and wait until it is gone."""
+        self.kill("closed")
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self._line.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                self._hear(self, json.loads(self._line.recv_bytes()))
+            except (EOFError, OSError, ValueError):
+                break
+        self.kill("hung up")
+        code = self._process.wait()
+        self._logs.join(timeout=1.0)  # what it still had to say; a forked grandchild may hold the pipe open
+        self._hear(self, {"say": "died", "code": code})
+
+    def _read_lines(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            while raw := self._process.stdout.readline(LINE_BYTES):
+                line = raw.decode("utf-8", "replace").rstrip()
+                self._lines.append(line)
+                self._unsent.append(line)
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []

@@ -1,0 +1,88 @@
+"""Happenings: what the shell reports to the core."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rushes.domain.task import Failure, Finish, Lease, Order
+from rushes.worker.orders import Letter
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed, or somebody called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """There may be work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The ledger's answer to a claim of `asked` tasks."""
+
+    leases: tuple[Lease, ...]
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalCame:
+    """The ledger's answer to a renewal."""
+
+    orders: Mapping[str, Order]
+    drain: bool
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """A slot says how far it is."""
+
+    task: str
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A slot has made its results (or they were there)."""
+
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """An attempt failed. `final`: no use trying again; `counts`: false for a hand-back (drained, no room)."""
+
+    task: str
+    fence: int
+    failure: Failure
+    jitter: float
+    final: bool = False
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A letter has reached the ledger, whatever it answered."""
+
+    letter: Letter
+
+
+@dataclass(frozen=True, slots=True)
+class StoreGone:
+    """The ledger did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Whether the home's disk has room for more."""
+
+    enough: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A signal or an order to stop: once drains, twice stops at once."""
+
+
+Happening = Tick | Hinted | Claimed | RenewalCame | Progressed | Made | Broke | Settled | StoreGone | Room | Told
