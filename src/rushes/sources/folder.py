@@ -9,8 +9,8 @@ from rushes.domain.errors import SourceMissing
 from rushes.domain.video import Fingerprint
 from rushes.sources.port import Found, Refused
 
-VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg",
-         ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
+VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4",
+         ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
 AUDIO = (".aac", ".aif", ".aiff", ".flac", ".m4a", ".m4b", ".mka", ".mp3", ".oga", ".ogg", ".opus", ".wav", ".wma")
 _NOT_FOOTAGE = frozenset({"$RECYCLE.BIN", "System Volume Information", "lost+found", "@eaDir", "#recycle"})
 
