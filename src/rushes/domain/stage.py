@@ -21,6 +21,7 @@ class Card:
     `version` changes when the bytes of its outputs change. `needs` names stages: a chunk task needs the same
     chunk of a chunked stage and the whole of a whole-video stage; a whole-video task needs every chunk.
     `models` names the capabilities whose model is part of the question. `opens_plan` is true of probe alone.
+    `passing` names outputs that only other stages read: gc may set them aside once the job is done.
     """
 
     name: str
@@ -33,3 +34,4 @@ class Card:
     models: tuple[str, ...] = ()
     reads_source: bool = False
     opens_plan: bool = False
+    passing: tuple[str, ...] = ()

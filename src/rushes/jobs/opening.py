@@ -1,0 +1,69 @@
+"""Opening a plan: what probe found becomes drafts, and those whose results exist are adopted."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, LeaseLost
+from rushes.domain.keys import manifest_key
+from rushes.domain.result import Manifest
+from rushes.domain.stage import Card
+from rushes.domain.task import Draft, Finish, Lease, Said
+from rushes.domain.video import VideoFacts
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import Asked, job_facts, plan, results_of
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Writes the plan that the completion of probe will open; given to the worker, which knows no video."""
+
+    ledger: Ledger
+    blobs: Blobs
+    cards: Mapping[str, Card]
+
+    def __call__(self, lease: Lease, finish: Finish) -> None:
+        """Write every page of the plan.
+
+        Raises:
+            LeaseLost: somebody else has the task now.
+        """
+        job = self.ledger.job(lease.job)
+        asked = Asked.from_text(job.payload)
+        facts = read_facts(self.blobs, asked.owner, results_of(lease.spec)["facts"])
+        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.cards, lease.spec))
+        kept = job_facts(asked, facts, job.name)
+        for page in range(0, max(1, len(drafts)), self.ledger.batch):
+            some = drafts[page : page + self.ledger.batch]
+            if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Said.OK:
+                raise LeaseLost(f"{lease.task} is no longer ours")
+
+    def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        keys = {d.id: set(results_of(d.spec).values()) for d in drafts}
+        known = self.ledger.known(owner, set().union(*keys.values())).keys() if drafts else set()
+        return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
+
+
+def read_facts(blobs: Blobs, owner: str, key: str) -> VideoFacts:
+    """What probe found, from its result.
+
+    Raises:
+        DamagedBlob: it is not there any more.
+    """
+    manifest = read_manifest(blobs, owner, key)
+    with blobs.open(owner, manifest.artifact("facts.json").sha256) as f:
+        return VideoFacts.from_json(json.load(f))
+
+
+def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
+    """The manifest of a result.
+
+    Raises:
+        DamagedBlob: it is missing or damaged.
+    """
+    data = blobs.read(manifest_key(owner, key))
+    try:
+        return Manifest.from_json(json.loads(data or b""))
+    except (ValueError, KeyError, TypeError) as e:
+        raise DamagedBlob(f"the manifest of result {key} is missing or damaged") from e

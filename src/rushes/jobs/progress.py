@@ -1,0 +1,137 @@
+"""Progress of a job as people watch it: chunks per stage, speed against real time, remaining time as a range."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rushes.domain.event import EventType
+from rushes.domain.job import Job
+from rushes.domain.span import Span
+from rushes.domain.task import Task, TaskState
+from rushes.jobs.why import all_tasks
+from rushes.ledger.port import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgress:
+    """One stage of one job."""
+
+    stage: str
+    done: int
+    total: int
+    running: float  # chunks' worth of work in progress: the fractions of what runs now, added up
+    active: int
+    dead: int
+    speed: float | None  # media seconds per second of slot time, None until something is done
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A job at one moment."""
+
+    job: Job
+    stages: tuple[StageProgress, ...]
+    elapsed: float
+    speed: float | None  # film time finished per second, over all stages
+    remaining: tuple[float, float] | None  # p50, p90 seconds
+    adopted: int = 0
+
+
+@dataclass(slots=True)
+class _Stage:
+    total: int = 0
+    done: int = 0
+    media: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+
+
+class Watch:
+    """Looks at one job again and again; reads the plan once and afterwards only what is new."""
+
+    def __init__(self, ledger: Ledger, job: str, slots: int) -> None:
+        self._ledger, self._id, self._slots = ledger, job, slots
+        self._stages: dict[str, _Stage] = {}
+        self._media: dict[str, float] = {}
+        self._after = 0
+        self._adopted = 0
+        self._begun = time.monotonic()
+        self._planned = False
+
+    def look(self) -> Snapshot:
+        """The job now."""
+        job = self._ledger.job(self._id)
+        if job.facts and not self._planned:
+            self._read_plan(job)
+        self._read_events()
+        leased = self._ledger.tasks(self._id, TaskState.LEASED).rows
+        stages = tuple(self._stage(name, leased) for name in self._stages)
+        return Snapshot(
+            job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages), self._adopted
+        )
+
+    def _read_plan(self, job: Job) -> None:
+        length = json.loads(job.facts)["duration_us"] / 1e6
+        for task in all_tasks(self._ledger, self._id):
+            self._stages.setdefault(task.stage, _Stage()).total += 1
+            self._media[task.id] = _media_seconds(task, length)
+        self._planned, self._after = True, 0
+        for stage in self._stages.values():
+            stage.done = 0
+
+    def _read_events(self) -> None:
+        while self._planned:
+            events = self._ledger.events(self._id, self._after)
+            for event in events:
+                self._count(event.type, event.task or "", event.data)
+            if not events:
+                return
+            self._after = events[-1].number
+
+    def _count(self, type: EventType, task: str, data: Mapping[str, object]) -> None:
+        stage = self._stages.get(str(data.get("stage", "")))
+        if stage is None or type not in (EventType.DONE, EventType.ADOPTED):
+            return
+        stage.done += 1
+        if type is EventType.ADOPTED:
+            self._adopted += 1
+            return
+        seconds = float(str(data.get("seconds") or 0.0))
+        stage.seconds.append(seconds)
+        if seconds > 0 and self._media.get(task):
+            stage.rates.append(self._media[task] / seconds)
+
+    def _stage(self, name: str, leased: tuple[Task, ...]) -> StageProgress:
+        mine, kept = [t for t in leased if t.stage == name], self._stages[name]
+        rates = sorted(kept.rates)
+        speed = rates[len(rates) // 2] if rates else None
+        running = sum(t.progress for t in mine)
+        return StageProgress(name, min(kept.done, kept.total), kept.total, running, len(mine), 0, speed)
+
+    def _speed(self, job: Job) -> float | None:
+        if not job.facts or not job.counts.total:
+            return None
+        film = float(json.loads(job.facts)["duration_us"]) / 1e6 * job.counts.done / job.counts.total
+        return film / max(0.001, time.monotonic() - self._begun)
+
+    def _remaining(self, stages: tuple[StageProgress, ...]) -> tuple[float, float] | None:
+        """What is left per stage at its median and its 90th percentile, spread over the slots."""
+        low = high = 0.0
+        for stage in stages:
+            left = max(0.0, stage.total - stage.done - stage.running)
+            if not left:
+                continue
+            seconds = sorted(self._stages[stage.stage].seconds)
+            if not seconds:
+                if stage.total == 1:
+                    continue  # joins are quick and come at the end
+                return None
+            low += left * seconds[len(seconds) // 2]
+            high += left * seconds[min(len(seconds) - 1, int(len(seconds) * 0.9))] * 1.1
+        return low / self._slots, high / self._slots
+
+
+def _media_seconds(task: Task, length: float) -> float:
+    span = json.loads(task.spec)["span"]
+    return float(Span.from_json(span).seconds) if span else length

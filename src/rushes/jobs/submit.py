@@ -1,0 +1,67 @@
+"""Taking in: a job with its first task, in one small transaction; the same request twice is one job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from rushes.domain.job import NewJob
+from rushes.domain.keys import JSON, digest, job_id
+from rushes.domain.stage import Card
+from rushes.domain.task import Draft, Need
+from rushes.ledger.port import Ledger, Submitted
+from rushes.plan.planner import Asked, clip_task, first_task
+from rushes.transport.port import Transport
+
+
+def request_of(asked: Asked, cards: Mapping[str, Card]) -> str:
+    """The request id: everything that decides the work, so that a new version of a stage is a new request."""
+    doc: dict[str, JSON] = asdict(asked)
+    doc["versions"] = {name: cards[name].version for name in asked.stages}
+    return digest(doc)
+
+
+def submit(
+    ledger: Ledger,
+    transport: Transport,
+    cards: Mapping[str, Card],
+    asked: Asked,
+    name: str,
+    recipe: str,
+    priority: int = 0,
+    needs: Sequence[Need] = (),
+) -> Submitted:
+    """Submit one video through one recipe."""
+    request = request_of(asked, cards)
+    job = job_id(asked.owner, request)
+    first = first_task(job, asked, cards["probe"], needs)
+    return _send(ledger, transport, _new(job, asked, request, name, recipe, priority), first)
+
+
+def submit_clip(
+    ledger: Ledger,
+    transport: Transport,
+    card: Card,
+    asked: Asked,
+    name: str,
+    sha256: str,
+    probe_keys: Mapping[str, str],
+) -> Submitted:
+    """Submit a clip: a job of one task that jumps every queue."""
+    request = digest(["clip", asdict(asked), card.version, sha256])
+    job = job_id(asked.owner, request)
+    draft = clip_task(job, asked, card, sha256, probe_keys)
+    return _send(ledger, transport, _new(job, asked, request, name, "clip", 100), draft)
+
+
+def display_name(text: str) -> str:
+    """A file name that every store and screen can carry: bytes that are no text become a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _new(job: str, asked: Asked, request: str, name: str, recipe: str, priority: int) -> NewJob:
+    return NewJob(job, asked.owner, request, display_name(name), recipe, asked.to_text(), priority)
+
+
+def _send(ledger: Ledger, transport: Transport, new: NewJob, first: Draft) -> Submitted:
+    submitted = ledger.submit(new, first)
+    transport.announce(first.lane, [first.id])
+    return submitted

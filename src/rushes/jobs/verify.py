@@ -1,0 +1,100 @@
+"""Verify: done implies that the files exist and their hashes match; repair makes just what is damaged again."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rushes.blobs.port import Blobs
+from rushes.domain.job import Job
+from rushes.domain.keys import manifest_key
+from rushes.domain.result import Manifest
+from rushes.domain.task import TaskState
+from rushes.jobs.why import all_tasks
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import results_of
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A result that is not what the ledger says, and the task that can make it again."""
+
+    job: str
+    task: str
+    key: str
+    output: str
+    what: str
+    blobs: tuple[str, ...] = ()  # those that are damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was looked at and what was found."""
+
+    results: int
+    files: int
+    size: int
+    damages: tuple[Damage, ...]
+
+
+def all_jobs(ledger: Ledger, owner: str) -> Iterator[Job]:
+    """Every job of an owner, oldest first."""
+    cursor = ""
+    while True:
+        page = ledger.jobs(owner, oldest_first=True, cursor=cursor)
+        yield from page.rows
+        cursor = page.cursor
+        if not cursor:
+            return
+
+
+def verify(
+    ledger: Ledger, blobs: Blobs, owner: str, on_progress: Callable[[int, str], None] = lambda _n, _name: None
+) -> Verified:
+    """Read every file of every result that the ledger knows; each result once, by its newest job."""
+    seen: dict[str, Damage | None] = {}
+    files: dict[str, int] = {}
+    for job in all_jobs(ledger, owner):
+        for task, keys in _done(ledger, job):
+            known = ledger.known(owner, keys.values())
+            for output, key in keys.items():
+                if key not in known:
+                    continue
+                if key not in seen:
+                    on_progress(len(seen), job.name)
+                    what, bad = _look(blobs, owner, key, known[key].manifest_sha256, files)
+                    seen[key] = Damage(job.id, task, key, output, what, bad) if what else None
+                elif (damage := seen[key]) is not None:
+                    seen[key] = Damage(job.id, task, key, output, damage.what, damage.blobs)
+    damages = tuple(d for d in seen.values() if d)
+    return Verified(len(seen), len(files), sum(files.values()), damages)
+
+
+def repair(ledger: Ledger, blobs: Blobs, owner: str, damages: tuple[Damage, ...]) -> tuple[str, ...]:
+    """Set damaged results aside and make their tasks ready again; answers the tasks. Repeatable."""
+    tasks: dict[str, list[str]] = {}
+    for damage in damages:
+        ledger.set_aside(owner, [damage.key], f"damaged: {damage.what}")
+        blobs.remove(manifest_key(owner, damage.key))
+        for sha256 in damage.blobs:
+            blobs.quarantine(owner, sha256)
+        tasks.setdefault(damage.job, []).append(damage.task)
+    return tuple(t for job, ids in tasks.items() for t in ledger.revive(job, ids, again=True))
+
+
+def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:
+    for task in all_tasks(ledger, job.id, TaskState.DONE):
+        yield task.id, results_of(task.spec)
+
+
+def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> tuple[str, tuple[str, ...]]:
+    data = blobs.read(manifest_key(owner, key))
+    if data is None:
+        return "the manifest is missing", ()
+    try:
+        manifest = Manifest.from_json(json.loads(data))
+    except (ValueError, KeyError, TypeError):
+        return "the manifest is damaged", ()
+    bad = tuple(a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.sound(owner, a.sha256))
+    files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}
+    names = [a.name for a in manifest.artifacts if a.sha256 in bad]
+    return f"missing or damaged: {', '.join(names)}" if bad else "", bad

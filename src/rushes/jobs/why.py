@@ -1,0 +1,105 @@
+"""Why a task is not running: every answer comes from a closed list."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rushes.domain.job import Job
+from rushes.domain.task import Task, TaskState
+from rushes.domain.worker import Worker
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import needs_of
+
+
+class Reason(StrEnum):
+    """Everything that can keep a task from running."""
+
+    PAUSED = "the job is paused"
+    CANCELLED = "the job is cancelled"
+    DEAD = "dead letter"
+    NEED_IS_DEAD = "a need is dead"
+    NEEDS_WORK = "needs other work first"
+    NEEDS_FILE = "its file has not arrived"
+    BACKS_OFF = "backs off after a failure"
+    NO_WORKER = "no worker takes this lane"
+    WORKERS_DRAIN = "every worker is draining"
+    DISK_FULL = "the disk is full"
+    NO_FREE_SLOT = "no free slot"
+    NEXT = "next in line"
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """Some tasks of one stage, the reason they share, and what a person should know."""
+
+    reason: Reason
+    stage: str
+    tasks: int
+    detail: str
+
+
+def why(ledger: Ledger, job: Job) -> tuple[Because, ...]:
+    """Why each unfinished task of a job that is not running does not run, grouped."""
+    tasks = all_tasks(ledger, job.id)
+    workers = ledger.workers()
+    by_id = {t.id: t for t in tasks}
+    groups: Counter[tuple[Reason, str, str]] = Counter()
+    for task in tasks:
+        if task.state not in (TaskState.DONE, TaskState.LEASED):
+            reason, detail = reason_of(task, job, by_id, workers)
+            groups[(reason, task.stage, detail)] += 1
+    return tuple(Because(reason, stage, n, detail) for (reason, stage, detail), n in groups.items())
+
+
+def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence[Worker]) -> tuple[Reason, str]:
+    """The one reason why this task is not running, and its detail."""
+    if task.state is TaskState.DEAD:
+        return Reason.DEAD, f"{task.failure.kind}: {task.failure.message}" if task.failure else ""
+    if task.state is TaskState.CANCELLED:
+        return Reason.CANCELLED, f"rushes jobs retry {job.id}"
+    if job.paused:
+        return Reason.PAUSED, f"rushes jobs resume {job.id}"
+    if task.state is TaskState.WAITING:
+        return _waits(task, tasks)
+    if task.due_in:
+        kind = task.failure.kind if task.failure else ""
+        return Reason.BACKS_OFF, f"{task.due_in:.0f} s, then attempt {task.failures + 1} of 4 ({kind})"
+    return _queued(task, workers)
+
+
+def all_tasks(ledger: Ledger, job: str, state: TaskState | None = None) -> tuple[Task, ...]:
+    """Every task of a job, page by page."""
+    out: list[Task] = []
+    cursor = ""
+    while True:
+        page = ledger.tasks(job, state, cursor=cursor)
+        out += page.rows
+        cursor = page.cursor
+        if not cursor:
+            return tuple(out)
+
+
+def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:
+    needs = [tasks[n] for n in needs_of(task.spec) if n in tasks]
+    dead = [n.stage for n in needs if n.state is TaskState.DEAD]
+    if dead:
+        return Reason.NEED_IS_DEAD, f"{', '.join(sorted(set(dead)))}: rushes failed ls"
+    left = Counter(n.stage for n in needs if n.state is not TaskState.DONE)
+    if not left:
+        return Reason.NEEDS_FILE, "it starts when the upload is there"
+    return Reason.NEEDS_WORK, ", ".join(f"{stage} ({n} to go)" for stage, n in sorted(left.items()))
+
+
+def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
+    takers = [w for w in workers if w.alive and (task.lane in w.incarnation.lanes or task.lane == "now")]
+    if not takers:
+        return Reason.NO_WORKER, f"lane {task.lane}: start one with rushes worker, or rushes run"
+    if all(w.draining or w.note == "draining" for w in takers):
+        return Reason.WORKERS_DRAIN, "start another worker"
+    if all(w.note == "disk full" for w in takers):
+        return Reason.DISK_FULL, "free some space; work resumes by itself"
+    slots, busy = sum(w.incarnation.slots for w in takers), sum(len(w.held) for w in takers)
+    if busy >= slots:
+        return Reason.NO_FREE_SLOT, f"{busy} of {slots} in lane {task.lane} busy"
+    return Reason.NEXT, "a worker takes it within seconds"

@@ -1,0 +1,43 @@
+"""All stages there are: ours, and those that installed packages offer by the entry point group `rushes.stages`."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from rushes.domain.errors import Refused
+from rushes.domain.keys import is_name
+from rushes.domain.stage import Card
+from rushes.stages.port import Stage
+
+OURS = ("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript", "clip")
+GROUP = "rushes.stages"
+
+
+def load_stages() -> dict[str, Stage]:
+    """Stages by name; nobody may take a name that is taken.
+
+    Raises:
+        Refused: a package offers something that is no stage, or a name twice.
+    """
+    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in OURS}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        stage = point.load()
+        name = _checked(stage, point.value)
+        if name in stages:
+            raise Refused(f"{point.value}: there is a stage {name!r} already", "Give it another name.")
+        stages[name] = stage
+    return stages
+
+
+def cards_of(stages: Mapping[str, Stage]) -> dict[str, Card]:
+    """What each stage says of itself."""
+    return {name: stage.card for name, stage in stages.items()}
+
+
+def _checked(stage: object, where: str) -> str:
+    card = getattr(stage, "card", None)
+    if not isinstance(card, Card) or not callable(getattr(stage, "run", None)):
+        raise Refused(f"{where} is no stage: it needs a card and a run(work)", "See the guide: write a stage.")
+    if not is_name(card.name) or not card.outputs or not all(map(is_name, card.outputs)):
+        raise Refused(f"{where}: {card.name!r} or its outputs are no good names", "Use lower case letters, digits, _.")
+    return card.name

@@ -1,0 +1,188 @@
+"""The only module that names a backend: a home and its settings become ledger, blobs, index, stages and workers."""
+
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import psutil
+
+from rushes.blobs.folder import FolderBlobs
+from rushes.domain.errors import WrongHome
+from rushes.domain.stage import Card
+from rushes.domain.worker import Incarnation
+from rushes.engines.local import LocalEngine
+from rushes.engines.models.store import ModelStore
+from rushes.index.follower import Follower
+from rushes.index.sqlite import SqliteIndex
+from rushes.jobs.opening import Opening
+from rushes.ledger.clock import boot_id
+from rushes.ledger.sqlite import SqliteLedger
+from rushes.records.sqlite import SqliteRecords
+from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
+from rushes.stages.port import Stage
+from rushes.stages.registry import cards_of, load_stages
+from rushes.telemetry import log_to
+from rushes.transport.poll import Poll
+from rushes.worker import core
+from rushes.worker.shell import Outfit, Shell
+from rushes.worker.slot import Parts, die_with_parent, serve
+
+VERSION = version("rushes")
+
+
+@dataclass(frozen=True)
+class House:
+    """One home, opened: everything that library and surfaces work with."""
+
+    home: Path
+    loaded: Loaded
+    take_over: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def originals(self) -> Path:
+        """The folder that relative paths of originals begin in."""
+        return self.home.parent if self.home.name == HOME_NAME else self.home
+
+    @cached_property
+    def ledger(self) -> SqliteLedger:
+        """Jobs, tasks, leases, results, events."""
+        return SqliteLedger(self.home / "ledger.sqlite", take_over=self.take_over)
+
+    @cached_property
+    def records(self) -> SqliteRecords:
+        """What people said."""
+        return SqliteRecords(self.home / "records.sqlite")
+
+    @cached_property
+    def blobs(self) -> FolderBlobs:
+        """Immutable files."""
+        return FolderBlobs(self.home / "files")
+
+    @cached_property
+    def index(self) -> SqliteIndex:
+        """The projection for readers."""
+        return SqliteIndex(self.home / "index.sqlite")
+
+    @cached_property
+    def follower(self) -> Follower:
+        """Brings the index up to date."""
+        return Follower(self.ledger, self.records, self.blobs, self.index)
+
+    @cached_property
+    def transport(self) -> Poll:
+        """Hints."""
+        return Poll()
+
+    @cached_property
+    def stages(self) -> Mapping[str, Stage]:
+        """Every stage there is."""
+        return load_stages()
+
+    @cached_property
+    def cards(self) -> Mapping[str, Card]:
+        """What each stage says of itself."""
+        return cards_of(self.stages)
+
+    @cached_property
+    def models(self) -> ModelStore:
+        """The weights on this machine."""
+        return ModelStore(models_folder(self.settings))
+
+    @property
+    def slots(self) -> int:
+        """How many slots a worker has unless told."""
+        return self.settings.slots or os.cpu_count() or 1
+
+    def worker(
+        self, *, slots: int | None = None, lanes: Sequence[str] = (), until: Callable[[Shell], bool] | None = None
+    ) -> Shell:
+        """A worker of this home."""
+        s = self.settings
+        count = self.slots if slots is None else slots
+        lanes = tuple(lanes) or tuple(s.lanes.split(","))
+        outfit = Outfit(
+            ledger=self.ledger,
+            transport=self.transport,
+            blobs=self.blobs,
+            open_plan=Opening(self.ledger, self.blobs, self.cards),
+            opens_plan=lambda stage: self.cards[stage].opens_plan if stage in self.cards else False,
+            slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.home)],
+            slot_env={"RUSHES_THREADS": str(self._threads(count))},
+            limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds),
+            born=lambda: incarnation(lanes, count),
+            slot_memory=s.slot_memory_mb * 2**20,
+            slot_tasks=s.slot_tasks,
+            reserve=s.reserve_mb * 2**20,
+        )
+        return Shell(outfit, until or (lambda _shell: False))
+
+    def _threads(self, slots: int) -> int:
+        return self.settings.threads or max(1, (os.cpu_count() or 1) // max(1, slots))
+
+
+def open_home(home: Path, *, create: bool = True, take_over: bool = False) -> House:
+    """Open a home, making it if it is not there.
+
+    Raises:
+        WrongHome: it cannot be opened safely from here.
+    """
+    if not home.is_dir() and not create:
+        raise WrongHome(f"there is no home at {home}", "Make one with: rushes init")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise WrongHome(f"cannot make a home at {home}: {e.strerror}", "Choose another place with --home.") from e
+    return House(home, load(home), take_over)
+
+
+def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:
+    """A new life of a worker in this process: host + boot + random, never used again."""
+    host, boot = platform.node() or "localhost", boot_id()
+    return Incarnation(
+        id=f"{host}-{boot[:6]}-{secrets.token_hex(4)}",
+        host=host,
+        boot=boot,
+        pid=os.getpid(),
+        pid_start=f"{psutil.Process().create_time():.3f}",
+        lanes=tuple(lanes),
+        slots=slots,
+        machine=machine(),
+        version=VERSION,
+    )
+
+
+def machine() -> str:
+    """What kind of machine this is: rates are learnt by it."""
+    return f"{platform.machine()}-{os.cpu_count() or 1}"
+
+
+def slot_main(home: str, fd: str) -> None:
+    """The child's side: `python -m rushes.wiring HOME FD`."""
+    die_with_parent()
+    house = open_home(Path(home), create=False)
+    log_to(level=house.settings.log_level)
+    parts = Parts(
+        stages=house.stages,
+        blobs=house.blobs,
+        engine=LocalEngine(house.models, threads=house.settings.threads or 1),
+        scratch=house.home / "scratch",
+        originals=house.originals,
+        version=VERSION,
+    )
+    serve(parts, Connection(int(fd)))
+
+
+if __name__ == "__main__":
+    slot_main(*sys.argv[1:3])
