@@ -1,5 +1,6 @@
 """Verify: done implies that the files exist and their hashes match; repair makes just what is damaged again."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -90,6 +91,8 @@ def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]
     data = blobs.read(manifest_key(owner, key))
     if data is None:
         return "the manifest is missing", ()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        return "the manifest is not the one that was committed", ()
     try:
         manifest = Manifest.from_json(json.loads(data))
     except (ValueError, KeyError, TypeError):

@@ -56,9 +56,14 @@ class Shell:
         self._sent: dict[str, int] = {}
         self.me = outfit.born()
         self.state = core.State(outfit.limits)
-        self.idle = False
         self.signals = 0
+        self._found: dict[tuple[str, ...], bool] = {}  # whether the last claim in these lanes brought anything
         self._house_at = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it holds nothing and the last look found nothing."""
+        return bool(self._found) and not any(self._found.values()) and not self.state.held and self._mail.empty()
 
     def tell(self) -> None:
         """A signal came: once drains, twice stops at once. Safe inside a signal handler."""
@@ -137,7 +142,7 @@ class Shell:
         if not self._has_room():
             return
         leases = self._o.ledger.claim(self.me.id, deed.lanes, min(deed.n, self._o.ledger.batch))
-        self.idle = not leases and not self.state.held
+        self._found[deed.lanes] = bool(leases)
         self._mail.put(happenings.Claimed(leases, deed.n))
 
     def _renew(self, deed: orders.Renew) -> None:
@@ -159,6 +164,7 @@ class Shell:
         if not ready:
             return
         reply = self._o.ledger.complete(self.me.id, [x.finish for x in ready])
+        self._house_at = 0.0  # that may have been the last of it
         for letter in ready:
             self._mail.put(happenings.Settled(letter))
         if reply.ready:

@@ -1,0 +1,92 @@
+"""Cutting: a clip is a job of one task through the same door, and jumps every queue."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.domain.errors import NotFound, RushesError
+from rushes.domain.job import JobState
+from rushes.domain.keys import short, task_id
+from rushes.domain.task import TaskState
+from rushes.jobs.opening import read_manifest
+from rushes.jobs.submit import submit_clip
+from rushes.jobs.why import all_tasks
+from rushes.library.intake import wake
+from rushes.library.run import Work
+from rushes.plan.planner import Asked, results_of
+from rushes.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A span cut out on request."""
+
+    id: str
+    video: str
+    start_us: int
+    end_us: int
+    path: Path
+    size: int
+    made: bool  # false: it was there already
+
+
+def cut(
+    house: House,
+    video: str,
+    job_id: str,
+    start_us: int,
+    end_us: int,
+    padding_ms: int,
+    out: Path | None = None,
+    *,
+    signals: bool = False,
+) -> Clip:
+    """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
+
+    Raises:
+        Refused: the range is empty.
+        NotFound: the video's job is not there.
+        NeverWorks, TryAgain: it could not be cut; says why.
+    """
+    job, created = _submit(house, video, job_id, start_us, end_us, padding_ms)
+    row = wake(house, house.ledger.job(job))
+    if row.state is not JobState.COMPLETED:
+        work = Work(house, [job], slots=0)
+        work.run(signals=signals)
+    return _made(house, job, video, start_us, end_us, created, out)
+
+
+def _submit(house: House, video: str, job_id: str, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:
+    row = house.ledger.job(job_id)
+    asked = Asked.from_text(row.payload)
+    clip_id = "clip_" + short([video, start_us, end_us, padding_ms])
+    options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
+    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options}, profile=asked.profile, take=asked.take)
+    probe = house.ledger.tasks(ids=[task_id(job_id, "probe", None)]).rows
+    if not probe:
+        raise NotFound(f"{job_id} has not been probed")
+    keys = results_of(probe[0].spec)
+    sha256 = str(read_manifest(house.blobs, asked.owner, keys["facts"]).facts.get("sha256", ""))
+    submitted = submit_clip(
+        house.ledger, house.transport, house.cards["clip"], question, row.name, sha256 or video, keys
+    )
+    return submitted.job.id, submitted.created
+
+
+def _made(house: House, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:
+    (task,) = all_tasks(house.ledger, job)
+    if task.state is not TaskState.DONE:
+        raise _trouble(task.failure.message if task.failure else "the clip is not finished", task.failure)
+    owner = house.settings.owner
+    artifact = read_manifest(house.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
+    path = house.blobs.local(owner, artifact.sha256)
+    if artifact.publish:
+        path = Path(house.blobs.address(artifact.publish))
+    if out:
+        shutil.copyfile(house.blobs.local(owner, artifact.sha256), out)
+        path = out
+    return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)
+
+
+def _trouble(message: str, failure: object) -> RushesError:
+    return RushesError(message, getattr(failure, "hint", None))

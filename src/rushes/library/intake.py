@@ -1,0 +1,129 @@
+"""Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rushes.domain.errors import RushesError
+from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.keys import JSON
+from rushes.domain.task import TaskState
+from rushes.engines.models.speech import speech_model, speech_models
+from rushes.jobs.submit import display_name, submit
+from rushes.jobs.why import all_tasks
+from rushes.plan.planner import Asked
+from rushes.plan.recipes import stages_of
+from rushes.sources.folder import find, fingerprint
+from rushes.sources.port import Refused
+from rushes.wiring import House
+
+LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants of some paths."""
+
+    recipe: str = ""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    profile: str = ""
+    chunk: str = ""  # seconds, or "large"
+    language: str = ""
+    priority: int = 0
+    again: int = 0  # a take number: asks anew although the results are there
+    options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """One path: its job, or the reason why there is none."""
+
+    path: Path
+    job: Job | None = None
+    created: bool = False
+    error: RushesError | None = None
+
+
+def add(house: House, paths: Iterable[Path], wish: Wish) -> Iterator[Added]:
+    """Submit every file found at these paths.
+
+    Raises:
+        Refused: the wish itself cannot be had.
+    """
+    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
+    models = _models(house, stages, wish)
+    for entry in find(paths):
+        if isinstance(entry, Refused):
+            yield Added(entry.path, error=_no(entry))
+            continue
+        try:
+            yield _submit(house, entry.path, wish, stages, models)
+        except RushesError as e:
+            yield Added(entry.path, error=e)
+
+
+def missing_models(house: House, wish: Wish) -> tuple[str, ...]:
+    """The models that a wish needs and that are not on this machine."""
+    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
+    if not any(house.cards[s].models for s in stages):
+        return ()
+    needed = speech_models(wish.profile or house.settings.profile, house.models, house.settings.speech_model)
+    present = {kept.model.id for kept in house.models.ls() if kept.present}
+    return tuple(m.id for m in needed if m.id not in present)
+
+
+def wake(house: House, job: Job) -> Job:
+    """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
+    if job.paused:
+        job = house.ledger.control(job.id, Command.RESUME) or job
+    if job.state is JobState.CANCELLED:
+        house.ledger.revive(job.id)
+    if job.state is JobState.FAILED:
+        dead = [t.id for t in all_tasks(house.ledger, job.id, TaskState.DEAD)]
+        house.ledger.revive(job.id, dead)
+    return house.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
+
+
+def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
+    seconds, size = _chunk(house, wish)
+    asked = Asked(
+        owner=house.settings.owner,
+        source=fingerprint(path, house.originals),
+        stages=stages,
+        options=_options(house, wish),
+        models=models,
+        profile=wish.profile or house.settings.profile,
+        chunk_seconds=seconds,
+        chunk_bytes=size,
+        take=wish.again,
+    )
+    recipe = wish.recipe or house.settings.recipe
+    done = submit(house.ledger, house.transport, house.cards, asked, display_name(path.name), recipe, wish.priority)
+    return Added(path, done.job, done.created)
+
+
+def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
+    wanted = {m for s in stages for m in house.cards[s].models}
+    profile = wish.profile or house.settings.profile
+    return {"speech": speech_model(profile, house.models, house.settings.speech_model)} if "speech" in wanted else {}
+
+
+def _options(house: House, wish: Wish) -> dict[str, dict[str, JSON]]:
+    options = {stage: dict(values) for stage, values in wish.options.items()}
+    speech = options.setdefault("transcribe", {})
+    speech |= {"profile": wish.profile or house.settings.profile}
+    speech |= {"language": wish.language} if wish.language else {}
+    return options
+
+
+def _chunk(house: House, wish: Wish) -> tuple[int, int]:
+    if wish.chunk == "large":
+        return LARGE
+    return (int(wish.chunk) if wish.chunk else house.settings.chunk_seconds), 0
+
+
+def _no(entry: Refused) -> RushesError:
+    from rushes.domain.errors import Refused as No  # noqa: PLC0415 - the source's word and the error's are the same
+
+    return No(f"{display_name(str(entry.path))}: {entry.reason}", "Name files or folders with footage.")
