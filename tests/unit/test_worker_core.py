@@ -1,0 +1,168 @@
+"""The worker's decisions, one sentence each."""
+
+from dataclasses import replace
+
+from rushes.domain.task import Failure, Finish, Lease, Order
+from rushes.worker import happenings as h
+from rushes.worker import orders as o
+from rushes.worker.core import Limits, State, step
+
+LIMITS = Limits(slots=2, task_seconds=100.0, drain_seconds=20.0)
+WHY = Failure("SlotDied", "ended by signal 11", "hint", "may work next time")
+
+
+def lease(n: int = 1, lane: str = "cpu", failures: int = 0, chunk: int | None = 0) -> Lease:
+    return Lease(f"job_a.toy.{n:05d}", 7, "job_a", "toy", chunk, lane, "{}", failures, 0)
+
+
+def kinds(deeds: tuple[o.Deed, ...]) -> list[str]:
+    return [type(d).__name__ for d in deeds]
+
+
+def quiet(now: float = 0.0) -> State:
+    """A worker after its first tick: nothing is due for a while."""
+    state, _ = step(State(LIMITS), h.Tick(), now)
+    state, _ = step(state, h.Claimed((), 2), now)
+    return state
+
+
+def holding(*leases: Lease, now: float = 0.0) -> State:
+    state, _ = step(quiet(now), h.Claimed(leases, 2), now)
+    return state
+
+
+def test_the_first_tick_renews_sweeps_and_claims_both_lanes() -> None:
+    _, deeds = step(State(LIMITS), h.Tick(), 0.0)
+    assert kinds(deeds) == ["Renew", "Sweep", "Claim", "Claim"]
+    assert deeds[2:] == (o.Claim(("cpu",), 2), o.Claim(("now",), 1))
+
+
+def test_an_empty_claim_is_believed_until_a_hint_comes() -> None:
+    state = quiet()
+    assert step(state, h.Tick(), 0.5)[1] == ()
+    assert kinds(step(state, h.Hinted(), 0.5)[1]) == ["Claim", "Claim"]
+
+
+def test_it_claims_no_more_than_its_free_slots() -> None:
+    state = holding(lease(1), lease(2))
+    _, deeds = step(state, h.Hinted(), 0.5)
+    assert deeds == (o.Claim(("now",), 1),)
+
+
+def test_lane_now_has_a_slot_of_its_own() -> None:
+    state = holding(lease(1), lease(2))
+    _, deeds = step(state, h.Claimed((lease(3, lane="now"),), 1), 0.5)
+    assert o.Start(2, lease(3, lane="now")) in deeds
+
+
+def test_a_finish_is_posted_and_the_slot_is_free_at_once() -> None:
+    state = holding(lease(1), lease(2))
+    finish = Finish(lease(1).task, 7)
+    state, deeds = step(state, h.Made(finish), 1.0)
+    assert o.Complete(lease(1), finish) in deeds
+    assert o.Claim(("cpu",), 1) in deeds
+
+
+def test_a_finish_is_posted_again_until_the_store_answers() -> None:
+    state = holding(lease(1))
+    finish = Finish(lease(1).task, 7)
+    state, _ = step(state, h.Made(finish), 1.0)
+    state, deeds = step(state, h.StoreGone(), 1.1)
+    assert o.Complete not in map(type, deeds)
+    state, deeds = step(state, h.Tick(), 3.0)
+    assert o.Complete(lease(1), finish) in deeds
+    state, _ = step(state, h.Settled(o.Complete(lease(1), finish)), 3.1)
+    assert not state.held
+    assert not state.outbox
+
+
+def test_a_finish_of_an_old_fence_is_not_ours() -> None:
+    state = holding(lease(1))
+    state, deeds = step(state, h.Made(Finish(lease(1).task, 6)), 0.5)
+    assert deeds == ()
+    assert not state.held[lease(1).task].settled
+
+
+def test_a_failure_backs_off_and_the_fourth_is_dead() -> None:
+    delays = []
+    for failures in range(4):
+        state = holding(lease(1, failures=failures))
+        _, deeds = step(state, h.Broke(lease(1).task, 7, WHY, jitter=0.5), 1.0)
+        delays += [d.delay for d in deeds if isinstance(d, o.Fail)]
+    assert delays == [60.0, 300.0, 900.0, None]
+
+
+def test_what_never_works_is_dead_at_once() -> None:
+    state = holding(lease(1))
+    _, deeds = step(state, h.Broke(lease(1).task, 7, WHY, jitter=0.5, final=True), 1.0)
+    assert [d.delay for d in deeds if isinstance(d, o.Fail)] == [None]
+
+
+def test_no_room_gives_the_task_back_and_stops_intake_until_there_is_room() -> None:
+    state = holding(lease(1))
+    state, deeds = step(state, h.Broke(lease(1).task, 7, replace(WHY, kind="NoRoom"), 0.5, counts=False), 1.0)
+    assert o.GiveBack(lease(1), "NoRoom") in deeds
+    state, _ = step(state, h.Settled(o.GiveBack(lease(1), "NoRoom")), 1.0)
+    state, deeds = step(state, h.Room(enough=False), 1.0)
+    assert "Claim" not in kinds(deeds)
+    assert state.note == "disk full"
+    _, deeds = step(state, h.Room(enough=True), 9.0)
+    assert "Claim" in kinds(deeds)
+
+
+def test_a_cancelled_or_lost_task_is_killed_and_forgotten() -> None:
+    for order in (Order.CANCELLED, Order.LOST):
+        state, deeds = step(holding(lease(1)), h.RenewalCame({lease(1).task: order}, drain=False, gone=False), 1.0)
+        assert o.Kill(0, order.value) in deeds
+        assert not state.held
+
+
+def test_pause_now_kills_and_gives_back() -> None:
+    came = h.RenewalCame({lease(1).task: Order.GIVE_BACK}, drain=False, gone=False)
+    _, deeds = step(holding(lease(1)), came, 1.0)
+    assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
+
+
+def test_a_worker_whose_row_is_over_drops_everything_and_is_born_again() -> None:
+    state, deeds = step(holding(lease(1), lease(2)), h.RenewalCame({}, drain=False, gone=True), 1.0)
+    assert kinds(deeds)[:3] == ["Kill", "Kill", "Rebirth"]
+    assert "Renew" in kinds(deeds)
+    assert not state.held
+
+
+def test_an_attempt_on_a_chunk_has_a_time_limit_and_whole_videos_have_none() -> None:
+    state, deeds = step(holding(lease(1), lease(2, chunk=None)), h.Tick(), 101.0)
+    assert [d for d in deeds if isinstance(d, o.Kill)] == [o.Kill(0, "time")]
+    assert len(state.held) == 2
+
+
+def test_told_once_it_claims_nothing_and_lets_running_work_finish() -> None:
+    state, deeds = step(holding(lease(1)), h.Told(), 1.0)
+    assert not {"Claim", "Kill"} & set(kinds(deeds))
+    finish = Finish(lease(1).task, 7)
+    state, _ = step(state, h.Made(finish), 2.0)
+    state, deeds = step(state, h.Settled(o.Complete(lease(1), finish)), 2.0)
+    assert kinds(deeds) == ["Leave"]
+    assert state.left
+
+
+def test_told_twice_it_gives_everything_back_at_once() -> None:
+    state, _ = step(holding(lease(1)), h.Told(), 1.0)
+    _, deeds = step(state, h.Told(), 1.5)
+    assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
+
+
+def test_the_grace_ends_and_what_still_runs_is_given_back() -> None:
+    state, _ = step(holding(lease(1)), h.Told(), 1.0)
+    _, deeds = step(state, h.Tick(), 21.0)
+    assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
+
+
+def test_a_finish_waiting_for_the_store_survives_a_drain() -> None:
+    state = holding(lease(1))
+    state, _ = step(state, h.Made(Finish(lease(1).task, 7)), 1.0)
+    state, _ = step(state, h.StoreGone(), 1.0)
+    state, deeds = step(state, h.Told(), 1.1)
+    assert "Leave" not in kinds(deeds)
+    _, deeds = step(state, h.Tick(), 2.5)
+    assert "Complete" in kinds(deeds)
