@@ -1,0 +1,47 @@
+"""Numbered SQL files, each run once and in order; the number of the last one stands in the database itself."""
+
+import sqlite3
+from pathlib import Path
+
+from rushes.domain.errors import WrongHome
+
+_FOLDER = Path(__file__).parent
+
+
+def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> int:
+    """Bring the schema up to date in one transaction; answers its number.
+
+    Raises:
+        WrongHome: the schema is newer than this code.
+    """
+    steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        at = _checked(db, max(steps))
+        for number in range(at + 1, max(steps) + 1):
+            _run(db, steps[number].read_text("utf-8"))
+        db.execute(f"PRAGMA user_version = {max(steps)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    return max(steps)
+
+
+def _checked(db: sqlite3.Connection, known: int) -> int:
+    at = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if at > known:
+        raise WrongHome(
+            f"this home was written by a newer rushes (schema {at}, this one knows {known})",
+            "Use the newer version, or restore a backup made by this one.",
+        )
+    return at
+
+
+def _run(db: sqlite3.Connection, script: str) -> None:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            db.execute(statement)
+            statement = ""

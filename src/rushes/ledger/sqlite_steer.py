@@ -1,0 +1,148 @@
+"""Steering on SQLite: commands to jobs and workers, dead letters revived, results set aside, log lines."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.event import EventType
+from rushes.domain.job import FINAL, Command
+from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
+from rushes.ledger.sqlite_store import Row, Turn
+
+LOG_LINES = 1000  # kept per attempt
+
+
+def tell_worker(turn: Turn, id: str, command: Command) -> None:
+    """Drain or leave.
+
+    Raises:
+        NotFound: no such worker.
+    """
+    row = turn.one("worker_row", id)
+    if row is None or (row[2] and command is Command.DRAIN):
+        raise NotFound(f"there is no worker {id}")
+    if command is Command.DRAIN:
+        turn.run("worker_drain", row[0])
+    elif turn.column("worker_holds", row[0])[0]:
+        turn.run("worker_end", turn.now, row[0])  # the next sweep takes what it left
+    else:
+        turn.run("worker_over", turn.now, row[0])
+
+
+def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
+    """Pause, resume, cancel or change the priority; what is so already changes nothing.
+
+    Raises:
+        NotFound: no such job.
+        Refused: it is finished.
+    """
+    jobs = JobRows(turn)
+    job = found(jobs, id)
+    if job.state in FINAL and command is not Command.PRIORITY and not (command is Command.CANCEL and job.cancelled):
+        raise Refused(f"job {id} is {job.state.value}", "A finished job can only be retried: rushes jobs retry JOB")
+    if job.state in FINAL:
+        return
+    if command is Command.CANCEL:
+        _cancel(turn, job)
+    elif command is Command.PRIORITY:
+        _prioritise(turn, job, value)
+    elif command is Command.RESUME:
+        _resume(turn, job)
+    else:
+        _pause(turn, job, 2 if command is Command.PAUSE_NOW else 1)
+    jobs.save()
+
+
+def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+    """Fresh tries for what is dead (or done, with `again`); a cancelled job goes on.
+
+    Raises:
+        NotFound: no such job.
+    """
+    jobs = JobRows(turn)
+    job = found(jobs, id)
+    rows = turn.all("to_revive", *_span(job), again, stage, json.dumps(list(tasks)))
+    if job.cancelled:
+        job.cancelled = 0
+        turn.run("job_park", 0, *_span(job))
+    for _, task, state in rows:
+        job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
+        job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
+    keys = json.dumps([row[0] for row in rows])
+    turn.run("revive", keys)
+    _rearm(turn, jobs, json.dumps([key for key, _, state in rows if state == "done"]))
+    job.live += len(turn.column("revived_ready", int(job.stopped), keys))
+    jobs.save()
+    return tuple(row[1] for row in rows)
+
+
+def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
+    """Take results out; how many there were."""
+    these = json.dumps(list(keys))
+    turn.run("aside_add", turn.wall, reason, owner, these)
+    return turn.run("result_drop", owner, these).rowcount
+
+
+def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+    """Keep log lines, the last of an attempt only."""
+    rows: list[Row] = [(fence, first + n, turn.wall, line, task) for n, line in enumerate(lines)]
+    turn.many("log_add", rows)
+    turn.run("log_trim", task, fence, LOG_LINES)
+
+
+def found(jobs: JobRows, id: str) -> OpenJob:
+    """The row of a job.
+
+    Raises:
+        NotFound: no such job.
+    """
+    job = jobs.find(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}")
+    return job
+
+
+def _span(job: OpenJob) -> tuple[int, int]:
+    return job.number << PLACES, (job.number << PLACES) + FIRST
+
+
+def _cancel(turn: Turn, job: OpenJob) -> None:
+    job.cancelled, job.paused, job.chunking = 1, 0, 0
+    turn.run("job_park", 1, *_span(job))
+    turn.run("job_let_go", *_span(job))
+    job.tell(EventType.CANCELLED, turn.wall, {})
+
+
+def _pause(turn: Turn, job: OpenJob, how: int) -> None:
+    if job.paused >= how:
+        return
+    job.paused = how
+    turn.run("job_park", 1, *_span(job))
+    job.tell(EventType.PAUSED, turn.wall, {"now": how > 1})
+
+
+def _resume(turn: Turn, job: OpenJob) -> None:
+    if not job.paused:
+        return
+    job.paused = 0
+    turn.run("job_park", 0, *_span(job))
+    job.tell(EventType.RESUMED, turn.wall, {})
+
+
+def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
+    if job.priority == value:
+        return
+    job.priority = value
+    turn.run("job_rank", -value, *_span(job), -value)
+    job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
+
+
+def _rearm(turn: Turn, jobs: JobRows, again: str) -> None:
+    """Whoever needs a task that is done again, and has not begun, waits for it."""
+    up = Counter(turn.column("rearm", again))
+    if not up:
+        return
+    for key in turn.column("ready_of", json.dumps(list(up))):
+        jobs.of(key).live -= 1
+    turn.run("count_up", json.dumps(list(up.items())))

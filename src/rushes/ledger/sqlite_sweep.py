@@ -1,0 +1,95 @@
+"""Sweeping on SQLite: what dead workers held, what is due, what is owed."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from rushes.domain.errors import KillsItsWorker
+from rushes.domain.event import EventType
+from rushes.domain.task import LEASE_SECONDS, MAX_LOSSES, Failure
+from rushes.domain.worker import Incarnation
+from rushes.ledger.port import Debt, Swept
+from rushes.ledger.sqlite_jobs import JobRows
+from rushes.ledger.sqlite_look import incarnation
+from rushes.ledger.sqlite_store import Turn
+from rushes.ledger.sqlite_work import Standing, bury, release, standing
+
+_REMEMBERED = 2880 * LEASE_SECONDS  # a day: after it a worker that is over may be forgotten
+
+
+def sweep(turn: Turn, limit: int, paid: Sequence[Debt], is_gone: Callable[[Incarnation], bool]) -> Swept:
+    """Release, flip, strike out; answer what is owed."""
+    _end_leases(turn, is_gone)
+    released = _release(turn, limit)
+    turn.run("due_now", turn.now)
+    turn.run("drafts_stale")
+    turn.run("workers_forget", turn.now - _REMEMBERED)
+    turn.many("debt_paid", [(d.owner, d.job, d.key) for d in paid])
+    due = turn.column("next_due")[0]
+    debts = tuple(Debt(*row) for row in turn.all("debts", limit))
+    return Swept(_ready(turn, limit), debts, released, None if due is None else due - turn.now)
+
+
+def nothing_to_do(turn: Turn, paid: Sequence[Debt], is_gone: Callable[[Incarnation], bool]) -> bool:
+    """Whether a sweep would write nothing: then it need not wait for its turn to write."""
+    if paid or turn.one("orphans", 1) or turn.one("drafts_any"):
+        return False
+    due = turn.column("next_due_of_all")[0]
+    return (due is None or due > turn.now) and not _ended(turn, is_gone)
+
+
+def look(turn: Turn, limit: int) -> Swept:
+    """What is owed, when there is nothing to write."""
+    due = turn.column("next_due")[0]
+    debts = tuple(Debt(*row) for row in turn.all("debts", limit))
+    return Swept(_ready(turn, limit), debts, 0, None if due is None else due - turn.now)
+
+
+def worn_out(losses: int) -> Failure:
+    """Why a task that loses its workers is dead."""
+    message = f"it lost its worker {losses} times"
+    return Failure(KillsItsWorker.__name__, message, KillsItsWorker.hint, KillsItsWorker.verdict)
+
+
+def _ended(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> list[int]:
+    """The numbers of workers whose lease is over, or whose process is gone."""
+    rows = turn.all("workers_in")
+    return [row[0] for row in rows if row[10] <= turn.now or is_gone(incarnation(row))]
+
+
+def _end_leases(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> None:
+    for number in _ended(turn, is_gone):
+        turn.run("worker_over", turn.now, number)
+
+
+def _release(turn: Turn, limit: int) -> int:
+    orphans = turn.column("orphans", limit)
+    jobs, rows = JobRows(turn), standing(turn, orphans)
+    for task in orphans:
+        _lose(turn, jobs, rows[task])
+    jobs.save()
+    return len(orphans)
+
+
+def _lose(turn: Turn, jobs: JobRows, row: Standing) -> None:
+    job = jobs.of(row.key)
+    job.losses += 1
+    job.tell(EventType.LOST, turn.wall, row.told(losses=row.losses + 1), row.id)
+    if row.losses + 1 < MAX_LOSSES:
+        release(turn, job, row, "lost", losses=1)
+        return
+    why = worn_out(row.losses + 1)
+    turn.run("failure_keep", row.key, turn.wall, json.dumps(asdict(why)))
+    about = row.told(kind=why.kind, message=why.message, verdict=why.verdict, delay=None)
+    bury(turn, job, row, "lost", losses=1, about=about)
+
+
+def _ready(turn: Turn, limit: int) -> tuple[str, ...]:
+    """Tasks to announce, an equal share of each lane."""
+    lanes: list[str] = []
+    lane = turn.column("next_lane", "")[0]
+    while lane is not None:
+        lanes.append(lane)
+        lane = turn.column("next_lane", lane)[0]
+    share = max(1, limit // max(1, len(lanes)))
+    return tuple(task for lane in lanes for task in turn.column("ready_in", lane, share))

@@ -1,0 +1,109 @@
+"""Taking in on SQLite: a job with its first task, pages of a plan, keys that arrive."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rushes.domain.errors import OverLimit
+from rushes.domain.event import EventType
+from rushes.domain.job import NewJob
+from rushes.domain.keys import parse_task_id
+from rushes.domain.task import Draft, Said
+from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
+from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_work import standing
+
+
+def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
+    """Whether a job was made."""
+    values = (new.id, new.owner, new.team, new.request_id, new.name, new.recipe, new.priority, turn.wall)
+    if not turn.run("job_add", *values).rowcount:
+        return False
+    jobs = JobRows(turn)
+    job = jobs.find(new.id)
+    assert job is not None
+    turn.run("job_text_add", job.number, new.payload)
+    turn.run("draft_add", *_draft(job.number, 0, first))
+    job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})
+    job.opened = int(first.adopted)
+    _plant(turn, job, fence=0, before=(job.number << PLACES) - 1)
+    jobs.save()
+    return True
+
+
+def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+    """Keep a page of the plan for the attempt that holds `task`."""
+    row = standing(turn, (task,)).get(task)
+    said = Said.LOST if row is None else row.said(fence, "done")
+    if row is None or not row.holds(fence):
+        return said
+    number = row.key >> PLACES
+    turn.run("drafts_drop", number, fence)
+    turn.run("draft_facts", fence, facts, number)
+    turn.many("draft_add", [_draft(number, fence, d) for d in tasks])
+    if turn.column("draft_count", number, fence)[0] > FIRST:
+        raise OverLimit(f"a plan has at most {FIRST} tasks", "Choose larger chunks with --chunk.")
+    return Said.OK
+
+
+def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
+    """Meet every need of a blob key; the tasks that became ready."""
+    if not turn.run("arrival_add", key, etag, turn.wall).rowcount:
+        return ()
+    jobs = JobRows(turn)
+    ready = count_down(turn, jobs, turn.column("meet_key", key))
+    jobs.save()
+    return ready
+
+
+def open_plan(turn: Turn, job: OpenJob, fence: int) -> tuple[str, ...]:
+    """The drafts of an attempt become tasks; those that are ready at once."""
+    job.opened = 1
+    turn.run("facts_open", fence, job.number)
+    if turn.column("draft_count", job.number, fence)[0]:
+        return _plant(turn, job, fence, before=job.number << PLACES)
+    turn.run("drafts_done", job.number)
+    return ()
+
+
+def count_down(turn: Turn, jobs: JobRows, met: Iterable[int]) -> tuple[str, ...]:
+    """One unmet need less for each time that a task's key is named; the tasks that became ready."""
+    down = Counter(met)
+    if not down:
+        return ()
+    rows = turn.all("count_down", json.dumps(list(down.items())))
+    ready = sorted((key, id) for key, id, state in rows if state == "ready")
+    jobs.load({key >> PLACES for key, _ in ready})
+    for key, _ in ready:
+        jobs.of(key).live += 1
+    parked = [key for key, _ in ready if jobs.of(key).stopped]
+    if parked:
+        turn.run("park", json.dumps(parked))
+    return tuple(id for key, id in ready if key not in parked)
+
+
+def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
+    """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting."""
+    these, last = (job.number, fence), (job.number << PLACES) + FIRST
+    turn.run("plant_tasks", before, -job.priority, turn.wall, *these)
+    turn.run("plant_texts", turn.wall, *these)
+    turn.run("plant_needs", *these)
+    turn.run("plant_key_needs", *these)
+    turn.run("plant_counts", *these)
+    ready = turn.column("plant_ready", int(job.stopped), before + 1, last)
+    adopted = turn.column("plant_adopted", before + 1, last)
+    size = turn.column("plant_size", before + 1, last)[0]
+    turn.run("drafts_done", job.number)
+    job.total, job.done, job.live = job.total + size, job.done + len(adopted), job.live + len(ready)
+    if fence:
+        job.tell(EventType.PLANNED, turn.wall, {"tasks": size, "adopted": len(adopted)})
+    skip = len(job.id) + 1
+    job.tell_each(EventType.ADOPTED, turn.wall, [[id[skip:], 0, 0.0] for id in adopted], None)
+    return () if job.stopped else tuple(ready)
+
+
+def _draft(job: int, fence: int, d: Draft) -> Row:
+    if parse_task_id(d.id) != (d.job, d.stage, d.chunk):
+        raise ValueError(f"the id {d.id!r} is not that of {d.job!r}, {d.stage!r}, {d.chunk!r}")
+    needs = json.dumps([[need.ref, need.is_key] for need in d.needs])
+    return (job, fence, d.id, d.stage, d.chunk, d.lane, d.order, int(d.adopted), needs, d.spec)

@@ -1,0 +1,134 @@
+-- Taking in: jobs, drafts, plans, arrivals.
+
+-- name: job_rows
+-- Job rows by number, for a transaction that changes them.
+SELECT number, id, owner, state, priority, paused, cancelled, opened, chunking, total, done, dead, live, losses,
+    failures, last_event, started, finished
+FROM job WHERE number IN (SELECT value FROM json_each(?));
+
+-- name: job_row
+-- The same for one job by its id.
+SELECT number, id, owner, state, priority, paused, cancelled, opened, chunking, total, done, dead, live, losses,
+    failures, last_event, started, finished
+FROM job WHERE id = ?;
+
+-- name: job_told
+-- Write a job row that has new events: its change number is the highest.
+UPDATE job SET changed = (SELECT max(changed) + 1 FROM job), state = ?, priority = ?, paused = ?, cancelled = ?,
+    opened = ?, chunking = ?, total = ?, done = ?, dead = ?, live = ?, losses = ?, failures = ?, last_event = ?,
+    started = ?, finished = ?
+WHERE number = ?;
+
+-- name: job_quiet
+-- Write a job row without new events.
+UPDATE job SET state = ?, priority = ?, paused = ?, cancelled = ?, opened = ?, chunking = ?, total = ?, done = ?,
+    dead = ?, live = ?, losses = ?, failures = ?, last_event = ?, started = ?, finished = ?
+WHERE number = ?;
+
+-- name: event_add
+-- Events of one type in one row.
+INSERT INTO event (job, seq, n, type, at, task, body) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: job_add
+-- A new job, unless its id is taken.
+INSERT INTO job (id, owner, team, request_id, name, recipe, state, priority, created)
+VALUES (?, ?, ?, ?, ?, ?, 'created', ?, ?)
+ON CONFLICT (id) DO NOTHING;
+
+-- name: job_text_add
+-- The long texts of a new job.
+INSERT INTO job_text (job, payload) VALUES (?, ?);
+
+-- name: drafts_drop
+-- Forget drafts of earlier attempts.
+DELETE FROM draft WHERE job = ? AND fence < ?;
+
+-- name: draft_add
+-- One task of a plan that is being written; written again, it changes nothing.
+INSERT INTO draft (job, fence, id, stage, chunk, lane, place, adopted, needs, spec)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET stage = excluded.stage, chunk = excluded.chunk, lane = excluded.lane,
+    place = excluded.place, adopted = excluded.adopted, needs = excluded.needs, spec = excluded.spec;
+
+-- name: draft_facts
+-- What the first task found, until the plan opens.
+UPDATE job_text SET drafted_fence = ?, drafted_facts = ? WHERE job = ?;
+
+-- name: draft_count
+-- How many tasks an attempt has drafted.
+SELECT count(*) FROM draft WHERE job = ? AND fence = ?;
+
+-- name: facts_open
+-- The facts of the attempt that opens the plan stand on the job.
+UPDATE job_text SET facts = CASE WHEN drafted_fence = ? THEN drafted_facts ELSE facts END, drafted_facts = ''
+WHERE job = ?;
+
+-- name: plant_tasks
+-- Drafts become tasks with places in plan order; adopted ones are done, the others wait.
+INSERT INTO task (key, id, stage, chunk, lane, rank, state, adopted, finished)
+SELECT ?1 + row_number() OVER (ORDER BY place, id), id, stage, chunk, lane, ?2,
+    CASE WHEN adopted THEN 'done' ELSE 'waiting' END, adopted, CASE WHEN adopted THEN ?3 END
+FROM draft
+WHERE job = ?4 AND fence = ?5 AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = draft.id);
+
+-- name: plant_texts
+-- What never changes about the new tasks.
+INSERT OR IGNORE INTO task_text (task, place, created, spec)
+SELECT task.key, draft.place, ?, draft.spec FROM draft JOIN task ON task.id = draft.id
+WHERE draft.job = ? AND draft.fence = ?;
+
+-- name: plant_needs
+-- A row for each task that a new task needs; met at once if that one is done.
+INSERT OR IGNORE INTO need (ref, task, met)
+SELECT other.key, mine.key, other.state = 'done'
+FROM draft CROSS JOIN json_each(draft.needs) AS need
+CROSS JOIN task AS mine ON mine.id = draft.id
+CROSS JOIN task AS other ON other.id = need.value ->> 0
+WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND NOT need.value ->> 1;
+
+-- name: plant_key_needs
+-- A row for each blob key that a new task needs; met at once if it arrived before.
+INSERT OR IGNORE INTO need_key (key, task, met)
+SELECT need.value ->> 0, mine.key, EXISTS (SELECT 1 FROM arrival WHERE arrival.key = need.value ->> 0)
+FROM draft CROSS JOIN json_each(draft.needs) AS need
+CROSS JOIN task AS mine ON mine.id = draft.id
+WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND need.value ->> 1;
+
+-- name: plant_counts
+-- Needs not met, counted on the new tasks; a task that nobody knows is never met.
+UPDATE task SET unmet = open.n
+FROM (
+    SELECT draft.id AS id, count(DISTINCT need.value) AS n
+    FROM draft CROSS JOIN json_each(draft.needs) AS need
+    WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND CASE WHEN need.value ->> 1
+        THEN NOT EXISTS (SELECT 1 FROM arrival WHERE arrival.key = need.value ->> 0)
+        ELSE NOT EXISTS (SELECT 1 FROM task WHERE task.id = need.value ->> 0 AND task.state = 'done') END
+    GROUP BY draft.id
+) AS open
+WHERE task.id = open.id;
+
+-- name: plant_ready
+-- New tasks without unmet needs are ready, parked if their job is stopped.
+UPDATE task SET state = 'ready', parked = ?
+WHERE key BETWEEN ? AND ? AND state = 'waiting' AND unmet = 0
+RETURNING id;
+
+-- name: plant_adopted
+-- New tasks that are done from the start, in plan order.
+SELECT id FROM task WHERE key BETWEEN ? AND ? AND adopted ORDER BY key;
+
+-- name: plant_size
+-- How many tasks were added.
+SELECT count(*) FROM task WHERE key BETWEEN ? AND ?;
+
+-- name: drafts_done
+-- The drafts of a job whose plan is open.
+DELETE FROM draft WHERE job = ?;
+
+-- name: arrival_add
+-- A blob key with this content, once.
+INSERT INTO arrival (key, etag, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: meet_key
+-- The needs of a blob key are met.
+UPDATE need_key SET met = 1 WHERE key = ? AND NOT met RETURNING task;

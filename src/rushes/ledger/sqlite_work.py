@@ -1,0 +1,204 @@
+"""Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from rushes.domain.errors import LeaseLost
+from rushes.domain.event import EventType
+from rushes.domain.keys import JSON
+from rushes.domain.task import LEASE_SECONDS, Failure, Lease, Order, Said
+from rushes.domain.worker import Incarnation
+from rushes.ledger.port import Renewed
+from rushes.ledger.sqlite_jobs import FIRST, JobRows, OpenJob
+from rushes.ledger.sqlite_store import Row, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a task stands, for an answer about a fence; the fields in the order of `standing`."""
+
+    id: str
+    key: int
+    state: str
+    fence: int
+    outcome: str | None
+    worker: str | None
+    cancelled: bool
+    paused: int
+    stage: str
+    chunk: int | None
+    losses: int
+
+    def holds(self, fence: int, worker: str | None = None) -> bool:
+        """Whether that lease is the one that counts."""
+        return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
+
+    def said(self, fence: int, outcome: str) -> Said:
+        """The answer to a lease that holds no more."""
+        if self.fence == fence and self.state != "leased" and self.outcome == outcome:
+            return Said.OK
+        return Said.CANCELLED if self.cancelled else Said.LOST
+
+    def told(self, **more: JSON) -> dict[str, JSON]:
+        """What an event about its attempt says."""
+        return {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker, **more}
+
+
+def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
+    """Where these tasks stand; those that do not exist are left out."""
+    return {row[0]: Standing(*row) for row in turn.run("standing", json.dumps(list(ids)))}
+
+
+def may_claim(turn: Turn, worker: str, lanes: Sequence[str]) -> bool:
+    """Whether a claim could find anything: a look that blocks nobody.
+
+    Raises:
+        LeaseLost: the worker's own row is over.
+    """
+    _, draining = _own_row(turn, worker)
+    return not draining and any(turn.one("to_claim", lane, 1) for lane in lanes)
+
+
+def claim(turn: Turn, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
+    """Lease the next tasks.
+
+    Raises:
+        LeaseLost: the worker's own row is over.
+    """
+    number, draining = _own_row(turn, worker)
+    if draining:
+        return ()
+    keys = [key for _, key in _next(turn, lanes, n, hinted)]
+    rows = sorted(turn.all("claim", number, turn.wall, json.dumps(keys)))
+    _begin(turn, [row[1] for row in rows if not row[1] & FIRST])
+    return tuple(
+        Lease(id, fence, id[: id.index(".")], stage, chunk, lane, spec, failures, losses)
+        for _, _, id, fence, stage, chunk, lane, spec, failures, losses in rows
+    )
+
+
+def renew(
+    turn: Turn, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str
+) -> Renewed:
+    """Enter or keep the worker's row, and say what to do with each task held."""
+    row = turn.one("worker_row", worker.id)
+    if row and row[2]:
+        return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
+    until = turn.now + LEASE_SECONDS
+    if row is None:
+        turn.run("worker_enter", worker.id, until, note, turn.wall, turn.wall, *_who(worker))
+        return Renewed({task: _order(s, worker.id, holding[task]) for task, s in _held(turn, holding)})
+    turn.run("worker_keep", until, note, turn.wall, row[0])
+    turn.many("progress", [(p, task, holding[task], row[0]) for task, p in progress.items() if task in holding])
+    orders = {task: _order(s, worker.id, holding[task]) for task, s in _held(turn, holding)}
+    return Renewed(orders, drain=bool(row[3]))
+
+
+def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    """Record a failure of the lease that counts."""
+    row = standing(turn, (task,)).get(task)
+    if row is None:
+        return Said.LOST
+    if not row.holds(fence, worker):
+        return row.said(fence, "failed")
+    jobs = JobRows(turn)
+    job = jobs.of(row.key)
+    job.failures += 1
+    about = row.told(kind=failure.kind, message=failure.message, verdict=failure.verdict, delay=delay)
+    turn.run("failure_keep", row.key, turn.wall, json.dumps(asdict(failure)))
+    job.tell(EventType.FAILED, turn.wall, about, task)
+    if delay is None:
+        bury(turn, job, row, "failed", failures=1, about=about)
+    else:
+        release(turn, job, row, "failed", failures=1, due=turn.now + delay if delay > 0 else None)
+    jobs.save()
+    return Said.OK
+
+
+def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+    """Free the leases that count, at once and counted as nothing."""
+    jobs, rows = JobRows(turn), standing(turn, (task for task, _ in held))
+    for task, fence in dict.fromkeys(held):
+        row = rows.get(task)
+        if row and row.holds(fence, worker):
+            job = jobs.of(row.key)
+            release(turn, job, row, "given_back")
+            job.tell(EventType.GIVEN_BACK, turn.wall, row.told(reason=reason), task)
+    jobs.save()
+
+
+def release(
+    turn: Turn,
+    job: OpenJob,
+    row: Standing,
+    outcome: str,
+    *,
+    failures: int = 0,
+    losses: int = 0,
+    due: float | None = None,
+) -> None:
+    """A lease ended without success: ready again."""
+    turn.run("release", outcome, due, int(job.stopped), failures, losses, row.key)
+    if not row.key & FIRST:
+        job.chunking = 0
+
+
+def bury(
+    turn: Turn, job: OpenJob, row: Standing, outcome: str, *, failures: int = 0, losses: int = 0, about: dict[str, JSON]
+) -> None:
+    """A lease ended without success for the last time: a dead letter."""
+    turn.run("bury", outcome, failures, losses, turn.wall, row.key)
+    job.dead, job.live = job.dead + 1, job.live - 1
+    if not row.key & FIRST:
+        job.chunking = 0
+    job.tell(EventType.DEAD, turn.wall, about, row.id)
+
+
+def _own_row(turn: Turn, worker: str) -> tuple[int, bool]:
+    row = turn.one("worker_row", worker)
+    if row is None or row[2] or row[1] <= turn.now:
+        raise LeaseLost(f"the lease of worker {worker} is over")
+    return row[0], bool(row[3])
+
+
+def _next(turn: Turn, lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
+    if hinted:
+        return turn.all("to_claim_of", json.dumps(list(hinted)), json.dumps(list(lanes)), n)
+    if len(lanes) == 1:
+        return turn.all("to_claim", lanes[0], n)
+    return sorted(row for lane in dict.fromkeys(lanes) for row in turn.all("to_claim", lane, n))[:n]
+
+
+def _begin(turn: Turn, firsts: Sequence[int]) -> None:
+    """The claim of a first task begins its job."""
+    if not firsts:
+        return
+    jobs = JobRows(turn)
+    for key in firsts:
+        job = jobs.of(key)
+        job.chunking = 1
+        job.started = job.started or turn.wall
+    jobs.save()
+
+
+def _held(turn: Turn, holding: Mapping[str, int]) -> list[tuple[str, Standing | None]]:
+    rows = standing(turn, holding)
+    return [(task, rows.get(task)) for task in holding]
+
+
+def _order(row: Standing | None, worker: str, fence: int) -> Order:
+    if row is None:
+        return Order.LOST
+    if row.holds(fence, worker):
+        return Order.GIVE_BACK if row.paused > 1 else Order.KEEP
+    if row.state == "done" and row.fence == fence:
+        return Order.KEEP
+    return Order.CANCELLED if row.cancelled else Order.LOST
+
+
+def _who(worker: Incarnation) -> Row:
+    return (
+        worker.host, worker.boot, worker.pid, worker.pid_start, json.dumps(worker.lanes), worker.slots,
+        worker.machine, worker.version,
+    )  # fmt: skip

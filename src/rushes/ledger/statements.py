@@ -1,0 +1,21 @@
+"""Named SQL: every statement lies in a `.sql` file beside its backend, with a name and one sentence."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def named(*files: str) -> Mapping[str, str]:
+    """The statements of these files by name."""
+    found: dict[str, str] = {}
+    for file in files:
+        parts = _NAME.split(Path(__file__).with_name(file).read_text("utf-8"))
+        found |= {name: _bare(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return found
+
+
+def _bare(text: str) -> str:
+    lines = (line for line in text.splitlines() if not line.startswith("--"))
+    return "\n".join(lines).strip().rstrip(";")
