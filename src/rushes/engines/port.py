@@ -7,12 +7,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Pcm = NDArray[np.float32]  # 16 kHz mono
+RATE = 16_000
+Pcm = NDArray[np.float32]  # mono, RATE samples a second
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken word; times in samples of 1/16000 s from the start of the pcm that was asked about."""
+    """A spoken word with the space before it, if its script has one; times in samples of the pcm asked about."""
 
     text: str
     start: int
@@ -55,6 +56,13 @@ class Engine(Protocol):
 
     def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples in which somebody speaks, in order."""
+
+    def language_of(self, model: str, pcm: Pcm) -> tuple[str, float]:
+        """The language of up to 30 s of speech, and how sure that is (0 to 1).
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
 
     def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
         """Speech as words with times.

@@ -1,0 +1,85 @@
+"""The manifest: which weights exist, where they come from, and the hashes by which they are known."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from rushes.domain.keys import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member of a package on the registry."""
+
+    package: str
+    version: str
+    member: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a model: its parts joined in order."""
+
+    name: str
+    size: int
+    sha256: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What answers: weights with a name, a licence and a hash. The first file holds the weights."""
+
+    id: str
+    capability: str
+    profile: str
+    languages: tuple[str, ...]
+    licence: str
+    about: str
+    files: tuple[File, ...]
+
+    @property
+    def name(self) -> str:
+        """The id with the weights' hash: what stands in a result's question."""
+        return named(self.id, self.files[0].sha256)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(f.size for f in self.files)
+
+    @property
+    def packages(self) -> tuple[tuple[str, str], ...]:
+        """(package, version) of everything it is made of, each once, in order."""
+        return tuple(dict.fromkeys((p.package, p.version) for f in self.files for p in f.parts))
+
+
+def named(id: str, sha256: str) -> str:
+    """`whisper-base@d01c3014`."""
+    return f"{id}@{sha256[:8]}"
+
+
+def load(text: str | None = None) -> Mapping[str, Model]:
+    """The models of the packaged manifest (or of a given one) by id."""
+    text = text if text is not None else files(__package__).joinpath("manifest.toml").read_text("utf-8")
+    models = [_model(doc) for doc in tomllib.loads(text)["model"]]
+    return {m.id: m for m in models}
+
+
+def _model(doc: JSON) -> Model:
+    return Model(
+        id=doc["id"],
+        capability=doc["capability"],
+        profile=doc["profile"],
+        languages=tuple(doc["languages"]),
+        licence=doc["licence"],
+        about=doc["about"],
+        files=tuple(_file(f) for f in doc["file"]),
+    )
+
+
+def _file(doc: JSON) -> File:
+    return File(doc["name"], doc["size"], doc["sha256"], tuple(Part(**p) for p in doc["parts"]))

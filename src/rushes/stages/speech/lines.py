@@ -1,0 +1,84 @@
+"""Lines: what was heard as sense units, one observation each, in ticks of 1/16000 s of media time."""
+
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.engines.port import RATE, Word
+
+BASE = Fraction(1, RATE)
+PAUSE = RATE * 6 // 10
+LONGEST = 160
+
+_END = re.compile(r"[.!?。！？…]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
+_COMMA = re.compile(r"[,;:、，；：—–-]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
+_SHORTENED = re.compile(
+    r"^[\"'“‘«(\[]*(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|nr|bzw|ca|approx|fig|vol|[a-z]|(?:[a-z]\.)+[a-z])\.$",  # noqa: RUF001
+    re.IGNORECASE,
+)
+
+
+def lines(words: Sequence[Word], language: str, *, doubtful: bool = False) -> list[Observation]:
+    """Split words at sentence ends and pauses; what is longer than 160 characters is split again."""
+    return [_line(part, language, doubtful) for unit in _units(words) for part in _short(unit)]
+
+
+def steady(words: Iterable[Word], start: int, end: int) -> list[Word]:
+    """Words whose times follow each other inside a range, each at least 20 ms long where that is possible."""
+    out: list[Word] = []
+    at = start
+    for word in words:
+        first = min(max(word.start, at), end)
+        at = min(max(word.end, first + RATE // 50), end)
+        out.append(Word(word.text, first, at, word.confidence))
+    return out
+
+
+def _units(words: Sequence[Word]) -> list[list[Word]]:
+    units: list[list[Word]] = []
+    for n, word in enumerate(words):
+        before = words[n - 1] if n else None
+        if before is None or word.start - before.end > PAUSE or _ends(before.text, word.text):
+            units.append([])
+        units[-1].append(word)
+    return units
+
+
+def _ends(text: str, following: str) -> bool:
+    """Whether a sentence ends with this word: a stop that is no abbreviation's, and no small letter after it."""
+    text, following = text.strip(), following.strip()
+    return bool(_END.search(text)) and not _SHORTENED.match(text) and not following[:1].islower()
+
+
+def _short(words: list[Word]) -> list[list[Word]]:
+    if len(_text(words)) <= LONGEST or len(words) == 1:
+        return [words]
+    at = min(range(1, len(words)), key=lambda n: _cost(words, n))
+    return [*_short(words[:at]), *_short(words[at:])]
+
+
+def _cost(words: Sequence[Word], at: int) -> float:
+    """How bad a split before word `at` is: halves should be even, and a comma or a pause is worth a detour."""
+    before, after = len(_text(words[:at])), len(_text(words[at:]))
+    pause = (words[at].start - words[at - 1].end) / RATE
+    comma = bool(_COMMA.search(words[at - 1].text))
+    return abs(before - after) / (before + after) - 0.4 * comma - min(0.4, pause)
+
+
+def _line(words: Sequence[Word], language: str, doubtful: bool) -> Observation:
+    said = tuple((w.text.strip(), w.start, w.end, round(w.confidence, 3)) for w in words)
+    return Observation(
+        kind="speech",
+        span=Span(words[0].start, words[-1].end, BASE),
+        text=_text(words),
+        confidence=round(sum(w.confidence for w in words) / len(words), 3),
+        language=language,
+        words=said,
+        extra={"doubtful": True} if doubtful else {},
+    )
+
+
+def _text(words: Sequence[Word]) -> str:
+    return re.sub(r"\s+", " ", "".join(w.text for w in words)).strip()

@@ -1,0 +1,196 @@
+"""transcribe: the speech windows that begin in a chunk, as lines with words, times and languages."""
+
+import wave
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from rushes.domain.keys import JSON
+from rushes.domain.observation import Observation, dump
+from rushes.domain.stage import Card, Scope
+from rushes.engines.models.languages import bcp47, spoken
+from rushes.engines.models.speech import Ears, ears, hearing
+from rushes.engines.port import RATE, Engine, Heard, Hearing, Pcm, Word
+from rushes.stages.port import Work
+from rushes.stages.speech import doctor
+from rushes.stages.speech.lines import lines, steady
+from rushes.stages.speech.windows import Range, Window
+
+_SURE = 0.6
+_SHORT = 3 * RATE
+_CONTEXT = 30 * RATE
+_GLANCE = 10 * RATE
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """The whole video's pcm, read by range."""
+
+    path: Path
+    samples: int
+
+    def read(self, start: int, end: int) -> Pcm:
+        """Samples as floats; what lies outside is left out."""
+        start, end = max(0, start), min(end, self.samples)
+        with wave.open(str(self.path), "rb") as w:
+            w.setpos(start)
+            raw = w.readframes(max(0, end - start))
+        return np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def open_sound(path: Path) -> Sound:
+    """The pcm artifact (16 kHz, mono, 16 bit) as Sound."""
+    with wave.open(str(path), "rb") as w:
+        return Sound(path, w.getnframes())
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Asks the engine about windows: language first, then words, then again if they look wrong."""
+
+    engine: Engine
+    ears: Ears
+    sound: Sound
+    profile: str
+    language: str  # empty: find out for each stretch of speech
+
+    def window(self, window: Window) -> Iterator[Observation]:
+        """The lines of a window, in samples of the pcm."""
+        for language, part in self._by_language(window):
+            heard, finding = self._best(language, part)
+            words = [_moved(w, part) for p in heard.phrases for w in p.words]
+            words = steady(words, part.start, part.end)
+            yield from lines(words, bcp47(heard.language), doubtful=bool(finding.reasons))
+
+    def _by_language(self, window: Window) -> list[tuple[str, Window]]:
+        """Stretches of a window with the language of each; neighbours of one language stay together."""
+        if self.language or len(window.groups) == 1:
+            return [(self.language or self._language([window.groups[0]]), window)]
+        runs: list[tuple[str, Window]] = []
+        for groups in _worth_asking(window.groups):
+            language = self._language(groups)
+            before = runs.pop()[1].groups if runs and runs[-1][0] == language else ()
+            runs.append((language, Window((*before, *groups))))
+        return runs
+
+    def _language(self, groups: Sequence[Range]) -> str:
+        """The language of some groups; where that is unclear, of the half minute round them."""
+        pcm = self._pcm(Window(tuple(groups)))
+        if self.ears.english != self.ears.every:
+            pcm = pcm[:_GLANCE]  # the model for every language is only asked this: a short look is cheap
+        language, sure = self.engine.language_of(self.ears.every, pcm)
+        if sure < _SURE:
+            middle = (groups[0][0] + groups[-1][1]) // 2
+            wide = self.sound.read(middle - _CONTEXT // 2, middle + _CONTEXT // 2)
+            language, _ = self.engine.language_of(self.ears.every, wide)
+        return language
+
+    def _best(self, language: str, part: Window) -> tuple[Heard, doctor.Finding]:
+        """The first answer that nothing is wrong with, else the least bad one, cured."""
+        pcm, stretches = self._pcm(part), _stretches(part)
+        tries: list[tuple[float, int, Heard, doctor.Finding]] = []
+        for model, asked in self._ways(language):
+            heard = self.engine.hear(model, pcm, asked)
+            finding = doctor.examine(heard, stretches)
+            if not finding.reasons:
+                return heard, finding
+            tries.append((finding.badness, len(tries), heard, finding))
+        _, _, heard, finding = min(tries, key=lambda t: t[:2])
+        return doctor.cured(heard, stretches), finding
+
+    def _ways(self, language: str) -> Iterator[tuple[str, Hearing]]:
+        """How a window is asked about: as usual, then without repeats, then by the other model, then greedily.
+
+        Never by chance: sampling depends on what a thread sampled before, so that no two runs would agree.
+        """
+        first = hearing(self.profile, language)
+        yield self.ears.of(language), first
+        yield self.ears.of(language), replace(first, beam=5, no_repeat=3, repetition_penalty=1.1)
+        if other := self.ears.other(language):
+            yield other, replace(first, beam=5)
+        yield self.ears.of(language), replace(first, beam=1 if first.beam > 1 else 2, repetition_penalty=1.2)
+
+    def _pcm(self, window: Window) -> Pcm:
+        return np.concatenate([self.sound.read(a, b) for a, b in window.groups])
+
+
+class Transcribe:
+    """Speech to text, chunk by chunk. Silence, music and noise give no lines and no error."""
+
+    card = Card(
+        name="transcribe",
+        version=1,
+        scope=Scope.CHUNK,
+        needs=("probe", "audio"),
+        outputs=("lines",),
+        options={"profile": "balanced", "language": ""},
+        models=("speech",),
+    )
+
+    def run(self, work: Work) -> None:
+        """Save `lines.jsonl`: the lines of the windows that begin in this chunk."""
+        doc = work.input("audio", "windows").json("windows.json")
+        mine = _mine(work, doc)
+        found = list(self._listen(work, mine, int(doc["offset"]))) if mine else []
+        work.save("lines", "lines.jsonl", dump(found), "application/jsonl")
+        work.count("lines", len(found))
+
+    def _listen(self, work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
+        sound = open_sound(work.input("audio", "pcm").path("pcm.wav"))
+        language = spoken(str(work.options["language"]))
+        listener = Listener(work.engine, ears(work.models["speech"]), sound, str(work.options["profile"]), language)
+        for n, window in enumerate(windows):
+            work.progress(n / len(windows))
+            for line in listener.window(window):
+                yield _shifted(line, offset)
+
+
+def _mine(work: Work, doc: JSON) -> list[Window]:
+    """Windows that start in this chunk; the first and the last chunk also take what lies outside the picture."""
+    assert work.span is not None
+    track = work.facts.video
+    ends = [track.end * track.base] if track else [a.end * a.base for a in work.facts.audio]
+    start = work.span.start * work.span.base if work.chunk else None
+    end = work.span.end * work.span.base
+    last = end >= max(ends)
+    windows = [Window.from_json(w) for w in doc["windows"]]
+    at = [Fraction(w.start + int(doc["offset"]), RATE) for w in windows]
+    return [w for w, t in zip(windows, at, strict=True) if (start is None or t >= start) and (last or t < end)]
+
+
+def _worth_asking(groups: Sequence[Range]) -> Iterator[list[Range]]:
+    """Groups one by one; what is too short to tell a language by goes with its neighbour."""
+    waiting: list[Range] = []
+    for n, group in enumerate(groups):
+        waiting.append(group)
+        rest = sum(b - a for a, b in groups[n + 1 :])
+        if sum(b - a for a, b in waiting) >= _SHORT and (rest >= _SHORT or not rest):
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _stretches(window: Window) -> list[Range]:
+    """The groups as they lie in the pcm that is asked about, end to end."""
+    out: list[Range] = []
+    for a, b in window.groups:
+        at = out[-1][1] if out else 0
+        out.append((at, at + b - a))
+    return out
+
+
+def _moved(word: Word, window: Window) -> Word:
+    """A word of the packed pcm where it lies in the whole; it belongs to the group of its middle."""
+    middle = (word.start + word.end) // 2
+    pairs = list(zip(_stretches(window), window.groups, strict=True))
+    (a, b), (start, _) = next((p for p in pairs if middle < p[0][1]), pairs[-1])
+    return replace(word, start=min(max(word.start, a), b) - a + start, end=min(max(word.end, a), b) - a + start)
+
+
+def _shifted(line: Observation, offset: int) -> Observation:
+    span = replace(line.span, start=line.span.start + offset, end=line.span.end + offset)
+    return replace(line, span=span, words=tuple((t, a + offset, b + offset, c) for t, a, b, c in line.words))
