@@ -3,6 +3,7 @@
 import os
 import platform
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,20 @@ class House:
             reserve=s.reserve_mb * 2**20,
         )
         return Shell(outfit, until or (lambda _shell: False))
+
+    def tidy(self) -> None:
+        """Remove scratch and temporary files whose process is gone."""
+        self.blobs.tidy()
+        for folder in (self.home / "scratch").glob("*-*"):
+            pid = folder.name.partition("-")[0]
+            if pid.isdigit() and not psutil.pid_exists(int(pid)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for name in ("ledger", "records", "index", "transport"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
 
     def _threads(self, slots: int) -> int:
         return self.settings.threads or max(1, (os.cpu_count() or 1) // max(1, slots))

@@ -4,10 +4,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.domain.errors import NotFound, RushesError
+from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import JobState
 from rushes.domain.keys import short, task_id
 from rushes.domain.task import TaskState
+from rushes.index.port import Video
 from rushes.jobs.opening import read_manifest
 from rushes.jobs.submit import submit_clip
 from rushes.jobs.why import all_tasks
@@ -32,8 +33,7 @@ class Clip:
 
 def cut(
     house: House,
-    video: str,
-    job_id: str,
+    video: Video,
     start_us: int,
     end_us: int,
     padding_ms: int,
@@ -44,33 +44,35 @@ def cut(
     """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
 
     Raises:
-        Refused: the range is empty.
-        NotFound: the video's job is not there.
+        Refused: the range is empty or lies outside the film.
         NeverWorks, TryAgain: it could not be cut; says why.
     """
-    job, created = _submit(house, video, job_id, start_us, end_us, padding_ms)
+    if not 0 <= start_us < end_us:
+        raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
+    job, created = _submit(house, video, start_us, end_us, padding_ms)
     row = wake(house, house.ledger.job(job))
     if row.state is not JobState.COMPLETED:
         work = Work(house, [job], slots=0)
         work.run(signals=signals)
-    return _made(house, job, video, start_us, end_us, created, out)
+    return _made(house, job, video.id, start_us, end_us, created, out)
 
 
-def _submit(house: House, video: str, job_id: str, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:
-    row = house.ledger.job(job_id)
-    asked = Asked.from_text(row.payload)
-    clip_id = "clip_" + short([video, start_us, end_us, padding_ms])
+def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:
+    asked = Asked.from_text(house.ledger.job(video.job).payload)
+    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
-    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options}, profile=asked.profile, take=asked.take)
-    probe = house.ledger.tasks(ids=[task_id(job_id, "probe", None)]).rows
-    if not probe:
-        raise NotFound(f"{job_id} has not been probed")
-    keys = results_of(probe[0].spec)
-    sha256 = str(read_manifest(house.blobs, asked.owner, keys["facts"]).facts.get("sha256", ""))
-    submitted = submit_clip(
-        house.ledger, house.transport, house.cards["clip"], question, row.name, sha256 or video, keys
+    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options}, profile=asked.profile)
+    (probe,) = house.ledger.tasks(ids=[task_id(video.job, "probe", None)]).rows
+    made = submit_clip(
+        house.ledger,
+        house.transport,
+        house.cards["clip"],
+        question,
+        video.name,
+        video.sha256,
+        results_of(probe.spec),
     )
-    return submitted.job.id, submitted.created
+    return made.job.id, made.created
 
 
 def _made(house: House, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:

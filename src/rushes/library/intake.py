@@ -32,6 +32,7 @@ class Wish:
     language: str = ""
     priority: int = 0
     again: int = 0  # a take number: asks anew although the results are there
+    trial: bool = False  # only a few seconds from the middle, to learn how fast this machine is
     options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
 
 
@@ -97,6 +98,7 @@ def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], model
         chunk_seconds=seconds,
         chunk_bytes=size,
         take=wish.again,
+        trial=wish.trial,
     )
     recipe = wish.recipe or house.settings.recipe
     done = submit(house.ledger, house.transport, house.cards, asked, display_name(path.name), recipe, wish.priority)

@@ -53,12 +53,20 @@ class Work:
     house: House
     jobs: Sequence[str]
     slots: int | None = None
+    lanes: tuple[str, ...] = ()
+    until_idle: bool = False
     due_in: float | None = None
     signal: int = 0
     shell: Shell = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shell = self.house.worker(slots=self.slots, until=self._nothing_left)
+        until = self._nothing_left if self.jobs else self._is_idle
+        self.shell = self.house.worker(slots=self.slots, lanes=self.lanes, until=until)
+
+    def serve(self) -> int:
+        """Be a worker of the home until a signal comes (or, if asked, nothing is left); answers the exit code."""
+        self.run(signals=True)
+        return 128 + self.signal if self.signal else 0
 
     def run(self, look: Looker | None = None, *, signals: bool = False) -> None:
         """Work until the jobs are final, nothing but back-off is left, or a signal comes."""
@@ -73,6 +81,9 @@ class Work:
         if not shell.idle:
             return False
         return self._only_waits(open_jobs)
+
+    def _is_idle(self, shell: Shell) -> bool:
+        return self.until_idle and shell.idle
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
         """Whether nothing of these jobs runs or can run now; remembers when the next try is due."""

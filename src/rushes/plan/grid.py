@@ -19,6 +19,12 @@ def grid(facts: VideoFacts, seconds: int, max_bytes: int = 0) -> tuple[Span, ...
     return _picture_grid(facts.video, length)
 
 
+def trial_grid(facts: VideoFacts, seconds: int = 4) -> tuple[Span, ...]:
+    """One short chunk from the middle of the film."""
+    spans = grid(facts, seconds)
+    return (spans[len(spans) // 2],)
+
+
 def _picture_grid(track: VideoTrack, length: Fraction) -> tuple[Span, ...]:
     if not track.seekable:
         return (track.span,)

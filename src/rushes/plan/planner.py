@@ -12,7 +12,7 @@ from rushes.domain.span import Span
 from rushes.domain.stage import Card, Scope
 from rushes.domain.task import Draft, Need
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.plan.grid import grid
+from rushes.plan.grid import grid, trial_grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Asked:
     chunk_seconds: int = 60
     chunk_bytes: int = 0
     take: int = 0  # --again asks anew: nothing is deleted
+    trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
 
     def to_text(self) -> str:
         """The payload."""
@@ -75,15 +76,16 @@ def clip_task(job: str, asked: Asked, card: Card, sha256: str, probe_keys: Mappi
 
 def plan(job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, Card], probe_spec: str) -> tuple[Draft, ...]:
     """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
-    spans = grid(facts, asked.chunk_seconds, asked.chunk_bytes)
+    spans = trial_grid(facts) if asked.trial else grid(facts, asked.chunk_seconds, asked.chunk_bytes)
     made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
     for rank, name in enumerate(asked.stages):
         if name == "probe":
             continue
         card = cards[name]
+        whole = spans[0] if asked.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (
-            enumerate(spans) if card.scope is Scope.CHUNK else [(None, None)]
+            enumerate(spans) if card.scope is Scope.CHUNK else [(None, whole)]
         )
         made[name] = []
         for chunk, span in parts:
@@ -121,6 +123,7 @@ def job_facts(asked: Asked, facts: VideoFacts, name: str) -> str:
         "container": facts.container,
         "title": facts.title,
         "shot_at": facts.shot_at,
+        "trial": asked.trial,
     }
     return canonical(doc).decode("ascii")
 

@@ -1,0 +1,302 @@
+"""The small typed Python API: Library(home).run(path), .search(...), .clip(...).
+
+The command line is a thin layer over it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self, TypeVar
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Command, Job, JobState
+from rushes.domain.keys import parse_task_id
+from rushes.domain.observation import Observation
+from rushes.domain.task import Task
+from rushes.engines.models.store import ModelStore
+from rushes.index.port import Found, Summary, Video
+from rushes.jobs.backup import BackedUp, backup, restore
+from rushes.jobs.follow import follow
+from rushes.jobs.gc import Cleared, Rules, gc
+from rushes.jobs.verify import Damage, Verified, repair, verify
+from rushes.jobs.why import Because, all_tasks, why
+from rushes.ledger.port import Page
+from rushes.library.beside import write_subtitles
+from rushes.library.cut import Clip, cut
+from rushes.library.doctor import Check, doctor
+from rushes.library.estimate import Estimate, estimate
+from rushes.library.export import export, shots_of
+from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
+from rushes.library.intake import Added, Wish, add, missing_models, wake
+from rushes.library.run import Looker, Ran, Work, run
+from rushes.settings import find_home
+from rushes.wiring import House, machine, open_home
+
+OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+
+T = TypeVar("T", Video, Job)
+
+__all__ = ["Added", "Clip", "Estimate", "Library", "Ran", "Wish"]
+
+
+class Library:
+    """A home with its videos: take in, work, look, cut, steer and care."""
+
+    def __init__(self, home: str | Path | None = None, *, create: bool = True, take_over: bool = False) -> None:
+        """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
+        self.house: House = open_home(find_home(Path.cwd(), home), create=create, take_over=take_over)
+        self._owner = self.house.settings.owner
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the home."""
+        self.house.close()
+
+    # Taking in and working
+    def add(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Added]:
+        """Submit files and folders; the same file with the same wish is the same job."""
+        return list(add(self.house, [Path(p) for p in paths], wish or Wish()))
+
+    def run(
+        self,
+        paths: Iterable[str | Path],
+        wish: Wish | None = None,
+        *,
+        slots: int | None = None,
+        look: Looker | None = None,
+        signals: bool = False,
+        beside: bool | None = None,
+        on_pull: OnPull | None = None,
+        on_added: Callable[[Sequence[Added]], None] = lambda _added: None,
+    ) -> Ran:
+        """Do the work here and now; killed anywhere, the same call goes on."""
+        self.pull(missing_models(self.house, wish or Wish()), on_pull)
+        added = self.add(paths, wish)
+        for one in added:
+            if one.job:
+                wake(self.house, one.job)
+        on_added(added)
+        ran = run(self.house, added, slots, look, signals=signals)
+        if self.house.settings.beside if beside is None else beside:
+            self.write_beside(ran.jobs)
+        return ran
+
+    def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
+        """Be a worker of this home until told to stop; answers the exit code."""
+        return Work(self.house, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
+
+    def estimate(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Estimate]:
+        """How long the work will take on this machine, as a range."""
+        return estimate(self.house, [Path(p) for p in paths], wish or Wish(), machine())
+
+    def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
+        """Fetch weights that are not on this machine yet."""
+        if models:
+            self.models.pull(models, on_pull or (lambda _id, _done, _all: None))
+
+    @property
+    def models(self) -> ModelStore:
+        """The weights on this machine."""
+        return self.house.models
+
+    # Looking
+    def videos(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
+        """Videos, newest first, and the next cursor."""
+        self._catch_up()
+        return self.house.index.videos(self._owner, cursor, limit)
+
+    def video(self, name: str) -> Video:
+        """One video by its id, the beginning of it, its file name or its path.
+
+        Raises:
+            NotFound: none, or more than one.
+        """
+        self._catch_up()
+        return _one(name, [v for v in self._all_videos() if _means(v, name)], "video")
+
+    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
+        """Time-coded hits over everything that is known by now; never an error, whatever the text."""
+        self._catch_up()
+        return self.house.index.search(self._owner, query, limit, cursor, video)
+
+    def summary(self) -> Summary:
+        """What there is to find."""
+        self._catch_up()
+        return self.house.index.summary(self._owner)
+
+    def lines(self, video: str) -> tuple[Observation, ...]:
+        """What is said, in order; while the job runs, what is known by now."""
+        return self.house.index.lines(self._owner, self.video(video).id)
+
+    def shots(self, video: str) -> list[tuple[int, int]]:
+        """Start and end of each shot in microseconds."""
+        return [(s.start_us, s.end_us) for s in shots_of(self.house, self.video(video))]
+
+    def clip(
+        self,
+        video: str,
+        start_us: int,
+        end_us: int,
+        padding_ms: int = 2000,
+        out: str | Path | None = None,
+        *,
+        signals: bool = False,
+    ) -> Clip:
+        """Cut [start - padding, end + padding] to the exact frame."""
+        found = self.video(video)
+        target = Path(out) if out else None
+        return cut(self.house, found, start_us, end_us, padding_ms, target, signals=signals)
+
+    def export(self, video: str, kind: str) -> bytes:
+        """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
+        return export(self.house, self.video(video), kind)
+
+    def write_beside(self, jobs: Iterable[Job]) -> list[Path]:
+        """Write the subtitles of finished jobs beside their films, never over what we did not write."""
+        return [path for job in jobs for path in write_subtitles(self.house, job)]
+
+    # Jobs
+    def job(self, name: str) -> Job:
+        """One job by its id or the beginning of it.
+
+        Raises:
+            NotFound: none, or more than one.
+        """
+        return _one(name, [j for j in self._all_jobs() if j.id.startswith(name) or j.id == f"job_{name}"], "job")
+
+    def jobs(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
+        """Jobs, newest first."""
+        return self.house.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+
+    def tasks(self, job: str) -> tuple[Task, ...]:
+        """All tasks of a job in plan order."""
+        return all_tasks(self.house.ledger, self.job(job).id)
+
+    def events(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+        """A job's history after a number; with `pause`, live until the job is final."""
+        return follow(self.house.ledger, self.job(job).id, after, pause)
+
+    def log(self, task: str) -> list[str]:
+        """The log lines of a task's last attempt."""
+        events = self.house.ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task, limit=1000)
+        return [str(e.data.get("line", "")) for e in events]
+
+    def why(self, job: str) -> tuple[Because, ...]:
+        """Why each task of a job that is not running does not run."""
+        return why(self.house.ledger, self.job(job))
+
+    def pause(self, job: str, *, now: bool = False) -> Job:
+        """Start nothing new of it; running chunks finish and commit, or with `now` are given back."""
+        return self._control(job, Command.PAUSE_NOW if now else Command.PAUSE)
+
+    def resume(self, job: str) -> Job:
+        """Go on after a pause."""
+        return self._control(job, Command.RESUME)
+
+    def cancel(self, job: str) -> Job:
+        """Nothing of it commits from now on; what is done stays."""
+        return self._control(job, Command.CANCEL)
+
+    def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
+        """Try dead tasks again; a cancelled job goes on."""
+        return self.house.ledger.revive(self.job(job).id, stage=stage)
+
+    def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
+        """Dead letters by class."""
+        return chosen(failed(self.house.ledger, self.house.records, self._owner), kind)
+
+    def retry_failed(self, kind: str = "") -> tuple[str, ...]:
+        """Try dead letters of a class (or all) again."""
+        return retry(self.house.ledger, self.failed(kind))
+
+    def discard_failed(self, kind: str = "") -> int:
+        """Put dead letters of a class (or all) away."""
+        return discard(self.house.records, self._owner, self.failed(kind))
+
+    # Care
+    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
+        """Read every file of every result and compare it with its hash."""
+        return verify(self.house.ledger, self.house.blobs, self._owner, on_progress)
+
+    def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
+        """Make what is damaged again, and nothing else."""
+        repair(self.house.ledger, self.house.blobs, self._owner, damages)
+        jobs = [self.house.ledger.job(j) for j in dict.fromkeys(d.job for d in damages)]
+        return run(self.house, [Added(Path(j.name), j) for j in jobs], look=look, signals=signals)
+
+    def gc(self) -> Cleared:
+        """Clear what is no longer needed."""
+        s = self.house.settings
+        rules = Rules(self.house.cards, s.keep_days, s.clip_days, self._is_old)
+        cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules, datetime.now(UTC))
+        self.house.tidy()
+        return cleared
+
+    def backup(self, to: str | Path) -> BackedUp:
+        """Copy the home, in use or not; repeated it copies only what is new."""
+        snapshots = {"ledger.sqlite": self.house.ledger.backup, "records.sqlite": self.house.records.backup}
+        return backup(self.house.home, Path(to), snapshots)
+
+    @staticmethod
+    def restore(backup_folder: str | Path, home: str | Path) -> int:
+        """Make a home from a backup."""
+        return restore(Path(backup_folder), Path(home))
+
+    def reindex(self) -> None:
+        """Throw the index away and make it again from the artifacts."""
+        self.house.follower.reindex()
+
+    def doctor(self) -> tuple[Check, ...]:
+        """Check every part, and say what to do."""
+        return doctor(self.house)
+
+    def _catch_up(self) -> None:
+        self.house.follower.catch_up()
+
+    def _control(self, job: str, command: Command) -> Job:
+        row = self.house.ledger.control(self.job(job).id, command)
+        if row is None:
+            raise Refused(f"{job} is no job")
+        return row
+
+    def _all_videos(self) -> Iterator[Video]:
+        cursor = ""
+        while True:
+            rows, cursor = self.house.index.videos(self._owner, cursor, 500)
+            yield from rows
+            if not cursor:
+                return
+
+    def _all_jobs(self) -> Iterator[Job]:
+        cursor = ""
+        while True:
+            page = self.jobs(cursor=cursor, limit=500)
+            yield from page.rows
+            cursor = page.cursor
+            if not cursor:
+                return
+
+    def _is_old(self, key: str) -> bool:
+        age = datetime.now(UTC).timestamp() - (self.house.home / "files" / key).stat().st_mtime
+        return age > self.house.settings.keep_days * 86400
+
+
+def _means(video: Video, name: str) -> bool:
+    if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, video.path):
+        return True
+    return "/" in name and Path(video.path).name == Path(name).name and Path(name).resolve().match(video.path)
+
+
+def _one(name: str, found: Sequence[T], what: str) -> T:
+    exact = [f for f in found if f.id == name]
+    some = exact or list(found)
+    if len(some) != 1:
+        many = f"{len(some)} {what}s begin with {name!r}" if some else f"there is no {what} {name!r}"
+        raise NotFound(many, f"See: rushes {'ls' if what == 'video' else 'jobs ls'}")
+    return some[0]

@@ -1,0 +1,96 @@
+"""The doctor: checks every part of a home and machine, and says what to do."""
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from rushes.domain.errors import RushesError
+from rushes.engines.models.speech import speech_models
+from rushes.wiring import House
+
+SQLITE = (3, 35)  # RETURNING
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One part, whether it is well, and what to do if not."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def doctor(house: House) -> tuple[Check, ...]:
+    """Check everything; a check that breaks is itself a finding."""
+    return tuple(_safely(name, check, house) for name, check in _CHECKS.items())
+
+
+def _safely(name: str, check: Callable[[House], Check], house: House) -> Check:
+    try:
+        return check(house)
+    except RushesError as e:
+        return Check(name, ok=False, detail=str(e), hint=e.advice)
+    except OSError as e:
+        return Check(name, ok=False, detail=str(e), hint="Check permissions and the disk.")
+
+
+def _python(_house: House) -> Check:
+    ok = sys.version_info >= (3, 11) and sqlite3.sqlite_version_info >= SQLITE
+    detail = f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
+    return Check("python", ok, detail, "" if ok else "Use Python 3.11 or newer with SQLite 3.35 or newer.")
+
+
+def _media(_house: House) -> Check:
+    try:
+        found = ", ".join(f"{p} {version(p)}" for p in ("av", "faster-whisper", "simplejpeg", "numpy"))
+    except PackageNotFoundError as e:
+        return Check("media", ok=False, detail=f"{e} is not installed", hint="Install rushes again with pip.")
+    return Check("media", ok=True, detail=found)
+
+
+def _home(house: House) -> Check:
+    jobs = house.ledger.jobs(house.settings.owner, limit=1).rows
+    ok = os.access(house.home, os.W_OK)
+    hint = "" if ok else "Give this user the right to write there, or choose --home."
+    return Check("home", ok, f"{house.home}" + ("" if jobs else " (empty)"), hint)
+
+
+def _disk(house: House) -> Check:
+    free = shutil.disk_usage(house.home).free
+    ok = free >= house.settings.reserve_mb * 2**20
+    return Check("disk", ok, f"{free / 2**30:.1f} GB free", "" if ok else "Free some space: rushes gc helps.")
+
+
+def _models(house: House) -> Check:
+    needed = speech_models(house.settings.profile, house.models, house.settings.speech_model)
+    missing = [m.id for m in needed if m.id not in {k.model.id for k in house.models.ls() if k.present}]
+    detail = f"missing: {', '.join(missing)}" if missing else f"{', '.join(m.id for m in needed) or 'configured path'}"
+    return Check("models", not missing, detail, f"rushes models pull {' '.join(missing)}" if missing else "")
+
+
+def _workers(house: House) -> Check:
+    workers = house.ledger.workers()
+    alive = sum(w.alive for w in workers)
+    return Check("workers", ok=True, detail=f"{alive} alive" if workers else "none running")
+
+
+def _dead(house: House) -> Check:
+    dead = sum(job.counts.dead for job in house.ledger.jobs(house.settings.owner, limit=200).rows)
+    detail = f"{dead} dead letters" if dead else "nothing failed"
+    return Check("work", not dead, detail, "rushes failed ls" if dead else "")
+
+
+_CHECKS: dict[str, Callable[[House], Check]] = {
+    "python": _python,
+    "media": _media,
+    "home": _home,
+    "disk": _disk,
+    "models": _models,
+    "workers": _workers,
+    "work": _dead,
+}
