@@ -1,0 +1,253 @@
+"""The follower: brings the index up to date with what the ledger and the records say has changed.
+
+At least once, idempotent, and safe to kill anywhere: what was begun is queued in the index itself.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, NotFound
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job
+from rushes.domain.keys import JSON, manifest_key
+from rushes.domain.observation import Observation, load
+from rushes.domain.result import Manifest
+from rushes.domain.span import Span
+from rushes.domain.task import Task, TaskState
+from rushes.index.choose import Candidate, choose
+from rushes.index.port import Index, Offer, Rate, Run
+from rushes.ledger.port import Ledger
+from rushes.records.port import Records
+from rushes.telemetry import log
+
+OBSERVATIONS = "application/x-ndjson; observations"  # the media type of an artifact that is read into the index
+NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
+_FINISHED = (EventType.DONE, EventType.ADOPTED)
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one finished task brings."""
+
+    offers: tuple[Offer, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """Asks what changed, reads manifests and artifacts, and decides which run of each kind readers see."""
+
+    ledger: Ledger
+    records: Records
+    blobs: Blobs
+    index: Index
+
+    def catch_up(self, limit: int = 1000, patience: float = 2.0) -> int:
+        """Read up to `limit` changed jobs into the index; answers how many (0 also while another process does it)."""
+        with self.index.alone(patience) as mine:
+            return self._catch_up(limit) if mine else 0
+
+    def reindex(self, patience: float = 60.0) -> int:
+        """Make the whole index anew; answers how many jobs were read."""
+        with self.index.alone(patience) as mine:
+            if not mine:
+                return 0
+            self.index.reset()
+            total = 0
+            while read := self._catch_up(1000):
+                total += read
+                if not self.index.queued(1):
+                    break
+            return total
+
+    def check(self, owner: str = "") -> int:
+        """Take out what the ledger does not know any more (set aside by gc or repair); answers how many results."""
+        gone = 0
+        with self.index.alone(60.0) as mine:
+            for whose, rows in groupby(self.index.keys(owner) if mine else (), key=lambda row: row[0]):
+                gone += self._forget_unknown(whose, [key for _, key in rows])
+            self._settle_all()
+        return gone
+
+    def _catch_up(self, limit: int) -> int:
+        self._read_records()
+        self._queue_changed()
+        jobs = self.index.queued(limit)
+        machines: dict[str, str] = {}
+        for job, number in jobs:
+            self._follow(job, number, machines)
+            self._settle_all()
+        self._settle_all()
+        return len(jobs)
+
+    def _queue_changed(self) -> None:
+        before = self.index.cursor("ledger")
+        while True:
+            changed, cursor = self.ledger.changed(before)
+            if cursor == before:
+                return
+            self.index.queue("ledger", cursor, changed)
+            before = cursor
+
+    def _read_records(self) -> None:
+        before = self.index.cursor("records")
+        changed, cursor = self.records.changed(before)
+        for record in changed:
+            if record.kind == NAME:
+                name = None if record.deleted else str(record.doc.get("name") or "") or None
+                self.index.rename(record.owner, record.id, name)
+        if cursor != before:
+            self.index.queue("records", cursor)
+
+    def _follow(self, job_id: str, number: int, machines: dict[str, str]) -> None:
+        events = self._events(job_id, number)
+        try:
+            job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
+        except NotFound:
+            return self.index.met(job_id, number)
+        if job.facts and events:
+            self._take_in(job, events, machines)
+        return self.index.met(job_id, events[-1].number if events else number)
+
+    def _events(self, job: str, after: int) -> Sequence[Event]:
+        found: list[Event] = []
+        while page := self.ledger.events(job, after):
+            found += page
+            after = page[-1].number
+        return found
+
+    def _take_in(self, job: Job, events: Sequence[Event], machines: dict[str, str]) -> None:
+        facts = json.loads(job.facts)
+        run = Run(job.id, job.owner, facts["video"], job.recipe, job.state.value, job.created_at, facts)
+        self.index.take_in(run, (), {}, ())
+        times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
+        for page in self._finished(job.id, events):
+            read = [self._results(run, task) for task in page]
+            rates = [r for t in page if t.id in times for r in self._rates(t, times[t.id], facts, machines)]
+            names = dict(name for r in read for name in r.names)
+            self.index.take_in(run, [offer for r in read for offer in r.offers], names, rates)
+        if any(e.type in {EventType.REVIVED, EventType.FINISHED} for e in events):
+            known = {o.key for o, _ in self.index.offers(job.owner, run.video)}
+            self._forget_unknown(job.owner, known)
+
+    def _finished(self, job: str, events: Sequence[Event]) -> Iterator[Sequence[Task]]:
+        """Tasks that are done now: those of the events, or all of them when the plan was opened."""
+        if any(e.type is EventType.PLANNED for e in events):
+            cursor, first = "", True
+            while cursor or first:
+                page = self.ledger.tasks(job, TaskState.DONE, cursor=cursor, limit=_PAGE)
+                cursor, first = page.cursor, False
+                yield page.rows
+            return
+        ids = list(dict.fromkeys(e.task for e in events if e.type in _FINISHED and e.task))
+        for at in range(0, len(ids), _PAGE):
+            found = self.ledger.tasks(ids=ids[at : at + _PAGE]).rows
+            yield [task for task in found if task.state is TaskState.DONE]
+
+    def _results(self, run: Run, task: Task) -> _Read:
+        offers: list[Offer] = []
+        names: list[tuple[str, str]] = []
+        for key in _spec(task).get("results", {}).values():
+            data = self.blobs.read(manifest_key(run.owner, key))
+            manifest = _manifest(data, key)
+            if manifest is None or data is None:
+                continue
+            sha256 = hashlib.sha256(data).hexdigest()
+            kinds = self._kinds(run.owner, manifest)
+            offers += [
+                Offer(run.owner, run.video, run.job, task.stage, task.chunk, kind, key, sha256) for kind in kinds
+            ]
+            names += [(a.publish, key) for a in manifest.artifacts if a.publish and _is_shown(a.publish)]
+        return _Read(tuple(offers), tuple(names))
+
+    def _kinds(self, owner: str, manifest: Manifest) -> list[str]:
+        said = manifest.facts.get("kinds")
+        if isinstance(said, list):
+            return sorted(map(str, said))
+        return sorted({line.kind for line in self._observations(owner, manifest)})
+
+    def _observations(self, owner: str, manifest: Manifest) -> list[Observation]:
+        found: list[Observation] = []
+        for artifact in manifest.artifacts:
+            if artifact.media_type == OBSERVATIONS:
+                try:
+                    with self.blobs.open(owner, artifact.sha256) as file:
+                        found += load(file.read())
+                except (DamagedBlob, ValueError, KeyError, TypeError) as error:
+                    log.warning("result %s is left out of the index: %s", manifest.key, error)
+        return found
+
+    def _rates(self, task: Task, event: Event, facts: Mapping[str, JSON], machines: dict[str, str]) -> Iterator[Rate]:
+        seconds = float(event.data.get("seconds") or 0.0)
+        machine = str(event.data.get("machine") or self._machine(str(event.data.get("worker") or ""), machines))
+        span = _spec(task).get("span")
+        media = float(Span.from_json(span).seconds) if span else int(facts.get("duration_us") or 0) / 1e6
+        pixels = int(facts.get("width") or 0) * int(facts.get("height") or 0)
+        if seconds > 0 and media > 0:
+            yield Rate(task.id, task.stage, machine, seconds, media, pixels, event.at)
+
+    def _machine(self, worker: str, machines: dict[str, str]) -> str:
+        if worker and worker not in machines:
+            machines |= {w.incarnation.id: w.incarnation.machine for w in self.ledger.workers()}
+            machines.setdefault(worker, "")
+        return machines.get(worker, "")
+
+    def _forget_unknown(self, owner: str, keys: Iterable[str]) -> int:
+        wanted = list(keys)
+        known: set[str] = set()
+        for at in range(0, len(wanted), _PAGE):
+            known |= self.ledger.known(owner, wanted[at : at + _PAGE]).keys()
+        gone = [key for key in wanted if key not in known]
+        if gone:
+            self.index.forget(owner, gone)
+        return len(gone)
+
+    def _settle_all(self) -> None:
+        for owner, video in self.index.unsettled():
+            self._settle(owner, video)
+
+    def _settle(self, owner: str, video: str) -> None:
+        """Decide for each kind whose observations readers see, and load what is missing."""
+        offered = self.index.offers(owner, video)
+        chosen = choose([Candidate(o.kind, o.job, at, o.stage, whole=o.chunk is None) for o, at in offered], self._done)
+        wanted = {(o.kind, o.key, o.manifest): o for o, _ in offered if chosen.get(o.kind) == (o.job, o.stage)}
+        shown = self.index.shown(owner, video)
+        drop = [(kind, key) for kind, key, sha256 in shown if (kind, key, sha256) not in wanted]
+        add = [(o, self._lines(o)) for place, o in sorted(wanted.items()) if place not in shown]
+        self.index.show(owner, video, add, drop)
+
+    def _lines(self, offer: Offer) -> list[Observation]:
+        manifest = _manifest(self.blobs.read(manifest_key(offer.owner, offer.key)), offer.key)
+        found = self._observations(offer.owner, manifest) if manifest else []
+        return [line for line in found if line.kind == offer.kind]
+
+    def _done(self, job: str, stage: str) -> bool:
+        cursor, first = "", True
+        while cursor or first:
+            page = self.ledger.tasks(job, stage=stage, cursor=cursor)
+            if any(task.state is not TaskState.DONE for task in page.rows):
+                return False
+            cursor, first = page.cursor, False
+        return True
+
+
+def _spec(task: Task) -> Mapping[str, JSON]:
+    doc = json.loads(task.spec or "{}")
+    return doc if isinstance(doc, dict) else {}
+
+
+def _manifest(data: bytes | None, key: str) -> Manifest | None:
+    try:
+        return Manifest.from_json(json.loads(data)) if data else None
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("result %s is left out of the index: %s", key, error)
+        return None
+
+
+def _is_shown(name: str) -> bool:
+    return name.endswith("/index.m3u8") or (name.startswith("thumbs/") and name.endswith(".jpg"))

@@ -1,0 +1,218 @@
+"""The index: a projection for readers. It may lag, and can be thrown away and made again from the artifacts.
+
+Readers use `Reader`; only the follower uses `Feed`, and only while it holds `alone`. Everything can be repeated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rushes.domain.keys import JSON
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+
+Piece = tuple[str, bool]  # some text, and whether it is part of what was found; never markup
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One time-coded search match: a line, and the exact range of the words in it that matched."""
+
+    video: str
+    name: str
+    kind: str
+    span: Span  # from the first to the last word that matched
+    line: Span  # the whole line
+    pieces: tuple[Piece, ...]
+    score: float
+    language: str
+    confidence: float
+
+    @property
+    def start_us(self) -> int:
+        """Where the match begins."""
+        return self.span.start_us
+
+    @property
+    def end_us(self) -> int:
+        """Where it ends."""
+        return self.span.end_us
+
+    @property
+    def thumb_us(self) -> int:
+        """The moment whose picture shows it: the middle of the match."""
+        return (self.span.start_us + self.span.end_us) // 2
+
+    @property
+    def text(self) -> str:
+        """The line as plain text."""
+        return "".join(text for text, _ in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to a search: some hits, how many there are in how many videos, and where the next ones begin."""
+
+    hits: tuple[Hit, ...] = ()
+    total: int = 0
+    videos: int = 0
+    cursor: str = ""
+    note: str = ""
+    took_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """A video as lists and pages show it; `job` and `state` are those of its newest job."""
+
+    owner: str
+    id: str
+    name: str
+    path: str
+    sha256: str
+    size: int
+    duration_us: int
+    width: int
+    height: int
+    rate: tuple[int, int] | None
+    audio: bool
+    container: str
+    title: str
+    shot_at: str
+    added_at: str
+    job: str
+    recipe: str
+    state: str
+    jobs: tuple[str, ...] = ()  # newest first
+    languages: tuple[str, ...] = ()  # most spoken first
+    poster: str = ""  # published names, "" until they are made
+    proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What there is to find."""
+
+    videos: int = 0
+    duration_us: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)  # lines per kind
+    languages: Mapping[str, int] = field(default_factory=dict)  # lines per language
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How long one task took, and on how much footage: estimates are learnt from these."""
+
+    task: str
+    stage: str
+    machine: str
+    seconds: float
+    media_seconds: float
+    pixels: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A job as the index remembers it: whose, which video, how new, how far."""
+
+    job: str
+    owner: str
+    video: str
+    recipe: str
+    state: str
+    created_at: str
+    facts: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One kind of observations in one result of one run; whether it is shown is decided among all runs."""
+
+    owner: str
+    video: str
+    job: str
+    stage: str
+    chunk: int | None
+    kind: str
+    key: str
+    manifest: str  # sha256 of the manifest: the same key may be made again after a repair
+
+
+class Reader(Protocol):
+    """What people ask."""
+
+    def search(self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
+        """Lines that match, best first, then by video and time. Any text is a query; none raises."""
+
+    def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
+        """An owner's videos, newest first, and the next cursor ("" at the end)."""
+
+    def video(self, owner: str, id: str) -> Video | None:
+        """One video, None if the owner has no such."""
+
+    def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
+        """Its observations of one kind in order of time."""
+
+    def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
+        """The latest rates learnt on that kind of machine, or on one that is not known any more."""
+
+    def summary(self, owner: str) -> Summary:
+        """What there is to find."""
+
+
+class Feed(Protocol):
+    """What the follower says; each verb is one transaction."""
+
+    def alone(self, patience: float = 2.0) -> AbstractContextManager[bool]:
+        """Hold the right to write; False if another process still has it after that many seconds."""
+
+    def reset(self) -> None:
+        """Forget everything."""
+
+    def cursor(self, name: str) -> str:
+        """A cursor that was kept, "" before the first."""
+
+    def queue(self, name: str, cursor: str, jobs: Iterable[str] = ()) -> None:
+        """Keep a cursor together with the jobs that it has passed and that are still to be read."""
+
+    def queued(self, limit: int) -> tuple[tuple[str, int], ...]:
+        """Jobs still to be read, each with the last event number that was met."""
+
+    def met(self, job: str, number: int) -> None:
+        """A job was read up to that event."""
+
+    def take_in(self, run: Run, offers: Sequence[Offer], names: Mapping[str, str], rates: Sequence[Rate]) -> None:
+        """A run, what its results offer, published names (of whose key) and rates; its video is to be settled."""
+
+    def rename(self, owner: str, video: str, name: str | None) -> None:
+        """The name a person gave a video; None takes it back."""
+
+    def unsettled(self) -> tuple[tuple[str, str], ...]:
+        """(owner, video) whose choice of shown results is to be made."""
+
+    def offers(self, owner: str, video: str) -> tuple[tuple[Offer, str], ...]:
+        """Everything that runs offer of a video, each with the time at which its run was created."""
+
+    def shown(self, owner: str, video: str) -> frozenset[tuple[str, str, str]]:
+        """(kind, key, manifest) of what readers see now."""
+
+    def show(
+        self,
+        owner: str,
+        video: str,
+        add: Sequence[tuple[Offer, Sequence[Observation]]],
+        drop: Iterable[tuple[str, str]],
+    ) -> None:
+        """Drop (kind, key), then add observations, all or none; the video is settled."""
+
+    def keys(self, owner: str = "") -> tuple[tuple[str, str], ...]:
+        """(owner, key) of every result that is offered or named."""
+
+    def forget(self, owner: str, keys: Iterable[str]) -> None:
+        """Results that were set aside: their lines and names disappear, their videos are to be settled."""
+
+
+class Index(Reader, Feed, Protocol):
+    """Both sides."""
