@@ -1,0 +1,139 @@
+"""Decoded frames of exactly one span: every one with start <= pts < end, once, in order, or an error."""
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import av
+from av.container import InputContainer
+from av.error import FFmpegError
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from rushes.domain.errors import BadMedia
+from rushes.domain.span import Span, clock, to_us
+from rushes.domain.video import VideoFacts, VideoTrack
+from rushes.media.open import check_pixels, open_footage, video_stream
+
+# Packets that show nothing are normal in other codecs (VP8 and VP9 alt-ref, packed B-frames).
+_ONE_FRAME_PER_PACKET = frozenset(
+    {"h264", "hevc", "av1", "mpeg1video", "mpeg2video", "mjpeg", "prores", "dnxhd", "ffv1"}
+)
+_BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the key frame to try; None: from the beginning
+
+
+def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Iterator[av.VideoFrame]:
+    """The frames of a span; more `threads` of the decoder give the same frames sooner.
+
+    Raises:
+        BadMedia: a frame is lost or has no time, and probe did not say that the footage is damaged.
+    """
+    track = facts.video
+    if track is None:
+        return
+    key = track.keys[max(0, bisect_right(track.keys, span.start) - 1)]
+    progress = _Progress(strict=track.seekable)
+    for back in _BACK_SECONDS if track.seekable else (None,):
+        decoding = _Decoding(path, track, span, threads, progress)
+        with closing(decoding.frames(key, back)) as frames:
+            first = next(frames, None)
+            late = first is None or first.pts is None or first.pts > key  # a seek may land on nothing at all
+            if late and back is not None:
+                continue
+            yield from decoding.inside(first, frames)
+        if decoding.broken_at is None:
+            decoding.check()
+            return
+        if progress.again:
+            break
+        progress.again = True
+        progress.strict = not (decoding.open_start and key == track.keys[0])
+    decoding.complain(decoding.broken_at or span.start, "cannot be decoded")
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What tries before gave."""
+
+    strict: bool  # errors of the decoder count; else they are hidden as well as it can
+    shown: int = 0
+    last: int | None = None
+    again: bool = False  # a frame could not be decoded with what lies after the key frame alone
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """One try to decode a span."""
+
+    path: Path
+    track: VideoTrack
+    span: Span
+    threads: int
+    progress: _Progress
+    sent: int = 0  # packets that must show as frames of the span
+    broken_at: int | None = None
+    open_start: bool = False  # the file begins with frames whose references were cut off
+
+    def frames(self, key: int, back: int | None) -> Generator[av.VideoFrame]:
+        """Everything that the decoder gives after a seek, up to the first frame that it cannot decode."""
+        with open_footage(self.path) as container:
+            stream = self._stream(container)
+            if back is not None:
+                container.seek(key - int(back / self.track.base), stream=stream, backward=True)
+            for packet in container.demux(stream):
+                self.sent += self._shows(packet)
+                self.open_start |= packet.pts is not None and packet.pts < self.track.start and not packet.is_discard
+                yield from self._decoded(packet)
+                if self.broken_at is not None:
+                    return
+
+    def inside(self, first: av.VideoFrame | None, rest: Iterator[av.VideoFrame]) -> Iterator[av.VideoFrame]:
+        """Only the frames of the span, in order, that were not given before."""
+        frame, given, before = first, self.progress.last, None
+        while frame is not None and (frame.pts is None or frame.pts < self.span.end):
+            pts = frame.pts  # whoever gets the frame may change it
+            if pts is None or (before is not None and pts <= before):
+                self.complain(before or self.span.start, "is followed by one without a time of its own")
+            elif pts >= self.span.start and (given is None or pts > given):
+                check_pixels(frame.width, frame.height)
+                self.progress.shown, self.progress.last = self.progress.shown + 1, pts
+                yield frame
+            before = pts if pts is not None else before
+            frame = next(rest, None)
+
+    def check(self) -> None:
+        """None may be missing."""
+        shown = self.progress.shown
+        countable = self.track.codec in _ONE_FRAME_PER_PACKET and not self.track.interlaced
+        if countable and shown < self.sent:
+            self.complain(self.span.start, f"or one after it is lost: {shown} of {self.sent} could be decoded")
+        if not shown and self.span.start < self.span.end and self.track.seekable:
+            self.complain(self.span.start, "cannot be found")
+
+    def _stream(self, container: InputContainer) -> VideoStream:
+        stream = video_stream(container)
+        if stream is None or stream.index != self.track.index:
+            raise BadMedia("its pictures are not where they were: the file has changed")
+        stream.codec_context.thread_count = self.threads
+        if self.progress.strict:
+            stream.codec_context.options = {**stream.codec_context.options, "err_detect": "explode"}
+        return stream
+
+    def _shows(self, packet: "Packet[VideoStream]") -> bool:
+        inside = packet.pts is not None and self.span.start <= packet.pts < self.span.end
+        return inside and packet.size > 0 and not packet.is_discard
+
+    def _decoded(self, packet: "Packet[VideoStream]") -> list[av.VideoFrame]:
+        try:
+            return packet.decode()
+        except FFmpegError:
+            if self._shows(packet) and self.progress.strict:  # before the span, a lost reference is no loss
+                self.broken_at = packet.pts
+            return []
+
+    def complain(self, pts: int, what: str) -> None:
+        """Refuse to go on, unless the footage is known to be damaged."""
+        if self.track.seekable:
+            raise BadMedia(f"the picture at {clock(to_us(pts, self.track.base))} {what}")

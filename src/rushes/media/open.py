@@ -1,0 +1,170 @@
+"""The one safe door: every media file of others is opened here, and every media file of ours is created here.
+
+Nothing outside the allow-lists is parsed: a playlist, a list of files or a URL in disguise is refused unread.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import av
+from av.audio.stream import AudioStream
+from av.container import InputContainer, OutputContainer
+from av.error import FFmpegError
+from av.video.stream import VideoStream
+
+from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
+from rushes.media.sniff import what_it_is_not
+
+FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
+VIDEO_CODECS = frozenset(
+    """h264 hevc av1 libdav1d vp8 vp9 libvpx libvpx-vp9 mpeg1video mpeg2video mpeg4 msmpeg4 msmpeg4v2 mjpeg prores dnxhd
+    h263 flv wmv1 wmv2 wmv3 vc1 theora dvvideo ffv1 cfhd vp6f rawvideo v210""".split()  # noqa: SIM905 - read as a list
+)
+AUDIO_CODECS = frozenset(
+    """aac aac_latm mp3 mp3float mp2 mp2float ac3 eac3 dca truehd opus libopus vorbis flac alac amrnb amrwb wmav1 wmav2
+    libopencore_amrnb libopencore_amrwb wmapro pcm_s16le pcm_s16be pcm_s24le pcm_s24be pcm_s32le pcm_s32be pcm_f32le
+    pcm_f32be pcm_f64le pcm_u8 pcm_s8 pcm_alaw pcm_mulaw pcm_bluray pcm_dvd adpcm_ms adpcm_ima_wav
+    adpcm_ima_qt""".split()  # noqa: SIM905 - read as a list
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a file may ask of this machine."""
+
+    size: int = 2 << 40  # bytes
+    pixels: int = 36_000_000  # of one picture
+    streams: int = 16
+    seconds: int = 24 * 3600
+
+
+LIMITS = Limits()
+
+
+@contextlib.contextmanager
+def open_footage(path: Path, limits: Limits = LIMITS) -> Iterator[InputContainer]:
+    """A container to read, after every check that needs no decoder.
+
+    Raises:
+        BadMedia: it is not footage, or not footage that can be opened safely.
+        SourceMissing: it is not there, or may not be read.
+    """
+    with plain_file(path) as fd, foreign_errors(path.name):
+        _check_head(fd, path.name, limits)
+        name = f"file:/proc/self/fd/{fd}" if Path("/proc/self/fd").is_dir() else f"file:{path.absolute()}"
+        with av.open(name, mode="r", options=_options(), metadata_errors="replace") as container:
+            if len(container.streams) > 4 * limits.streams:
+                raise BadMedia(f"{path.name} holds {len(container.streams)} streams, which no camera writes")
+            yield container
+
+
+@contextlib.contextmanager
+def plain_file(path: Path) -> Iterator[int]:
+    """A descriptor of a plain file: never a link, a pipe or a device, and never one that waits."""
+    if "\0" in str(path):
+        raise BadMedia("the name of the file holds a NUL character")
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as e:
+        raise SourceMissing(f"{path.name}: {e.strerror}") from e
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise BadMedia(f"{path.name} is not a plain file", "Only files can be read, not folders, pipes or devices.")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def video_stream(container: InputContainer, limits: Limits = LIMITS) -> VideoStream | None:
+    """The stream that is the film (a cover picture is none), ready to be decoded within the limits."""
+    best = container.streams.best("video")
+    if not isinstance(best, VideoStream) or best.disposition & best.disposition.attached_pic:
+        return None
+    _check_codec(best, VIDEO_CODECS)
+    check_pixels(best.codec_context.width, best.codec_context.height, limits)
+    # options of the container do not reach the decoder
+    best.codec_context.options = {"max_pixels": str(limits.pixels)}
+    return best
+
+
+def audio_stream(container: InputContainer, index: int) -> AudioStream:
+    """The stream of an audio track, ready to be decoded."""
+    stream = container.streams[index]
+    if not isinstance(stream, AudioStream):
+        raise BadMedia(f"stream {index} is no longer sound: the file has changed")
+    _check_codec(stream, AUDIO_CODECS)
+    return stream
+
+
+def is_listed(stream: AudioStream | VideoStream) -> bool:
+    """Whether its decoder is on the allow-list."""
+    codec = stream.codec_context.codec.name if stream.codec_context else ""
+    return codec in (AUDIO_CODECS if isinstance(stream, AudioStream) else VIDEO_CODECS)
+
+
+def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
+    """Refuse pictures that would fill the memory."""
+    if width * height > limits.pixels:
+        raise BadMedia(
+            f"its pictures are {width} x {height}, over the limit of {limits.pixels // 1_000_000} million pixels",
+            "Make a smaller copy, or raise the limit.",
+        )
+
+
+def create_file(path: Path, options: dict[str, str] | None = None, kind: str = "mp4") -> OutputContainer:
+    """A new media file of ours, without any word about who wrote it or when."""
+    return av.open(f"file:{path.absolute()}", mode="w", format=kind, options={"fflags": "+bitexact", **(options or {})})
+
+
+@contextlib.contextmanager
+def foreign_errors(name: str) -> Iterator[None]:
+    """Say what the media library says in words of ours."""
+    try:
+        yield
+    except FFmpegError as e:
+        if e.errno == 28:
+            raise NoRoom("the disk is full") from e
+        raise BadMedia(f"{name} cannot be read as footage: {_plain(e)}") from e
+    except UnicodeError as e:
+        raise BadMedia(f"{name} cannot be read as footage: its labels are not text") from e
+
+
+def _plain(e: FFmpegError) -> str:
+    known = {
+        "InvalidDataError": "its data makes no sense",
+        "ArgumentError": "it is of a kind that is not on the list of safe ones",
+        "EOFError": "it ends too early",
+        "DecoderNotFoundError": "no decoder for it is at hand",
+    }
+    return known.get(type(e).__name__, (e.strerror or type(e).__name__).lower())
+
+
+def _options() -> dict[str, str]:
+    return {
+        "format_whitelist": FORMATS,
+        "protocol_whitelist": "file",
+        "codec_whitelist": ",".join(sorted(VIDEO_CODECS | AUDIO_CODECS)),
+        "max_streams": "200",
+    }
+
+
+def _check_head(fd: int, name: str, limits: Limits) -> None:
+    size = os.fstat(fd).st_size
+    if size > limits.size:
+        raise BadMedia(f"{name} has {size} bytes, over the limit of {limits.size}")
+    reason = what_it_is_not(os.pread(fd, 4096, 0))
+    if reason:
+        raise BadMedia(f"{name} {reason}")
+
+
+def _check_codec(stream: VideoStream | AudioStream, allowed: frozenset[str]) -> None:
+    name = stream.codec_context.codec.name
+    if name not in allowed:
+        raise BadMedia(
+            f"its {stream.type} is coded as {name}, which is not on the list of safe codecs",
+            "Convert it to H.264 with another program, then run it again.",
+        )

@@ -1,0 +1,64 @@
+"""The times of one stream, added up packet by packet."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from av.packet import Packet
+from av.stream import Stream
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen of a stream; hidden packets (edit lists) and those before the first key frame do not count."""
+
+    base: Fraction
+    frames: int = 0
+    start: int = 0
+    blank: int = 0  # packets without a time
+    corrupt: int = 0
+    jumps_back: int | None = None
+    _keys: list[int] = field(default_factory=list)
+    _origin: int | None = None  # pts of the first key frame, hidden or not
+    _last: int = 0  # latest pts
+    _before: int = 0  # the latest but one
+    _length: int = 0  # duration of the latest
+
+    @property
+    def end(self) -> int:
+        """Where the latest frame ends; if it does not say how long it lasts, as long as the one before."""
+        if not self.frames:
+            return self.start
+        return self._last + (self._length or self._last - self._before)
+
+    def beginnings(self) -> tuple[int, ...]:
+        """Where chunks may begin: the first moment, then every key frame."""
+        return (self.start, *(k for k in self._keys if k > self.start))
+
+    def add(self, packet: "Packet[Stream]") -> None:
+        """Count one packet."""
+        self.corrupt += packet.is_corrupt
+        if packet.pts is None:
+            self.blank += self._origin is not None
+            return
+        if packet.is_keyframe:
+            self._add_key(packet.pts, packet.is_discard)
+        if self._origin is None or packet.pts < self._origin or packet.is_discard:
+            return
+        self._add_shown(packet.pts, packet.duration or 0)
+
+    def _add_key(self, pts: int, hidden: bool) -> None:
+        if self._origin is None:
+            self._origin = pts
+        if self._keys and pts <= self._keys[-1] and self.jumps_back is None:
+            self.jumps_back = self._keys[-1]
+        if not hidden:
+            self._keys.append(pts)
+
+    def _add_shown(self, pts: int, length: int) -> None:
+        self.start = pts if not self.frames else min(self.start, pts)
+        self._before = pts if not self.frames else self._before
+        self.frames += 1
+        if pts >= self._last or self.frames == 1:
+            self._before, self._last, self._length = (self._last if self.frames > 1 else pts), pts, length
+        elif pts > self._before:
+            self._before = pts

@@ -1,0 +1,83 @@
+"""Develop: one pass of the decoder over a chunk makes the proxy piece, the frame pack and the cut metrics."""
+
+import hashlib
+
+from rushes.domain.span import Span
+from rushes.domain.stage import Card, Scope
+from rushes.media.boxes import avc_codec
+from rushes.media.develop import Sink, develop
+from rushes.media.metrics import Measure
+from rushes.media.pack import Pack
+from rushes.media.piece import Proxy
+from rushes.stages.port import Work
+
+
+class Develop:
+    """Makes what is wanted of the pictures of one chunk."""
+
+    card = Card(
+        "develop",
+        1,
+        Scope.CHUNK,
+        ("proxy", "frames", "metrics"),
+        needs=("probe",),
+        options={"height": 720, "crf": 23},
+        reads_source=True,
+    )
+
+    def run(self, work: Work) -> None:
+        """Save piece.mp4, frames.pack with frames.json, and metrics.bin; nothing where there are no pictures."""
+        track = work.facts.video
+        if track is None or work.span is None:
+            _save_nothing(work)
+            return
+        span = Span(work.span.start, work.span.end, track.base)
+        makers = _Makers(work, span)
+        develop(work.footage(), work.facts, span, makers.sinks(), work.progress)
+        makers.save()
+
+
+class _Makers:
+    """The makers of the wanted outputs and their files."""
+
+    def __init__(self, work: Work, span: Span) -> None:
+        track = work.facts.video
+        assert track is not None
+        self._work = work
+        self._piece, self._frames = work.temporary(".mp4"), work.temporary(".pack")
+        height, crf = int(work.options["height"]), int(work.options["crf"])
+        wanted = work.wanted
+        self._metrics = Measure(track) if "metrics" in wanted else None
+        self._pack = Pack(self._frames, track) if "frames" in wanted else None
+        self._proxy = Proxy(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
+
+    def sinks(self) -> list[Sink]:
+        """Those that are wanted."""
+        return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
+
+    def save(self) -> None:
+        """Store what they made."""
+        if self._proxy:
+            layout = self._proxy.close()
+            self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
+            with self._piece.open("rb") as f:
+                init = f.read(layout.init)
+            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(init).hexdigest())
+            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(init))
+        if self._pack:
+            index = self._pack.close()
+            self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")
+            self._work.save_json("frames", "frames.json", index.to_json())
+            self._work.count("frames", len(index.frames))
+        if self._metrics:
+            metrics = self._metrics.close()
+            self._work.save("metrics", "metrics.bin", metrics.to_bytes(), "application/octet-stream")
+            self._work.count("metrics", len(metrics.pts))
+
+
+def _save_nothing(work: Work) -> None:
+    for output in work.wanted:
+        work.count(output, 0)
+
+
+STAGE = Develop()
