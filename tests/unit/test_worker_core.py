@@ -22,12 +22,20 @@ def kinds(deeds: tuple[o.Deed, ...]) -> list[str]:
 def quiet(now: float = 0.0) -> State:
     """A worker after its first tick: nothing is due for a while."""
     state, _ = step(State(LIMITS), h.Tick(), now)
-    state, _ = step(state, h.Claimed((), 2), now)
+    state, _ = step(state, h.Claimed(("cpu",), (), 2), now)
+    state, _ = step(state, h.Claimed(("now",), (), 1), now)
     return state
 
 
 def holding(*leases: Lease, now: float = 0.0) -> State:
-    state, _ = step(quiet(now), h.Claimed(leases, 2), now)
+    state, _ = step(quiet(now), h.Claimed(("cpu",), leases, 2), now)
+    return answered(state, now)
+
+
+def answered(state: State, now: float) -> State:
+    """The same worker when every claim it made brought nothing."""
+    for lanes in state.asking:
+        state, _ = step(state, h.Claimed(lanes, (), 1), now)
     return state
 
 
@@ -35,6 +43,13 @@ def test_the_first_tick_renews_sweeps_and_claims_both_lanes() -> None:
     _, deeds = step(State(LIMITS), h.Tick(), 0.0)
     assert kinds(deeds) == ["Renew", "Sweep", "Claim", "Claim"]
     assert deeds[2:] == (o.Claim(("cpu",), 2), o.Claim(("now",), 1))
+
+
+def test_a_claim_that_was_not_answered_yet_is_not_asked_again() -> None:
+    state, _ = step(State(LIMITS), h.Tick(), 0.0)
+    assert step(state, h.Hinted(), 0.1)[1] == ()
+    state, _ = step(state, h.StoreGone(), 0.2)
+    assert kinds(step(state, h.Hinted(), 0.3)[1]) == ["Claim", "Claim"]
 
 
 def test_an_empty_claim_is_believed_until_a_hint_comes() -> None:
@@ -51,7 +66,7 @@ def test_it_claims_no_more_than_its_free_slots() -> None:
 
 def test_lane_now_has_a_slot_of_its_own() -> None:
     state = holding(lease(1), lease(2))
-    _, deeds = step(state, h.Claimed((lease(3, lane="now"),), 1), 0.5)
+    _, deeds = step(state, h.Claimed(("now",), (lease(3, lane="now"),), 1), 0.5)
     assert o.Start(2, lease(3, lane="now")) in deeds
 
 
@@ -102,8 +117,8 @@ def test_no_room_gives_the_task_back_and_stops_intake_until_there_is_room() -> N
     state = holding(lease(1))
     state, deeds = step(state, h.Broke(lease(1).task, 7, replace(WHY, kind="NoRoom"), 0.5, counts=False), 1.0)
     assert o.GiveBack(lease(1), "NoRoom") in deeds
-    state, _ = step(state, h.Settled(o.GiveBack(lease(1), "NoRoom")), 1.0)
-    state, deeds = step(state, h.Room(enough=False), 1.0)
+    state, _ = step(answered(state, 1.0), h.Settled(o.GiveBack(lease(1), "NoRoom")), 1.0)
+    state, deeds = step(answered(state, 1.0), h.Room(enough=False), 1.0)
     assert "Claim" not in kinds(deeds)
     assert state.note == "disk full"
     _, deeds = step(state, h.Room(enough=True), 9.0)

@@ -35,6 +35,7 @@ from rushes.worker.orders import (
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 60.0
+NOW = ("now",)  # the lane that jumps every queue
 RETRY_SECONDS = 1.0  # between tries of the bookkeeping while a store is away
 
 
@@ -75,6 +76,7 @@ class State:
     drain_until: float | None = None
     told: int = 0
     room: bool = True
+    asking: frozenset[tuple[str, ...]] = frozenset()  # lanes in which a claim has not been answered yet
     left: bool = False
 
     @property
@@ -127,7 +129,8 @@ def _take(state: State, happening: Happening) -> Step:
         case Settled(letter):
             return _drop(state, letter), ()
         case StoreGone():
-            return replace(state, retry_at=state.now + RETRY_SECONDS, look_at=state.now + RETRY_SECONDS), ()
+            later = state.now + RETRY_SECONDS
+            return replace(state, retry_at=later, look_at=later, asking=frozenset()), ()
         case Room(enough):
             look = state.now if enough and not state.room else state.look_at
             return replace(state, room=enough, look_at=look), ()
@@ -149,13 +152,12 @@ def _go_on(state: State) -> Step:
 def _start(state: State, claimed: Claimed) -> Step:
     deeds: list[Deed] = []
     for lease in claimed.leases:
-        free = state.free()
-        slots = [n for n in free if n == state.limits.slots] if lease.lane == "now" else free
-        state = _hold(state, Holding(lease, slots[0], state.now))
-        deeds.append(Start(slots[0], lease))
+        slot = next(n for n in state.free() if (n == state.limits.slots) == (claimed.lanes == NOW))
+        state = _hold(state, Holding(lease, slot, state.now))
+        deeds.append(Start(slot, lease))
     more = len(claimed.leases) == claimed.asked
     wait = 0.0 if more else state.limits.look_seconds
-    return replace(state, look_at=state.now + wait), tuple(deeds)
+    return replace(state, look_at=state.now + wait, asking=state.asking - {claimed.lanes}), tuple(deeds)
 
 
 def _obey(state: State, came: RenewalCame) -> Step:
@@ -172,7 +174,7 @@ def _obey(state: State, came: RenewalCame) -> Step:
             state = _forget(state, task)
     if came.gone:
         deeds.append(Rebirth())
-        state = replace(state, renew_at=state.now)
+        state = replace(state, renew_at=state.now, asking=frozenset())
     if came.drain and state.drain_until is None:
         state, _ = _told(state)
     return state, tuple(deeds)
@@ -230,13 +232,10 @@ def _look(state: State) -> Step:
     if state.drain_until is not None or not state.room or state.now < state.look_at:
         return state, ()
     free = state.free()
-    ordinary = sum(n < state.limits.slots for n in free)
-    deeds: list[Deed] = []
-    if ordinary:
-        deeds.append(Claim(state.limits.lanes, ordinary))
-    if state.limits.slots in free:
-        deeds.append(Claim(("now",), 1))
-    return replace(state, look_at=state.now + state.limits.look_seconds), tuple(deeds)
+    wanted = {state.limits.lanes: sum(n < state.limits.slots for n in free), NOW: int(state.limits.slots in free)}
+    deeds = tuple(Claim(lanes, n) for lanes, n in wanted.items() if n and lanes not in state.asking)
+    asking = state.asking | {d.lanes for d in deeds}
+    return replace(state, look_at=state.now + state.limits.look_seconds, asking=asking), deeds
 
 
 def _leave(state: State) -> Step:

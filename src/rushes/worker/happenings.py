@@ -19,8 +19,9 @@ class Hinted:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The ledger's answer to a claim of `asked` tasks."""
+    """The ledger's answer to a claim of `asked` tasks in those lanes."""
 
+    lanes: tuple[str, ...]
     leases: tuple[Lease, ...]
     asked: int
 

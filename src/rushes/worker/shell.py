@@ -81,7 +81,7 @@ class Shell:
                 self._keep_house()
         finally:
             self._o.transport.wake()
-            for child in self._children.values():
+            for child in list(self._children.values()):
                 child.close()
 
     def _next(self) -> happenings.Happening:
@@ -139,11 +139,11 @@ class Shell:
 
     # What the core orders
     def _claim(self, deed: orders.Claim) -> None:
-        if not self._has_room():
-            return
-        leases = self._o.ledger.claim(self.me.id, deed.lanes, min(deed.n, self._o.ledger.batch))
+        leases: tuple[Lease, ...] = ()
+        if self._has_room():
+            leases = self._o.ledger.claim(self.me.id, deed.lanes, min(deed.n, self._o.ledger.batch))
         self._found[deed.lanes] = bool(leases)
-        self._mail.put(happenings.Claimed(leases, deed.n))
+        self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n))
 
     def _renew(self, deed: orders.Renew) -> None:
         reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
