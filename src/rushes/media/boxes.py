@@ -51,11 +51,15 @@ def fragments(f: BinaryIO) -> tuple[int, list[Fragment]]:
     return (top[moofs[0]].at if moofs else end), found
 
 
-def set_times(f: BinaryIO, found: list[Fragment], times: list[int]) -> None:
-    """Give every fragment the decode time of its first sample, in ticks of its track."""
-    for fragment, time in zip(found, times, strict=True):
+def shift_times(f: BinaryIO, found: list[Fragment], ticks: int) -> list[int]:
+    """Add to the decode time of every fragment, which counts from the first packet; the times as they are now."""
+    times = []
+    for fragment in found:
         f.seek(fragment.time_at)
-        f.write(struct.pack(">Q", time))
+        times.append(ticks + struct.unpack(">Q", f.read(8))[0])
+        f.seek(fragment.time_at)
+        f.write(struct.pack(">Q", times[-1]))
+    return times
 
 
 def _tfdt(f: BinaryIO, moof: Box) -> int:

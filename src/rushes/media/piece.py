@@ -12,7 +12,7 @@ from av.video.stream import VideoStream
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.boxes import fragments, set_times
+from rushes.media.boxes import fragments, shift_times
 from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.timeline import SEGMENT_SECONDS, Beat, shift_seconds, timescale
@@ -63,7 +63,7 @@ class Proxy:
         self._beat = Beat(Fraction(SEGMENT_SECONDS), track.base)
         self._crf = crf
         self._keys: list[int] = []  # pts of frames that begin a segment
-        self._times: list[int] = []  # dts of the first packet of each fragment, in ticks of ours
+        self._lead = 0  # dts of the first packet, in ticks of ours
         self._packets = 0
         self._first = 0
         self._out = create_file(path, {"movflags": _FRAGMENTED, "video_track_timescale": str(self._scale)})
@@ -90,7 +90,7 @@ class Proxy:
         self._out.close()
         with self._path.open("r+b") as f:
             init, found = fragments(f)
-            set_times(f, found, self._times)
+            shift_times(f, found, self._lead)
         ends = [*self._keys[1:], self._span.end]
         rows = zip(found, self._keys, ends, strict=True)
         segments = tuple(Segment(f.at, f.size, start, end - start) for f, start, end in rows)
@@ -100,8 +100,8 @@ class Proxy:
         for packet in packets:
             # The lead that B-frames need must stay small where frames are far apart: times are never negative.
             packet.dts = max(packet.dts or 0, self._first - self._scale + self._packets)
-            if packet.is_keyframe:
-                self._times.append(packet.dts)
+            if not self._packets:
+                self._lead = packet.dts
             self._packets += 1
             self._out.mux(packet)
 
