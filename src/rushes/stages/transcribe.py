@@ -194,3 +194,6 @@ def _moved(word: Word, window: Window) -> Word:
 def _shifted(line: Observation, offset: int) -> Observation:
     span = replace(line.span, start=line.span.start + offset, end=line.span.end + offset)
     return replace(line, span=span, words=tuple((t, a + offset, b + offset, c) for t, a, b, c in line.words))
+
+
+STAGE = Transcribe()
