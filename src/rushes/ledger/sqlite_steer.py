@@ -71,7 +71,7 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
     keys = json.dumps([row[0] for row in rows])
     turn.run("revive", keys)
-    _rearm(turn, jobs, json.dumps([key for key, _, state in rows if state == "done"]))
+    _rearm(turn, jobs, job)
     job.live += len(turn.column("revived_ready", int(job.stopped), keys))
     jobs.save()
     return tuple(row[1] for row in rows)
@@ -138,9 +138,9 @@ def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
     job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
 
 
-def _rearm(turn: Turn, jobs: JobRows, again: str) -> None:
-    """Whoever needs a task that is done again, and has not begun, waits for it."""
-    up = Counter(turn.column("rearm", again))
+def _rearm(turn: Turn, jobs: JobRows, job: OpenJob) -> None:
+    """Whoever needs a task of this job that is done no more, and has not begun, waits for it."""
+    up = Counter(turn.column("rearm", *_span(job)))
     if not up:
         return
     for key in turn.column("ready_of", json.dumps(list(up))):

@@ -37,9 +37,9 @@ UPDATE task SET state = 'waiting', failures = 0, losses = 0, due = NULL, adopted
 WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: rearm
--- Who has not begun waits again for a task that is done again.
+-- Who has not begun waits again for a task of this job that is done no more.
 UPDATE need SET met = 0
-WHERE met AND ref IN (SELECT value FROM json_each(?))
+WHERE met AND ref BETWEEN ? AND ? AND (SELECT state FROM task WHERE task.key = need.ref) <> 'done'
     AND (SELECT state FROM task WHERE task.key = need.task) IN ('waiting', 'ready', 'dead')
 RETURNING task;
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from rushes.domain.errors import KillsItsWorker
 from rushes.domain.event import EventType
-from rushes.domain.task import LEASE_SECONDS, MAX_LOSSES, Failure
+from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Debt, Swept
+from rushes.ledger.settle import worn_out
 from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_look import incarnation
 from rushes.ledger.sqlite_store import Turn
@@ -45,12 +45,6 @@ def look(turn: Turn, limit: int) -> Swept:
     return Swept(_ready(turn, limit), debts, 0, None if due is None else due - turn.now)
 
 
-def worn_out(losses: int) -> Failure:
-    """Why a task that loses its workers is dead."""
-    message = f"it lost its worker {losses} times"
-    return Failure(KillsItsWorker.__name__, message, KillsItsWorker.hint, KillsItsWorker.verdict)
-
-
 def _ended(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> list[int]:
     """The numbers of workers whose lease is over, or whose process is gone."""
     rows = turn.all("workers_in")
@@ -75,10 +69,10 @@ def _lose(turn: Turn, jobs: JobRows, row: Standing) -> None:
     job = jobs.of(row.key)
     job.losses += 1
     job.tell(EventType.LOST, turn.wall, row.told(losses=row.losses + 1), row.id)
-    if row.losses + 1 < MAX_LOSSES:
+    why = worn_out(row.losses + 1)
+    if why is None:
         release(turn, job, row, "lost", losses=1)
         return
-    why = worn_out(row.losses + 1)
     turn.run("failure_keep", row.key, turn.wall, json.dumps(asdict(why)))
     about = row.told(kind=why.kind, message=why.message, verdict=why.verdict, delay=None)
     bury(turn, job, row, "lost", losses=1, about=about)

@@ -90,7 +90,7 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
     turn.run("plant_needs", *these)
     turn.run("plant_key_needs", *these)
     turn.run("plant_counts", *these)
-    ready = turn.column("plant_ready", int(job.stopped), before + 1, last)
+    ready = [id for _, id in sorted(turn.all("plant_ready", int(job.stopped), before + 1, last))]
     adopted = turn.column("plant_adopted", before + 1, last)
     size = turn.column("plant_size", before + 1, last)[0]
     turn.run("drafts_done", job.number)

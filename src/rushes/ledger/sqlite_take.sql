@@ -80,11 +80,11 @@ WHERE draft.job = ? AND draft.fence = ?;
 -- name: plant_needs
 -- A row for each task that a new task needs; met at once if that one is done.
 INSERT OR IGNORE INTO need (ref, task, met)
-SELECT other.key, mine.key, other.state = 'done'
+SELECT other.key, mine.key, draft.adopted OR other.state = 'done'
 FROM draft CROSS JOIN json_each(draft.needs) AS need
 CROSS JOIN task AS mine ON mine.id = draft.id
 CROSS JOIN task AS other ON other.id = need.value ->> 0
-WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND NOT need.value ->> 1;
+WHERE draft.job = ? AND draft.fence = ? AND NOT need.value ->> 1;
 
 -- name: plant_key_needs
 -- A row for each blob key that a new task needs; met at once if it arrived before.
@@ -111,7 +111,7 @@ WHERE task.id = open.id;
 -- New tasks without unmet needs are ready, parked if their job is stopped.
 UPDATE task SET state = 'ready', parked = ?
 WHERE key BETWEEN ? AND ? AND state = 'waiting' AND unmet = 0
-RETURNING id;
+RETURNING key, id;
 
 -- name: plant_adopted
 -- New tasks that are done from the start, in plan order.
