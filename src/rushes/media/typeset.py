@@ -13,11 +13,11 @@ _COMMA = re.compile(r"[,;:、，；：—–][\"'”’»)\]]*$")  # noqa: RUF00
 _CLINGS = frozenset(
     re.findall(
         r"\w+",
-        """a an the of to in on at by for from with into onto over under about as than my your his her its our their
-        this that these those no not very der die das den dem des ein eine einen einem einer eines zu im am vom zum zur von
-        mit für auf aus bei nach über unter um kein keine le la les un une du de à au aux en dans pour par sur ce cette
-        mon ma son sa el los las una del al con por para su lo gli il i di da nel nella della dei che se o os as um uma
-        do da no na het een van op mr mrs ms dr prof st""",
+        """a an the of to in on at by for from with into onto over under about as than my your his her its
+        our their this that these those no not very der die das den dem des ein eine einen einem einer
+        eines zu im am vom zum zur von mit für auf aus bei nach über unter um kein keine le la les un une
+        du de à au aux en dans pour par sur ce cette mon ma son sa el los las una del al con por para su
+        lo gli il i di da nel nella della dei che se o os uma do na het een van op mr mrs ms dr prof st""",
     )
 )
 _BEGINS = frozenset(
