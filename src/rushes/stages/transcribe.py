@@ -1,15 +1,13 @@
 """transcribe: the speech windows that begin in a chunk, as lines with words, times and languages."""
 
-import wave
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 from rushes.domain.keys import JSON
-from rushes.domain.observation import Observation, dump
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.stage import Card, Scope
 from rushes.engines.models.languages import bcp47, spoken
 from rushes.engines.models.speech import Ears, ears, hearing
@@ -17,34 +15,13 @@ from rushes.engines.port import RATE, Engine, Heard, Hearing, Pcm, Word
 from rushes.stages.port import Work
 from rushes.stages.speech import doctor
 from rushes.stages.speech.lines import lines, steady
+from rushes.stages.speech.sound import Sound, open_sound
 from rushes.stages.speech.windows import Range, Window
 
 _SURE = 0.6
 _SHORT = 3 * RATE
 _CONTEXT = 30 * RATE
 _GLANCE = 10 * RATE
-
-
-@dataclass(frozen=True, slots=True)
-class Sound:
-    """The whole video's pcm, read by range."""
-
-    path: Path
-    samples: int
-
-    def read(self, start: int, end: int) -> Pcm:
-        """Samples as floats; what lies outside is left out."""
-        start, end = max(0, start), min(end, self.samples)
-        with wave.open(str(self.path), "rb") as w:
-            w.setpos(start)
-            raw = w.readframes(max(0, end - start))
-        return np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(32768)
-
-
-def open_sound(path: Path) -> Sound:
-    """The pcm artifact (16 kHz, mono, 16 bit) as Sound."""
-    with wave.open(str(path), "rb") as w:
-        return Sound(path, w.getnframes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +112,7 @@ class Transcribe:
         doc = work.input("audio", "windows").json("windows.json")
         mine = _mine(work, doc)
         found = list(self._listen(work, mine, int(doc["offset"]))) if mine else []
-        work.save("lines", "lines.jsonl", dump(found), "application/jsonl")
+        work.save("lines", "lines.jsonl", dump(found), MEDIA_TYPE)
         work.count("lines", len(found))
 
     def _listen(self, work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
