@@ -17,7 +17,7 @@ import psutil
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import WrongHome
 from rushes.domain.stage import Card
-from rushes.domain.worker import Incarnation
+from rushes.domain.worker import Incarnation, worker_id
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
@@ -166,7 +166,7 @@ def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:
     """A new life of a worker in this process: host + boot + random, never used again."""
     host, boot = platform.node() or "localhost", boot_id()
     return Incarnation(
-        id=f"{host}-{boot[:6]}-{secrets.token_hex(4)}",
+        id=worker_id(machine(), host, boot, secrets.token_hex(4)),
         host=host,
         boot=boot,
         pid=os.getpid(),

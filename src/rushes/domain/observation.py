@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import Span
 
+MEDIA_TYPE = "application/x-ndjson; observations"  # of an artifact whose rows are observations
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

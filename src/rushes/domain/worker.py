@@ -3,9 +3,19 @@
 from dataclasses import dataclass
 
 
+def worker_id(machine: str, host: str, boot: str, chance: str) -> str:
+    """`x86_64-2.studio.a0fb65.17570b12`: the kind of machine, host, boot and chance."""
+    return f"{machine}.{host}.{boot[:6]}.{chance}"
+
+
+def machine_of(worker: str) -> str:
+    """The kind of machine a worker ran on, from its id: rates are learnt by it."""
+    return worker.partition(".")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of one worker process: host + boot + random, never used again."""
+    """One life of one worker process; its id is never used again."""
 
     id: str
     host: str

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ class BackedUp:
     copied: int  # files that were not there from an earlier backup
 
 
-def backup(home: Path, to: Path, snapshots: dict[str, Callable[[Path], None]]) -> BackedUp:
+def backup(home: Path, to: Path, snapshots: Mapping[str, Callable[[Path], None]]) -> BackedUp:
     """Copy a home that may be in use; repeated into the same folder it copies only what is new.
 
     Raises:

@@ -25,7 +25,7 @@ from rushes.ledger.port import Page
 from rushes.library.beside import write_subtitles
 from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
-from rushes.library.estimate import Estimate, estimate
+from rushes.library.estimate import Estimate, estimate, expected, learn
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
 from rushes.library.intake import Added, Wish, add, missing_models, wake
@@ -82,6 +82,7 @@ class Library:
             if one.job:
                 wake(self.house, one.job)
         on_added(added)
+        learn(self.house, added, wish or Wish(), machine())
         ran = run(self.house, added, slots, look, signals=signals)
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
@@ -94,6 +95,10 @@ class Library:
     def estimate(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
         return estimate(self.house, [Path(p) for p in paths], wish or Wish(), machine())
+
+    def expected(self, job: Job) -> tuple[float, float] | None:
+        """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
+        return expected(self.house, job, machine())
 
     def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
         """Fetch weights that are not on this machine yet."""

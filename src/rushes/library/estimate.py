@@ -1,6 +1,5 @@
 """How long it will take here: from rates learnt on this machine, else measured on a few seconds of the footage."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from rushes.plan.recipes import stages_of
 from rushes.wiring import House
 
 ENOUGH = 3  # rates of a stage that make calibration unnecessary
+WORTH_A_TRIAL = 180.0  # seconds of film
 KIND = "estimate"  # the record that keeps an estimate beside what it came to
 
 
@@ -38,12 +38,15 @@ class Estimate:
     error: RushesError | None = None
 
 
-def estimate(house: House, paths: Sequence[Path], wish: Wish, machine: str) -> list[Estimate]:
-    """Probe each file (in a slot, like all work on media), then multiply rates with what there is to do."""
+def estimate(house: House, paths: Sequence[Path], wish: Wish, machine: str, longer_than: float = 0.0) -> list[Estimate]:
+    """Probe each file (in a slot, like all work on media), then multiply rates with what there is to do.
+
+    Footage that is not longer than that many seconds is not worth a trial.
+    """
     probed = list(add(house, paths, replace(wish, only=("probe",), skip=())))
     run(house, probed)
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    return [_estimate(house, one, wish, stages, machine) for one in probed]
+    return [_estimate(house, one, wish, stages, machine, longer_than) for one in probed]
 
 
 def facts_of(house: House, job: Job) -> VideoFacts:
@@ -52,22 +55,40 @@ def facts_of(house: House, job: Job) -> VideoFacts:
     return read_facts(house.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def quick(house: House, job: Job, machine: str) -> tuple[float, float] | None:
-    """A range for a planned job from learnt rates alone; None where something was never done here."""
-    asked = Asked.from_text(job.payload)
-    ranges = _ranges(house, facts_of(house, job), asked.stages, machine)
-    if any(r is None for r in ranges.values()):
+def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None:
+    """The range for a planned job, kept with it from the first time it is asked; None where nothing is learnt yet."""
+    record = house.records.get(KIND, job.owner, job.id)
+    if record:
+        return float(record.doc["p50"]), float(record.doc["p90"])
+    if not job.facts:
         return None
-    return _sum(house, {k: r for k, r in ranges.items() if r})
+    ranges = _ranges(house, facts_of(house, job), Asked.from_text(job.payload).stages, machine, least=1)
+    known = {stage: r for stage, r in ranges.items() if r}
+    if len(known) < len(ranges):
+        return None
+    p50, p90 = _sum(house, known)
+    house.records.put(KIND, job.owner, job.id, {"p50": round(p50, 1), "p90": round(p90, 1)})
+    return p50, p90
 
 
-def _estimate(house: House, one: Added, wish: Wish, stages: Sequence[str], machine: str) -> Estimate:
+def learn(house: House, added: Sequence[Added], wish: Wish, machine: str) -> None:
+    """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate."""
+    house.follower.catch_up()
+    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
+    new = [a for a in added if a.created]
+    if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
+        estimate(house, [new[0].path], wish, machine, longer_than=WORTH_A_TRIAL)
+
+
+def _estimate(
+    house: House, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float
+) -> Estimate:
     if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
     facts = facts_of(house, one.job)
     ranges = _ranges(house, facts, stages, machine)
     missing = [s for s, r in ranges.items() if r is None]
-    if missing:
+    if missing and facts.duration > longer_than:
         _calibrate(house, one.path, wish, missing)
         ranges = _ranges(house, facts, stages, machine, least=1)
     known = {s: r for s, r in ranges.items() if r}
@@ -120,14 +141,3 @@ def _calibrate(house: House, path: Path, wish: Wish, missing: Sequence[str]) -> 
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
     run(house, list(add(house, [path], trial)))
-
-
-def keep(house: House, job: Job, p50: float, p90: float) -> None:
-    """Remember an estimate; `kept` tells what it came to."""
-    house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
-
-
-def kept(house: House, job: Job) -> dict[str, float] | None:
-    """The estimate of a job, and how long it really took once it is done."""
-    record = house.records.get(KIND, job.owner, job.id)
-    return dict(json.loads(json.dumps(record.doc))) if record else None

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import task_id
+from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.task import TaskState
-from rushes.exports import chapters, subtitles, tables, timelines
+from rushes.exports import chapters, tables, timelines
 from rushes.index.port import Video
 from rushes.jobs.opening import read_manifest
 from rushes.library.estimate import facts_of
@@ -51,8 +52,34 @@ def _artifact(house: House, video: Video, stage: str, output: str, name: str) ->
     raise NotFound(f"{video.name} has no {stage} yet", f"rushes run {video.path}")
 
 
-def _lines(house: House, video: Video) -> list[object]:
-    return list(house.index.lines(video.owner, video.id))
+def _text(name: str) -> Callable[[House, Video], bytes]:
+    return lambda house, video: _artifact(house, video, "transcript", "transcript", name)
 
 
-KINDS: dict[str, Callable[[House, Video], bytes]] = {}
+def _lines(house: House, video: Video) -> tuple[Observation, ...]:
+    return house.index.lines(video.owner, video.id)
+
+
+def _film(house: House, video: Video) -> timelines.Footage:
+    track = facts_of(house, house.ledger.job(video.job)).video
+    if track is None:
+        raise NotFound(f"{video.name} has no picture")
+    return timelines.Footage(video.name, str(house.originals / video.path), track.span, track.rate)
+
+
+def _chapters(house: House, video: Video) -> list[chapters.Chapter]:
+    return chapters.from_shots(shots_of(house, video))
+
+
+KINDS: dict[str, Callable[[House, Video], bytes]] = {
+    "srt": _text("subtitles.srt"),
+    "vtt": _text("subtitles.vtt"),
+    "txt": _text("transcript.txt"),
+    "json": _text("transcript.json"),
+    "csv": lambda house, video: tables.as_csv(_lines(house, video), video.name),
+    "jsonl": lambda house, video: tables.as_json_lines(_lines(house, video), video.name),
+    "chapters": lambda house, video: chapters.ffmetadata(_chapters(house, video)),
+    "chapters.vtt": lambda house, video: chapters.webvtt(_chapters(house, video)),
+    "edl": lambda house, video: timelines.edl(_film(house, video), shots_of(house, video)),
+    "otio": lambda house, video: timelines.otio(_film(house, video), shots_of(house, video)),
+}

@@ -1,0 +1,101 @@
+"""Kill a run at a named point, start it again, and compare with a run that nobody disturbed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proof.audit import Audit, audit
+from rushes.domain.task import TaskState
+from rushes.wiring import open_home
+
+ROOT = Path(__file__).resolve().parent.parent
+TOYS = ROOT / "proof" / "toys"
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """What is run: a film, which stages, in chunks of how many seconds."""
+
+    path: Path
+    only: str
+    chunk: str = "2"
+    slots: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One kill and what came of it."""
+
+    point: str
+    nth: int
+    died: bool
+    held: int  # leases held when it died
+    redone: int  # attempts that the witness saw beyond one per task
+    bad: tuple[str, ...]
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a driven run: the toys are there, nothing of the caller's settings is."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("RUSHES_") or k == "RUSHES_MODELS"}
+    path = os.pathsep.join([str(ROOT), str(TOYS)])
+    return clean | {"PYTHONPATH": path, "TOY_WITNESS": str(folder / "witness")} | more
+
+
+def drive(folder: Path, film: Film, **env: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the film in the folder's home to the end, or to its death."""
+    return subprocess.run(
+        command(folder, film), env=environment(folder, **env), capture_output=True, timeout=300, check=False
+    )
+
+
+def command(folder: Path, film: Film) -> list[str]:
+    """The command line of a driven run."""
+    base = [sys.executable, "-m", "proof.drive", str(folder / "home"), str(film.path)]
+    return [*base, "--only", film.only, "--chunk", film.chunk, "--slots", str(film.slots)]
+
+
+def undisturbed(folder: Path, film: Film) -> tuple[Audit, Counter[str]]:
+    """The reference: a whole run, and how often each crash point was passed."""
+    trace = folder / "trace"
+    done = drive(folder, film, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace))
+    assert done.returncode == 0, done.stderr.decode()
+    points = Counter(line.split()[1] for line in trace.read_text().splitlines())
+    return audit(folder / "home", folder / "witness"), points
+
+
+def kill(folder: Path, film: Film, point: str, nth: int, reference: Audit) -> Kill:
+    """Kill at the nth time that any process passes a point, run again, audit."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    first = drive(folder, film, RUSHES_CRASH=f"{point}#{nth}", RUSHES_CRASH_ONCE=str(folder / "once"))
+    died = first.returncode == -signal.SIGKILL
+    held = _held(folder / "home") if died else 0
+    again = drive(folder, film)
+    bad = [] if again.returncode == 0 else [f"exit {again.returncode}: {again.stderr.decode()[-500:]}"]
+    found = audit(folder / "home", folder / "witness")
+    bad += found.bad
+    bad += differences(reference.outputs, found.outputs)
+    redone = found.begun - reference.begun
+    if redone > film.slots:
+        bad.append(f"{redone} attempts redone with {film.slots} slots")
+    shutil.rmtree(folder, ignore_errors=True)
+    return Kill(point, nth, died, held, redone, tuple(bad))
+
+
+def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequence[str]:
+    """Names that are missing, extra, or have other bytes."""
+    names = sorted(expected.keys() | found.keys())
+    return [f"not the same bytes: {name}" for name in names if expected.get(name) != found.get(name)]
+
+
+def _held(home: Path) -> int:
+    if not (home / "ledger.sqlite").exists():
+        return 0
+    ledger = open_home(home, create=False).ledger
+    return len(ledger.tasks(state=TaskState.LEASED).rows)
