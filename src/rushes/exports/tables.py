@@ -1,0 +1,37 @@
+"""Observations as tables: CSV for spreadsheets, JSON Lines for programs. Pure."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from rushes.domain.keys import canonical
+from rushes.domain.observation import Observation
+from rushes.domain.span import clock
+
+COLUMNS = ("video", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
+_FORMULA = ("=", "+", "@", "\t", "\r")
+
+
+def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
+    """One row per observation; a text that a spreadsheet would run as a formula is led by an apostrophe."""
+    out = io.StringIO(newline="")
+    table = csv.writer(out)
+    table.writerow(COLUMNS)
+    for o in observations:
+        start, end = o.span.start_us, o.span.end_us
+        times = (clock(start), clock(end), start, end)
+        table.writerow((_cell(video), _cell(o.kind), *times, _cell(o.language), o.confidence, _cell(o.text)))
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def as_json_lines(observations: Iterable[Observation], video: str = "") -> bytes:
+    """One object per observation: everything it holds, and its time in microseconds."""
+    more = {"video": video} if video else {}
+    rows = (o.to_json() | more | {"start_us": o.span.start_us, "end_us": o.span.end_us} for o in observations)
+    return b"".join(canonical(row) + b"\n" for row in rows)
+
+
+def _cell(text: str) -> str:
+    text = text.replace("\0", "")
+    runs = text.startswith(_FORMULA) or (text.startswith("-") and text[1:2].strip() != "")
+    return f"'{text}" if runs else text

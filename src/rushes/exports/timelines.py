@@ -1,0 +1,129 @@
+"""Timelines for editors: CMX3600 EDL in whole frames, and OpenTimelineIO in exact rational times. Pure."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from urllib.parse import quote
+
+from rushes.domain.errors import Refused
+from rushes.domain.keys import JSON
+from rushes.domain.span import Span
+
+_OFF_GRID = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/17 off, a dropped frame is 1
+
+
+@dataclass(frozen=True, slots=True)
+class Footage:
+    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
+
+    name: str
+    path: str
+    span: Span
+    rate: Fraction | None
+
+
+def edl(film: Footage, shots: Sequence[Span]) -> bytes:
+    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
+
+    Raises:
+        Refused: the frames have no constant rate, so that time code cannot name them.
+    """
+    cuts = _frames(film, shots)
+    if cuts is None or film.rate is None:
+        raise Refused(f"{film.name} has a variable frame rate: an EDL would be wrong", "Export otio, which is exact.")
+    fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
+    lines = [f"TITLE: {_plain(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
+    at = 0
+    for n, (start, end) in enumerate(cuts, 1):
+        times = [_timecode(t, fps) for t in (start, end, at, at + end - start)]
+        lines += [f"{n:03d}  AX       V     C        {' '.join(times)}", f"* FROM CLIP NAME: {_plain(film.name, 200)}"]
+        at += end - start
+    return ("\r\n".join(lines) + "\r\n").encode("ascii")
+
+
+def otio(film: Footage, shots: Sequence[Span]) -> bytes:
+    """An OpenTimelineIO timeline of the shots: in frames at a constant rate, else in ticks of the film's base."""
+    frames = _frames(film, shots)
+    if frames is not None and film.rate is not None:
+        whole, rate, cuts = _frame(film.span.end, film, film.rate)[0], film.rate, frames
+    else:
+        whole, rate = film.span.end - film.span.start, 1 / film.span.base
+        cuts = [(s.start - film.span.start, s.end - film.span.start) for s in shots]
+    media = {
+        "OTIO_SCHEMA": "ExternalReference.1",
+        "name": _valid(film.name),
+        "target_url": _url(film.path),
+        "available_range": _range(0, whole, rate),
+        "metadata": {},
+    }
+    clips = [_clip(f"{film.name} {n}", _range(a, b, rate), media) for n, (a, b) in enumerate(cuts, 1)]
+    return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
+
+
+def _frames(film: Footage, shots: Sequence[Span]) -> list[tuple[int, int]] | None:
+    """First and end frame of each shot; None if some cut lies between frames of the nominal rate."""
+    if film.rate is None or not 1 <= film.rate < 100:
+        return None
+    cuts = [(_frame(s.start, film, film.rate), _frame(s.end, film, film.rate)) for s in shots]
+    off = max((o for cut in cuts for _, o in cut), default=Fraction(0))
+    return None if off > _OFF_GRID else [(start, end) for (start, _), (end, _) in cuts]
+
+
+def _frame(tick: int, film: Footage, rate: Fraction) -> tuple[int, Fraction]:
+    """The number of the frame that begins at a tick, and how far off the grid the tick is."""
+    exact = (tick - film.span.start) * film.span.base * rate
+    number = (exact + Fraction(1, 2)).__floor__()
+    return number, abs(exact - number)
+
+
+def _timecode(frames: int, fps: int) -> str:
+    seconds, frame = divmod(frames, fps)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{frame:02d}"
+
+
+def _plain(text: str, longest: int) -> str:
+    return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
+
+
+def _timeline(name: str, clips: list[JSON]) -> JSON:
+    track = {"OTIO_SCHEMA": "Track.1", "kind": "Video", **_item("V1"), "children": clips}
+    stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": [track]}
+    return {
+        "OTIO_SCHEMA": "Timeline.1",
+        "name": _valid(name),
+        "global_start_time": None,
+        "metadata": {},
+        "tracks": stack,
+    }
+
+
+def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
+    return {
+        "OTIO_SCHEMA": "Clip.1",
+        **_item(_valid(name)),
+        "source_range": source_range,
+        "media_reference": media,
+    }
+
+
+def _item(name: str) -> dict[str, JSON]:
+    return {"name": name, "metadata": {}, "source_range": None, "effects": [], "markers": [], "enabled": True}
+
+
+def _range(start: int, end: int, rate: Fraction) -> JSON:
+    return {
+        "OTIO_SCHEMA": "TimeRange.1",
+        "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(start)},
+        "duration": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(end - start)},
+    }
+
+
+def _valid(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _url(path: str) -> str:
+    return ("file://" if path.startswith("/") else "") + quote(os.fsencode(path))
