@@ -1,0 +1,88 @@
+"""Taking things out: clip, export."""
+
+from pathlib import Path
+
+import click
+
+from rushes.domain.errors import Refused
+from rushes.domain.span import clock
+from rushes.surfaces.cli.looking import rate_of
+from rushes.surfaces.cli.moment import Moment, parse_moment, parse_reference
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import size
+from rushes.surfaces.cli.verb import verb
+
+AIR = 2.0  # seconds round a hit, so that its words can be followed
+
+
+@verb(
+    "clip",
+    "rushes clip holiday.mp4 --from 12:41 --to 12:45.5",
+    "rushes clip vid_7f3k@12:41.000-12:45.000 --out quote.mp4",
+    "rushes clip holiday.mp4 --from f300 --to f450",
+)
+@click.argument("video")
+@click.option("--from", "start", metavar="TIME", help="Where it begins: 1:02:03.5, seconds, or a frame (f1234).")
+@click.option("--to", "end", metavar="TIME", help="Where it ends; that frame is not in it.")
+@click.option(
+    "--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help="Air on both sides (for a hit 2, else 0)."
+)
+@click.option("--out", type=click.Path(dir_okay=False), help="Write it here as well; else it stays in the home.")
+@click.pass_obj
+def clip(session: Session, video: str, start: str | None, end: str | None, padding: float | None, out: str) -> None:
+    """Cut a span out, to the frame.
+
+    VIDEO is an id, a file name, a path, or a hit as search names it (ID@FROM-TO). The same span again is the same clip.
+    """
+    library = opened(session)
+    name, begin, finish, air = _wanted(video, start, end)
+    if out and Path(out).exists():
+        raise Refused(f"{out} is there already", "Choose another name, or remove it first.")
+    found = library.video(name)
+    rate = rate_of(found)
+    air = air if padding is None else padding
+    made = library.clip(found.id, begin.at(rate), finish.at(rate), round(air * 1000), out or None, signals=True)
+    if session.json:
+        session.document(made)
+        return
+    session.out.line(str(made.path))
+    span = f"{clock(made.start_us)}-{clock(made.end_us)}" + (f" and {air:g} s round it" if air else "")
+    session.remark((f"{span}, {size(made.size)}{'' if made.made else ', was there already'}", DONE))
+
+
+@verb("export", "rushes export holiday.mp4 srt > holiday.srt", "rushes export vid_7f3k edl --out cuts.edl")
+@click.argument("video")
+@click.argument("kind")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.")
+@click.pass_obj
+def export(session: Session, video: str, kind: str, out: str | None) -> None:
+    """Write subtitles, text or shots of a video, for other tools.
+
+    KIND: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio. It goes to stdout unless a file is named.
+    """
+    data = opened(session).export(video, kind)
+    if out:
+        if Path(out).exists():
+            raise Refused(f"{out} is there already", "Choose another name, or remove it first.")
+        Path(out).write_bytes(data)
+        session.remark((f"{out}, {size(len(data))}", DONE))
+    elif session.json:
+        session.document({"video": video, "kind": kind, "text": data})
+    else:
+        session.out.raw(data)
+
+
+def _wanted(video: str, start: str | None, end: str | None) -> tuple[str, Moment, Moment, float]:
+    if start is None and end is None:
+        hit = parse_reference(video)
+        if hit is None:
+            raise Refused("a clip needs --from and --to", "For example: --from 12:41 --to 12:45.5")
+        return (*hit, AIR)
+    if start is None or end is None:
+        raise Refused(f"{'--from' if start is None else '--to'} is missing", "For example: --from 12:41 --to 12:45.5")
+    return video, parse_moment(start), parse_moment(end), 0.0
+
+
+COMMANDS = {"clip": clip, "export": export}

@@ -1,0 +1,37 @@
+"""A film in a line: what it is, for lists, headers and summaries."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+
+from rushes.domain.job import Job
+from rushes.domain.keys import JSON
+from rushes.index.port import Video
+from rushes.surfaces.cli.text import length
+
+
+def facts_of(job: Job) -> Mapping[str, JSON]:
+    """What probe found, as the job carries it; empty until then."""
+    return json.loads(job.facts) if job.facts else {}
+
+
+def picture(width: int, height: int, rate: tuple[int, int] | list[int] | None) -> str:
+    """1920x1080 25 fps."""
+    if not width:
+        return "sound only"
+    fps = f" {float(Fraction(*rate)):.3f}".rstrip("0").rstrip(".") + " fps" if rate else ""
+    return f"{width}x{height}{fps}"
+
+
+def header(job: Job) -> str:
+    """The length and the picture of a job's film, with its name in front."""
+    facts = facts_of(job)
+    if not facts:
+        return f"{job.name}  {job.recipe}"
+    shape = picture(facts["width"], facts["height"], facts["rate"])
+    return f"{job.name}  {length(facts['duration_us'])}  {shape}"
+
+
+def shape(video: Video) -> str:
+    """The picture of a video."""
+    return picture(video.width, video.height, video.rate)

@@ -1,0 +1,204 @@
+"""Jobs: watch them, ask why they wait, and steer them."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job, JobState
+from rushes.domain.task import Task, TaskState
+from rushes.surfaces.cli.film import facts_of, header
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part
+from rushes.surfaces.cli.session import Session, plain
+from rushes.surfaces.cli.states import job_part
+from rushes.surfaces.cli.text import many
+from rushes.surfaces.cli.verb import Group, verb
+
+_JOB = click.argument("job")
+_STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
+
+
+@verb("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
+@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only these.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
+@click.option("--cursor", default="", help="Go on where an earlier list ended.")
+@click.pass_obj
+def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
+    """List jobs, newest first."""
+    page = opened(session).jobs(JobState(state) if state else None, cursor, limit)
+    if session.json:
+        session.document({"jobs": [_doc(j) for j in page.rows], "cursor": page.cursor})
+        return
+    columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
+    session.out.table(columns, [_row(job) for job in page.rows])
+    if not page.rows:
+        session.remark("no jobs; begin with: rushes run PATH")
+    if page.cursor:
+        session.remark((f"more: rushes jobs ls --cursor {page.cursor}", DONE))
+
+
+@verb("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")
+@_JOB
+@click.pass_obj
+def show(session: Session, job: str) -> None:
+    """Show one job, stage by stage."""
+    library = opened(session)
+    row = library.job(job)
+    tasks = library.tasks(row.id)
+    if session.json:
+        session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
+        return
+    session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
+    session.out.line(f"{row.recipe}, priority {row.priority}, ", job_part(row), (_dates(row), DONE))
+    columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
+    session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
+    if row.counts.failures or row.counts.losses:
+        session.out.line((f"{many(row.counts.failures, 'failure')}, {many(row.counts.losses, 'loss', 'losses')}", DONE))
+    _hint(session, row)
+
+
+@verb("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
+@_JOB
+@click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job is finished.")
+@click.pass_obj
+def events(session: Session, job: str, after: int, follow: bool) -> None:
+    """Show the numbered history of a job, live with --follow."""
+    clock = threading.Event()
+    pause = (lambda: not clock.wait(0.5)) if follow else (lambda: False)
+    for event in opened(session).events(job, after, pause):
+        if session.json:
+            session.message("event", **plain(event))
+        else:
+            session.out.line(*_event(event))
+
+
+@verb("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
+@_JOB
+@click.pass_obj
+def why(session: Session, job: str) -> None:
+    """Say why the tasks of a job that do not run do not run."""
+    library = opened(session)
+    row = library.job(job)
+    reasons = library.why(row.id)
+    if session.json:
+        session.document({"job": row.id, "state": row.state, "reasons": reasons})
+        return
+    waiting = sum(r.tasks for r in reasons)
+    running = max(0, row.counts.total - row.counts.done - waiting)
+    said = f", {running} running" if running else ""
+    session.out.line(f"{row.counts.done} of {row.counts.total} tasks done{said}; {waiting} are not running")
+    columns = [Column("", right=True), Column(""), Column(""), Column("", wide=True)]
+    rows = [[str(r.tasks), r.stage, str(r.reason), (r.detail, DONE)] for r in reasons]
+    session.out.table(columns, rows)
+
+
+@verb("pause", "rushes jobs pause job_7f3k", "rushes jobs pause job_7f3k --now")
+@_JOB
+@click.option("--now", is_flag=True, help="Give running chunks back instead of finishing them.")
+@click.pass_obj
+def pause(session: Session, job: str, now: bool) -> None:
+    """Start nothing new of a job; running chunks finish."""
+    _said(session, opened(session).pause(job, now=now), "paused", "rushes jobs resume")
+
+
+@verb("resume", "rushes jobs resume job_7f3k")
+@_JOB
+@click.pass_obj
+def resume(session: Session, job: str) -> None:
+    """Go on after a pause."""
+    _said(session, opened(session).resume(job), "goes on", "rushes jobs why")
+
+
+@verb("cancel", "rushes jobs cancel job_7f3k")
+@_JOB
+@click.pass_obj
+def cancel(session: Session, job: str) -> None:
+    """Stop a job for good: nothing of it commits from now on; what is done stays."""
+    _said(session, opened(session).cancel(job), "cancelled", "rushes jobs retry")
+
+
+@verb("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
+@_JOB
+@click.option("--stage", default="", metavar="STAGE", help="Only tasks of this stage.")
+@click.pass_obj
+def retry(session: Session, job: str, stage: str) -> None:
+    """Try what failed again; a cancelled job goes on."""
+    library = opened(session)
+    row = library.job(job)
+    tasks = library.retry(row.id, stage)
+    if session.json:
+        session.document({"job": row.id, "tasks": tasks})
+        return
+    session.out.line(f"{many(len(tasks), 'task')} of {row.name} will be tried again" if tasks else "nothing to retry")
+    if tasks:
+        session.remark(("next: rushes worker --until-idle", DONE))
+
+
+def _row(job: Job) -> list[Part]:
+    return [job.id, job.name, job.recipe, f"{job.counts.done}/{job.counts.total}", job_part(job)]
+
+
+def _doc(job: Job) -> dict[str, object]:
+    doc: dict[str, object] = plain(job)
+    payload = json.loads(job.payload) if job.payload else {}
+    return doc | {"payload": payload, "facts": dict(facts_of(job))}
+
+
+def _task_doc(task: Task) -> dict[str, object]:
+    doc: dict[str, object] = plain(task)
+    doc.pop("spec")
+    return doc
+
+
+def _stages(tasks: Sequence[Task]) -> dict[str, Counter[str]]:
+    stages: dict[str, Counter[str]] = {}
+    for task in tasks:
+        stages.setdefault(task.stage, Counter())[str(task.state)] += 1
+    return stages
+
+
+def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
+    done, total = states[TaskState.DONE], sum(states.values())
+    styles = {TaskState.LEASED: NOW, TaskState.DEAD: TROUBLE}
+    rest: list[Part] = [
+        (f"{states[s]} {s}  ", styles.get(s, DONE)) for s in TaskState if states[s] and s is not TaskState.DONE
+    ]
+    return [(name, DONE if done == total else ""), f"{done}/{total}", rest]
+
+
+def _dates(job: Job) -> str:
+    began = f", began {job.started_at}" if job.started_at else ""
+    return began + (f", ended {job.finished_at}" if job.finished_at else "")
+
+
+def _event(event: Event) -> list[Part]:
+    data = "  ".join(f"{k}={v}" for k, v in event.data.items() if v not in (None, ""))
+    where = (event.task or "").partition(".")[2]
+    kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
+    return [f"{event.number:>5}  ", (f"{event.at}  ", DONE), kind, f"  {where:<18}  ", (data, DONE)]
+
+
+def _hint(session: Session, job: Job) -> None:
+    if job.state is JobState.FAILED:
+        session.remark((f"next: rushes jobs why {job.id}", DONE))
+    elif job.state is JobState.COMPLETED:
+        session.remark((f"next: rushes show {facts_of(job).get('video', '')}", DONE))
+    else:
+        session.remark((f"why it waits: rushes jobs why {job.id}", DONE))
+
+
+def _said(session: Session, job: Job, word: str, then: str) -> None:
+    if session.json:
+        session.document(_doc(job))
+    else:
+        session.out.line(f"{job.name}: {word}")
+        session.remark((f"next: {then} {job.id}", DONE))
+
+
+jobs = Group("jobs", "Watch and steer jobs.", [ls, show, events, why, pause, resume, cancel, retry])
+COMMANDS = {"jobs": jobs}

@@ -1,0 +1,203 @@
+"""Looking at what there is: ls, show, search."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import click
+
+from rushes.domain.span import clock
+from rushes.index.port import Found, Hit, Video
+from rushes.library import Library
+from rushes.surfaces.cli.film import shape
+from rushes.surfaces.cli.made import Made, made_of, shots_of
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.quotes import quoted, reference
+from rushes.surfaces.cli.screen import DONE, HEAD, Column
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.states import state_part
+from rushes.surfaces.cli.text import length, many, size
+from rushes.surfaces.cli.verb import Verb, verb
+
+
+@verb("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
+@click.option("--cursor", default="", help="Go on where an earlier list ended.")
+@click.pass_obj
+def ls(session: Session, limit: int, cursor: str) -> None:
+    """List the videos, newest first."""
+    rows, following = opened(session).videos(cursor, limit)
+    if session.json:
+        session.document({"videos": rows, "cursor": following})
+        return
+    columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
+    session.out.table(columns, [[v.id, v.name, length(v.duration_us), shape(v), state_part(v.state)] for v in rows])
+    if not rows:
+        session.remark("no films yet; begin with: rushes run PATH")
+    if following:
+        session.remark((f"more: rushes ls --cursor {following}", DONE))
+
+
+@verb("show", "rushes show holiday.mp4", "rushes show vid_7f3k --lines", "rushes show vid_7f3k --json")
+@click.argument("video")
+@click.option("--lines", is_flag=True, help="Also everything that is said, with its times.")
+@click.pass_obj
+def show(session: Session, video: str, lines: bool) -> None:
+    """Show one video: what it is and what was made of it.
+
+    VIDEO is its id (or the beginning of it), its file name or its path.
+    """
+    library = opened(session)
+    found = library.video(video)
+    said = library.lines(found.id)
+    made = made_of(library, found, said)
+    if session.json:
+        shots = shots_of(library, found)
+        session.document({"video": found, "made": made, "shots": shots} | ({"lines": said} if lines else {}))
+        return
+    session.out.line((found.name, HEAD), (f"  {found.id}", DONE))
+    for name, value in _facts(library, found, made):
+        if value:
+            session.out.block(name, DONE, value)
+    for line in said if lines else ():
+        session.out.line((f"{clock(line.span.start_us):>12}  ", DONE), line.text)
+
+
+class Search(Verb):
+    """Takes `-word` as a part of the query, not as an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Hide the dash of `-word` while options are read."""
+        hidden = [f"\0{a}" if len(a) > 2 and a[0] == "-" and a[1] != "-" else a for a in args]
+        return super().parse_args(ctx, hidden)
+
+
+@click.command(
+    "search",
+    cls=Search,
+    examples=[
+        "rushes search budget",
+        """rushes search '"ask not" country -budget'""",
+        "rushes search 'holi* OR vacation' --limit 5 --json",
+    ],
+)
+@click.argument("query", nargs=-1)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="At most this many hits.")
+@click.option("--video", default="", help="Only in this video.")
+@click.option("--cursor", default="", help="Go on where an earlier search ended.")
+@click.pass_obj
+def search(session: Session, query: Sequence[str], limit: int, video: str, cursor: str) -> None:
+    """Find what was said, to the word.
+
+    All words must be in a line; "a phrase" in quotes, wor* for beginnings, -not, OR. Accents and case do not matter.
+    A film is searchable while it is still being worked on.
+    """
+    library = opened(session)
+    words = " ".join(word.removeprefix("\0") for word in query)
+    if not words.strip():
+        _what_there_is(session, library)
+        return
+    found = library.search(words, limit, cursor, library.video(video).id if video else "")
+    if session.json:
+        session.document(found_doc(words, found))
+    else:
+        _tell(session, library, words, found)
+
+
+def found_doc(query: str, found: Found) -> dict[str, object]:
+    """A search for programs."""
+    return {
+        "query": query,
+        "total": found.total,
+        "videos": found.videos,
+        "note": found.note,
+        "took_ms": round(found.took_ms, 1),
+        "cursor": found.cursor,
+        "hits": [_hit_doc(hit) for hit in found.hits],
+    }
+
+
+def _hit_doc(hit: Hit) -> dict[str, object]:
+    return {
+        "ref": reference(hit),
+        "video": hit.video,
+        "name": hit.name,
+        "kind": hit.kind,
+        "start_us": hit.start_us,
+        "end_us": hit.end_us,
+        "thumb_us": hit.thumb_us,
+        "span": hit.span.to_json(),
+        "line": hit.line.to_json(),
+        "text": hit.text,
+        "pieces": hit.pieces,
+        "language": hit.language,
+        "confidence": hit.confidence,
+        "score": hit.score,
+    }
+
+
+def _tell(session: Session, library: Library, words: str, found: Found) -> None:
+    screen = session.out
+    groups: dict[str, list[Hit]] = {}
+    for hit in found.hits:
+        groups.setdefault(hit.video, []).append(hit)
+    for hits in groups.values():
+        screen.line((hits[0].name, HEAD), (f"  {many(len(hits), 'hit')}", DONE))
+        for hit in hits:
+            room = max(24, screen.width - 16) if screen.terminal else 0
+            screen.line(f"{clock(hit.start_us):>12}  ", *quoted(hit.pieces, room, utf8=screen.utf8))
+    if found.note:
+        session.remark((found.note, DONE))
+    if not found.hits:
+        _nothing(session, library, words)
+        return
+    count = f"{len(found.hits)} of {many(found.total, 'hit')}, {many(found.videos, 'video')}, {found.took_ms:.0f} ms"
+    session.remark((count, DONE))
+    if found.cursor:
+        session.remark((f"more: --cursor {found.cursor}", DONE))
+    session.remark((f"next: rushes clip {reference(found.hits[0])}", DONE))
+
+
+def _nothing(session: Session, library: Library, words: str) -> None:
+    session.remark("no hits")
+    longest = max(words.replace('"', " ").split(), key=len, default="").strip("*-")
+    loose = f"fewer words, or a beginning: rushes search '{longest[:4]}*'" if longest.isalnum() else "fewer words"
+    session.remark((f"try {loose}", DONE))
+    running = [v for v in library.videos()[0] if v.state not in ("completed", "cancelled")]
+    if running:
+        session.remark((f"{many(len(running), 'film')} not finished: rushes jobs ls", DONE))
+
+
+def _what_there_is(session: Session, library: Library) -> None:
+    there = library.summary()
+    if session.json:
+        session.document({"query": "", "summary": there, "hits": []})
+        return
+    if not there.videos:
+        session.out.line("nothing to find yet; begin with: rushes run PATH")
+        return
+    spoken = f"{many(sum(there.kinds.values()), 'line')} {' '.join(there.languages)}"
+    session.out.line(f"{many(there.videos, 'film')}, {length(there.duration_us)}, {spoken}")
+    session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
+
+
+def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
+    address = library.house.blobs.address
+    return [
+        ("file", video.path),
+        ("film", f"{length(video.duration_us)}  {shape(video)}  {video.container}  {size(video.size)}"),
+        ("title", video.title),
+        ("shot", video.shot_at),
+        ("said", " ".join(video.languages)),
+        ("made", made.counts),
+        ("job", f"{video.job}  {video.recipe}  {state_part(video.state)[0]}"),
+        ("watch", made.proxy),
+        ("poster", address(video.poster) if video.poster else ""),
+    ]
+
+
+def rate_of(video: Video) -> Fraction | None:
+    """Frames per second, as the container says."""
+    return Fraction(*video.rate) if video.rate else None
+
+
+COMMANDS = {"ls": ls, "show": show, "search": search}

@@ -1,0 +1,126 @@
+"""The command `rushes`: its commands by what people want, and one place where errors become exit codes."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rushes.domain.errors import RushesError
+from rushes.settings import find_home
+from rushes.surfaces.cli import trouble
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.verb import everywhere, session_of
+
+# Modules are loaded when their command is used: `rushes --help` and the completion of a shell need no video library.
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "Develop": {"run": "run", "add": "run", "worker": "run", "estimate": "run", "init": "care"},
+    "Look": {"ls": "looking", "show": "looking", "search": "looking", "clip": "cutting", "export": "cutting"},
+    "Steer": {"jobs": "jobs", "failed": "failed"},
+    "Care": {
+        "verify": "care",
+        "gc": "care",
+        "backup": "care",
+        "restore": "care",
+        "reindex": "care",
+        "models": "models",
+        "doctor": "about",
+        "config": "about",
+        "version": "about",
+        "completion": "about",
+    },
+}
+SENTENCES: Mapping[str, str] = {
+    "run": "Develop footage here and now: watchable, searchable, cuttable.",
+    "add": "Take footage in and leave the work to a worker.",
+    "worker": "Do the work that was added, until told to stop.",
+    "estimate": "Say how long a run would take on this machine.",
+    "init": "Make a home in a folder, for the footage below it.",
+    "ls": "List the videos.",
+    "show": "Show one video: what it is and what was made of it.",
+    "search": "Find what was said, to the word.",
+    "clip": "Cut a span out, to the frame.",
+    "export": "Write subtitles, text or shots of a video.",
+    "jobs": "Watch and steer jobs.",
+    "failed": "Work that gave up: look, retry, put away.",
+    "verify": "Read every file and check it; --repair makes damaged ones again.",
+    "gc": "Free space: what is no longer needed.",
+    "backup": "Copy the home, while it is in use if need be.",
+    "restore": "Make a home from a backup.",
+    "reindex": "Build the search index anew from the results.",
+    "models": "The weights on this machine.",
+    "doctor": "Check this machine and this home.",
+    "config": "The settings in force.",
+    "version": "Say which version this is.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+class Rushes(click.Group):
+    """The group of all commands."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Every command, in the order of the help."""
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """A command, its module loaded now."""
+        for group in COMMANDS.values():
+            if name in group:
+                module = import_module(f"rushes.surfaces.cli.{group[name]}")
+                command: click.Command = module.COMMANDS[name]
+                return command
+        return None
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By what people want to do."""
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, SENTENCES[name]) for name in group])
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run and end the process with the exit code that the outcome means."""
+        session = Session()
+        kwargs |= {"standalone_mode": False, "obj": kwargs.get("obj") or session}
+        sys.exit(_guarded(lambda: super(Rushes, self).main(*args, **kwargs), kwargs["obj"]))
+
+
+def _guarded(go: Any, session: Session) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without a letter shows a question mark
+    try:
+        code = go()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return trouble.hush()
+    except (KeyboardInterrupt, click.Abort):
+        return trouble.INTERRUPTED
+    except click.exceptions.Exit as e:
+        return e.exit_code
+    except click.ClickException as e:
+        session.json = session.json or "--json" in sys.argv
+        return trouble.tell_usage(session, e)
+    except RushesError as e:
+        return trouble.tell_known(session, e)
+    except Exception as e:  # noqa: BLE001 - the last door: whatever comes here is a bug and is told as one
+        return trouble.tell_bug(session, e, find_home(Path.cwd(), session.home or None) / "logs")
+    return code if isinstance(code, int) else trouble.OK
+
+
+@click.command(
+    "rushes",
+    cls=Rushes,
+    params=everywhere(),
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: rushes run FILM.mp4      Every command explains itself: rushes run --help",
+)
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Develops footage overnight, whatever dies: watch it, search it, cut it."""
+    session_of(ctx)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

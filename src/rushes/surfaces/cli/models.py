@@ -1,0 +1,74 @@
+"""The weights on this machine: list, fetch, check."""
+
+from collections.abc import Sequence
+
+import click
+
+from rushes.engines.models.store import Kept
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.pulling import Pulling
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import size
+from rushes.surfaces.cli.verb import Group, verb
+
+
+@verb("ls", "rushes models ls", "rushes models ls --json")
+@click.pass_obj
+def ls(session: Session) -> None:
+    """List the models that are known, and which of them are here."""
+    kept = opened(session).models.ls()
+    if session.json:
+        session.document([_doc(k) for k in kept])
+        return
+    columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
+    session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
+    if not all(k.present for k in kept):
+        session.remark(("fetch what is not here with: rushes models pull", DONE))
+
+
+@verb("pull", "rushes models pull", "rushes models pull whisper-base")
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.pass_obj
+def pull(session: Session, names: Sequence[str]) -> None:
+    """Fetch weights (all unless named), each known by its hash; afterwards no network is needed."""
+    pulling = Pulling(session)
+    try:
+        paths = opened(session).models.pull(names, pulling.look)
+    finally:
+        pulling.close()
+    if session.json:
+        session.message("summary", models=paths)
+        return
+    for path in paths:
+        session.out.line(str(path))
+
+
+@verb("verify", "rushes models verify")
+@click.pass_obj
+def verify(session: Session) -> int:
+    """Read the weights that are here and compare them with their hashes; exit 1 if one is damaged."""
+    damages = opened(session).models.verify()
+    if session.json:
+        session.document({"damaged": damages})
+    for damage in damages if not session.json else ():
+        session.out.line(("damaged", TROUBLE), f"  {damage.model}  {damage.file}: {damage.why}")
+    if damages:
+        session.remark(("next: rushes models pull", DONE))
+    elif not session.json:
+        session.out.line("all as they should be")
+    return int(bool(damages))
+
+
+def _row(kept: Kept) -> list[Part]:
+    m, here = kept.model, ("here", DONE) if kept.present else "not here"
+    return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
+
+
+def _doc(kept: Kept) -> dict[str, object]:
+    names = ("id", "name", "capability", "profile", "languages", "licence", "about", "size")
+    return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
+
+
+models = Group("models", "The weights on this machine.", [ls, pull, verify])
+COMMANDS = {"models": models}

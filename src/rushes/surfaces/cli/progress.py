@@ -1,0 +1,237 @@
+"""Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from rushes.domain.job import FINAL, Job
+from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.surfaces.cli.film import facts_of, header
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import between, many, times
+
+CELLS = 20
+STATUS_SECONDS = 1.0
+
+Range = tuple[float, float]
+Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the picture: a stage of all films together, or the total."""
+
+    name: str
+    done: int
+    total: int
+    running: float
+    active: int
+    speed: float | None = None
+    remaining: Range | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is left."""
+        return self.done >= self.total
+
+
+class Watcher(Protocol):
+    """Somebody who looks at the work."""
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """The jobs at one moment; called a few times a second."""
+
+    def close(self) -> None:
+        """The work has stopped."""
+
+
+def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
+    """One row per stage over all films, in the order of the plan."""
+    rows: dict[str, Row] = {}
+    for snapshot in snapshots:
+        for stage in snapshot.stages:
+            rows[stage.stage] = _plus(rows.get(stage.stage), stage)
+    return list(rows.values())
+
+
+def total_of(snapshots: Sequence[Snapshot]) -> Row:
+    """The row for everything; its remaining time is known only if each film's is."""
+    rows = rows_of(snapshots)
+    ranges = [s.remaining for s in snapshots if s.job.state not in FINAL]
+    known = [r for r in ranges if r is not None]
+    left = (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
+    speeds = [s.speed for s in snapshots if s.speed]
+    done, total = sum(r.done for r in rows), sum(r.total for r in rows)
+    running, active = sum(r.running for r in rows), sum(r.active for r in rows)
+    return Row("total", done, total, running, active, sum(speeds) if speeds else None, left)
+
+
+def bar(row: Row, *, utf8: bool) -> list[Part]:
+    """Done, running now, still to do; film time runs left to right."""
+    full, now, left = "█▓░" if utf8 else "#>."
+    done = CELLS * row.done // max(1, row.total)
+    reached = min(CELLS, round(CELLS * (row.done + row.running) / max(1, row.total)))
+    running = max(reached - done, 1 if row.active and done < CELLS else 0)
+    return [(full * done, DONE), (now * running, NOW), (left * (CELLS - done - running), DONE)]
+
+
+def watcher(session: Session, expect: Expect) -> Watcher:
+    """Who looks, by where the output goes."""
+    if session.json:
+        return Lines(session)
+    if session.bars:
+        return Bars(session.err, expect)
+    return Plain(session, expect)
+
+
+class Bars:
+    """Live bars; a header for each film as soon as its plan is known."""
+
+    def __init__(self, screen: Screen, expect: Expect) -> None:
+        self._screen, self._heads = screen, Heads(screen.line, expect)
+        self._live = Live(console=screen.console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Draw."""
+        self._heads.look(snapshots)
+        self._live.update(self.picture(snapshots), refresh=True)
+
+    def close(self) -> None:
+        """Take the bars away; what stays is said by the summary."""
+        self._live.update(Text(), refresh=True)
+        self._live.stop()
+
+    def picture(self, snapshots: Sequence[Snapshot]) -> Group:
+        """The rows of the moment."""
+        rows = rows_of(snapshots)
+        shown = [r for r in rows if not r.over and (r.active or r.done)]
+        lines = [self._row(row) for row in shown]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._opening(snapshots)]
+        lines.append(self._foot(rows, snapshots))
+        return Group(*lines)
+
+    def _row(self, row: Row, *, last: bool = False) -> Text:
+        left = between(row.remaining) if last or row.remaining else ""
+        count = f"{row.done}/{row.total}"
+        parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
+        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {times(row.speed):>6}  {left:>11}"))
+
+    def _opening(self, snapshots: Sequence[Snapshot]) -> Text:
+        return self._cut(self._screen.styled((f"probe       reading {many(len(snapshots), 'film')}", NOW)))
+
+    def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
+        over = [r.name for r in rows if r.over]
+        films = sum(s.job.state in FINAL for s in snapshots)
+        count = f"{films} of {len(snapshots)} films, " if len(snapshots) > 1 else ""
+        dead = sum(s.job.counts.dead for s in snapshots)
+        parts: list[Part] = [(f"{count}done: {' '.join(over)}   " if over else count, DONE)]
+        parts += [(f"{dead} failed   ", TROUBLE)] if dead else []
+        return self._cut(self._screen.styled(*parts, ("Ctrl-C pauses, loses nothing", DONE)))
+
+    def _cut(self, text: Text) -> Text:
+        text.truncate(self._screen.width, overflow="crop")
+        return text
+
+
+class Plain:
+    """For a pipe or a log: a header per film and a line per finished stage."""
+
+    def __init__(self, session: Session, expect: Expect) -> None:
+        self._session, self._over = session, set[str]()
+        self._heads = Heads(session.remark, expect)
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Say what has ended since the last look."""
+        self._heads.look(snapshots)
+        for row in ended(snapshots, self._over) if self._session.progress else ():
+            self._session.remark(f"{row.name} done, {row.done}/{row.total}  {times(row.speed)}")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Lines:
+    """JSON lines: a status per running stage at most once a second, a stage when it ends."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._over, self._last = session, set[str](), 0.0
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Say where each running stage of each job stands."""
+        for snapshot in snapshots:
+            for row in ended([snapshot], self._over, snapshot.job.id):
+                self._session.message("stage", **_line(snapshot, row))
+        now = time.monotonic()
+        if not self._session.progress or now - self._last < STATUS_SECONDS:
+            return
+        self._last = now
+        for snapshot in snapshots:
+            active = [r for r in rows_of([snapshot]) if r.active]
+            for row in (*active, total_of([snapshot])):
+                self._session.message("status", **_line(snapshot, row))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Heads:
+    """Says what a film is, once, as soon as that is known."""
+
+    def __init__(self, say: Callable[..., None], expect: Expect) -> None:
+        self._say, self._expect, self._said = say, expect, set[str]()
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """A line for each film whose plan is new, and the estimate where there is one."""
+        for snapshot in snapshots:
+            job = snapshot.job
+            if job.id in self._said or not facts_of(job) or not snapshot.stages:
+                continue
+            self._said.add(job.id)
+            chunks = max(s.total for s in snapshot.stages)
+            self._say(f"{header(job)}  {job.recipe}, {many(chunks, 'chunk')}")
+            expected = self._expect(job)
+            if expected:
+                self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+
+
+def ended(snapshots: Iterable[Snapshot], said: set[str], prefix: str = "") -> list[Row]:
+    """Stages that are over and were not named yet; they are now."""
+    new = [r for r in rows_of(list(snapshots)) if r.over and prefix + r.name not in said]
+    said |= {prefix + r.name for r in new}
+    return new
+
+
+def _plus(row: Row | None, stage: StageProgress) -> Row:
+    if row is None:
+        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed)
+    return replace(
+        row,
+        done=row.done + stage.done,
+        total=row.total + stage.total,
+        running=row.running + stage.running,
+        active=row.active + stage.active,
+        speed=stage.speed or row.speed,
+    )
+
+
+def _line(snapshot: Snapshot, row: Row) -> dict[str, object]:
+    left = row.remaining
+    return {
+        "job": snapshot.job.id,
+        "name": snapshot.job.name,
+        "stage": row.name,
+        "chunks_done": row.done,
+        "chunks_total": row.total,
+        "percent_done": round((row.done + row.running) / max(1, row.total), 4),
+        "seconds_elapsed": round(snapshot.elapsed, 1),
+        "seconds_remaining": [round(left[0], 1), round(left[1], 1)] if left else None,
+        "speed_x": round(row.speed, 2) if row.speed else None,
+        "errors": snapshot.job.counts.dead,
+    }

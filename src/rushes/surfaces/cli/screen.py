@@ -1,0 +1,139 @@
+"""Where output goes: a terminal gets colour at its own width, a pipe whole plain lines; both get clean text only."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, NoReturn
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from rushes.surfaces.cli.text import clean, clean_lines
+
+NOW, TROUBLE, DONE, HEAD, MARK = "yellow", "red", "dim", "bold", "bold yellow"
+
+Part = str | tuple[str, str]  # words, or words with a style
+Cell = Part | Sequence[Part]
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError  # the group ends the command quietly
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; the wide one gives way where the terminal is narrow."""
+
+    title: str
+    right: bool = False
+    wide: bool = False
+
+
+class Screen:
+    """stdout or stderr. Everything for people passes here, so that nothing unclean can."""
+
+    def __init__(self, *, stderr: bool = False, env: Mapping[str, str] | None = None) -> None:
+        self._env = os.environ if env is None else env
+        self.console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    @cached_property
+    def terminal(self) -> bool:
+        """Whether a person is looking."""
+        return self.console.is_terminal
+
+    @cached_property
+    def utf8(self) -> bool:
+        """Whether every letter can be shown. A pipe can carry them all."""
+        if not self.terminal:
+            return True
+        return speaks_utf8(self._env, getattr(self.console.file, "encoding", "") or "")
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self.console.width
+
+    def styled(self, *parts: Part) -> Text:
+        """Clean words with their styles; the only way to make a line."""
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            text.append(clean(words, utf8=self.utf8), style)
+        return text
+
+    def line(self, *parts: Part) -> None:
+        """One line (or, on a terminal, as many as it needs)."""
+        self.console.print(self.styled(*parts), soft_wrap=not self.terminal)
+
+    def block(self, label: str, style: str, words: str) -> None:
+        """A labelled line whose continuation is indented."""
+        text = self.styled(words)
+        for n, part in enumerate(text.wrap(self.console, max(20, self.width - 7)) if self.terminal else [text]):
+            self._row(self.styled((f"{'' if n else label:<7}", style)) + part)
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
+        """Rows in columns; the title row is for people only."""
+        cells = [[self._cell(c) for c in row] for row in rows]
+        if self.terminal and any(c.title for c in columns):
+            cells.insert(0, [self.styled((c.title, DONE)) for c in columns])
+        widths = self._widths(columns, cells)
+        for row in cells:
+            self._row(_joined(columns, widths, row))
+
+    def raw(self, data: bytes) -> None:
+        """A file's bytes: exact in a pipe, clean on a terminal."""
+        if self.terminal:
+            text = clean_lines(data.decode("utf-8", "replace"), utf8=self.utf8)
+            self.console.out(text, end="", highlight=False)
+        else:
+            file: IO[bytes] = sys.stdout.buffer
+            file.write(data)
+            file.flush()
+
+    def _cell(self, cell: Cell) -> Text:
+        if isinstance(cell, str):
+            return self.styled(cell)
+        if isinstance(cell, tuple) and len(cell) == 2 and all(isinstance(c, str) for c in cell):
+            return self.styled((str(cell[0]), str(cell[1])))
+        return self.styled(*cell)
+
+    def _widths(self, columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[int]:
+        widths = [max((cell_len(row[n].plain) for row in rows), default=0) for n in range(len(columns))]
+        over = sum(widths) + 2 * (len(columns) - 1) - self.width
+        if self.terminal and over > 0:
+            for n, column in enumerate(columns):
+                if column.wide:
+                    widths[n] = max(8, widths[n] - over)
+        return widths
+
+    def _row(self, text: Text) -> None:
+        text.rstrip()
+        if self.terminal:
+            text.truncate(self.width, overflow="ellipsis" if self.utf8 else "crop")
+        self.console.print(text, soft_wrap=True)
+
+
+def speaks_utf8(env: Mapping[str, str], encoding: str) -> bool:
+    """Whether the terminal shows UTF-8, by the locale that the person set.
+
+    Python turns LANG=C into LC_CTYPE=C.UTF-8 for itself; that says nothing about the terminal.
+    """
+    if encoding.lower().replace("-", "") != "utf8":
+        return False
+    coerced = env.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8")
+    chosen = env.get("LC_ALL") or ("" if coerced and env.get("LANG") else env.get("LC_CTYPE")) or env.get("LANG")
+    return chosen not in ("C", "POSIX")
+
+
+def _joined(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Text]) -> Text:
+    out = Text()
+    for n, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
+        cell.truncate(width, overflow="ellipsis")
+        pad = " " * (width - cell_len(cell.plain))
+        out.append("  " if n else "")
+        out.append_text(Text(pad) + cell if column.right else cell + Text(pad))
+    return out

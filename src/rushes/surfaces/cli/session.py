@@ -1,0 +1,77 @@
+"""One invocation: the options that hold everywhere, the two screens, and JSON for programs."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from datetime import date
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+
+from rushes.domain.keys import JSON
+from rushes.surfaces.cli.screen import Screen
+
+
+@dataclass(slots=True)
+class Session:
+    """What the person said before and after the command's name, and where the answers go."""
+
+    home: str = ""
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    progress: bool = True
+    out: Screen = field(default_factory=Screen)
+    err: Screen = field(default_factory=lambda: Screen(stderr=True))
+
+    @property
+    def talks(self) -> bool:
+        """Whether remarks for people are wanted besides the data."""
+        return not (self.json or self.quiet)
+
+    @property
+    def bars(self) -> bool:
+        """Whether a person watches progress."""
+        return self.talks and self.progress and self.err.terminal
+
+    def document(self, value: object) -> None:
+        """The answer as one JSON document."""
+        self._write(json.dumps(plain(value), indent=2 if self.out.terminal else None))
+
+    def message(self, message_type: str, **fields: object) -> None:
+        """One JSON line of a long command."""
+        self._write(json.dumps({"message_type": message_type, **plain(fields)}))
+
+    def remark(self, *parts: str | tuple[str, str]) -> None:
+        """A line for people that is not data: on stderr, and not when they want quiet."""
+        if self.talks:
+            self.err.line(*parts)
+
+    def _write(self, text: str) -> None:
+        # ASCII only (json escapes the rest): safe on every terminal, and odd file names survive.
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def plain(value: object) -> JSON:
+    """Anything of ours as JSON can carry it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    match value:
+        case Mapping():
+            return {str(k): plain(v) for k, v in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain(v) for v in value]
+        case Enum():
+            return value.value
+        case Fraction():
+            return [value.numerator, value.denominator]
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case date():
+            return value.isoformat()
+        case Path() | BaseException():
+            return str(value)
+        case _:
+            return value

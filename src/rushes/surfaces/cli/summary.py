@@ -1,0 +1,169 @@
+"""What a run came to: what was made and where, how long against real time, what failed, and one next command."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rushes.domain.errors import NotFound
+from rushes.domain.job import Job, JobState
+from rushes.domain.span import Span, clock
+from rushes.domain.task import Task, TaskState
+from rushes.library import Library, Ran
+from rushes.surfaces.cli import trouble
+from rushes.surfaces.cli.film import facts_of
+from rushes.surfaces.cli.made import Made, made_of
+from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import between, lasted, many, times
+
+FEW = 5  # films (and failures) that are told one by one
+Ranges = Mapping[str, tuple[float, float]]
+
+
+def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+    """Say how a run ended, to a person or to a program."""
+    for one in ran.refused:
+        _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
+    for job in ran.jobs:
+        if job.state is JobState.FAILED:
+            _failures(session, job, [t for t in library.tasks(job.id) if t.state is TaskState.DEAD])
+    if session.json:
+        _line(session, library, ran, written, estimates)
+    else:
+        _lines(session, library, ran, written, estimates)
+
+
+def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+    if ran.signal:
+        session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
+        return
+    if ran.due_in is not None:
+        session.remark((f"waiting: the next try is due in {lasted(ran.due_in)}; the same command goes on then", NOW))
+        session.remark((f"why: rushes jobs why {_open(ran.jobs).id}", DONE))
+        return
+    good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
+    stopped = [j for j in ran.jobs if j.paused and j not in good]
+    if stopped:
+        session.remark((f"paused: {_progress(stopped)} done; go on with: rushes jobs resume {stopped[0].id}", NOW))
+    if good:
+        _headline(session, ran, good, estimates)
+        for job in good if len(good) <= FEW else ():
+            _film(session, library, job, several=len(good) > 1)
+        _beside(session, written)
+        session.remark(f"next: {next_command(library, good)}")
+
+
+def _headline(session: Session, ran: Ran, good: Sequence[Job], estimates: Ranges) -> None:
+    if not ran.worked:
+        names = good[0].name if len(good) == 1 else many(len(good), "film")
+        session.remark(f"{names}: finished already, nothing was done again")
+        return
+    film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
+    known = [estimates[j.id] for j in good if j.id in estimates]
+    said = f" (estimated {between((sum(a for a, _ in known), sum(b for _, b in known)))})" if known else ""
+    session.remark(f"done in {lasted(ran.seconds)}{said}, {times(film / max(0.001, ran.seconds))} real time")
+
+
+def _film(session: Session, library: Library, job: Job, *, several: bool) -> None:
+    made = _made(library, job)
+    if made is None:
+        return
+    words = made.counts or "nothing is said in it"
+    session.remark(f"  {job.name}: {words}" if several else f"  {words}")
+    if made.proxy:
+        session.remark((f"  watch it: {made.proxy}", DONE))
+
+
+def _beside(session: Session, written: Sequence[Path]) -> None:
+    some = " ".join(p.name for p in written[: 2 * FEW])
+    more = f" and {len(written) - 2 * FEW} more" if len(written) > 2 * FEW else ""
+    if written:
+        session.remark(f"  beside it: {some}{more}")
+
+
+def _made(library: Library, job: Job) -> Made | None:
+    try:
+        video = library.video(facts_of(job)["video"])
+    except (KeyError, NotFound):  # not probed, or the index has not met it
+        return None
+    return made_of(library, video, library.lines(video.id))
+
+
+def next_command(library: Library, jobs: Sequence[Job]) -> str:
+    """The one command to try next: a search for a word that is there, else a look at the film."""
+    for job in jobs[:FEW]:
+        try:
+            lines = library.lines(str(facts_of(job).get("video", "")))
+        except NotFound:
+            continue
+        words = re.findall(r"[^\W\d_]{4,16}", " ".join(line.text for line in lines[:20]))
+        if words:
+            return f"rushes search {max(words, key=len).lower()}"
+    return f"rushes show {facts_of(jobs[0]).get('video', jobs[0].id)}"
+
+
+def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
+    groups: dict[tuple[str, str], list[Task]] = {}
+    for task in dead:
+        groups.setdefault((task.stage, task.failure.kind if task.failure else ""), []).append(task)
+    for (stage, kind), tasks in list(groups.items())[:FEW]:
+        last = tasks[-1].failure
+        message, hint = (last.message, last.hint) if last else ("", "")
+        if session.json:
+            chunks = [t.chunk for t in tasks]
+            session.message("error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message)
+            continue
+        where = job.name if stage == "probe" else f"{job.name}: {stage}{_where(tasks)}"
+        means = "nothing could be made of it" if stage == "probe" else "what needs it is missing; all else is kept"
+        trouble.show(session.err, where, f"{kind}: {message}", means, hint)
+
+
+def _where(tasks: Sequence[Task]) -> str:
+    first = tasks[0]
+    if first.chunk is None:
+        return ""
+    if len(tasks) > 1:
+        return f", {len(tasks)} chunks"
+    span = _span(first)
+    time = f" ({clock(span.start_us, 0)}-{clock(span.end_us, 0)})" if span else ""
+    return f", chunk {first.chunk}{time}"
+
+
+def _span(task: Task) -> Span | None:
+    doc = json.loads(task.spec).get("span")
+    return Span.from_json(doc) if doc else None
+
+
+def _refused(session: Session, path: Path, message: str, hint: str) -> None:
+    if session.json:
+        session.message("error", path=path, message=message, hint=hint)
+    else:
+        trouble.show(session.err, message, do=hint)
+
+
+def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+    good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
+    film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
+    session.message(
+        "summary",
+        jobs=[{"id": j.id, "name": j.name, "state": j.state, "made": _made(library, j)} for j in ran.jobs],
+        jobs_done=len(good),
+        errors=len(ran.jobs) - len(good) + len(ran.refused) if not (ran.signal or ran.due_in) else len(ran.refused),
+        worked=ran.worked,
+        seconds_elapsed=round(ran.seconds, 2),
+        seconds_estimated=[estimates[j.id] for j in ran.jobs if j.id in estimates],
+        speed_x=round(film / ran.seconds, 2) if ran.worked and ran.seconds else None,
+        beside=written,
+        due_in=ran.due_in,
+        code=ran.exit_code,
+        resumable=bool(ran.signal or ran.due_in is not None),
+    )
+
+
+def _progress(jobs: Sequence[Job]) -> str:
+    return f"{sum(j.counts.done for j in jobs)} of {sum(j.counts.total for j in jobs)} tasks are"
+
+
+def _open(jobs: Sequence[Job]) -> Job:
+    return next((j for j in jobs if j.state is not JobState.COMPLETED), jobs[0])

@@ -1,0 +1,94 @@
+"""Errors as people and programs see them: what happened, what it means, what to do, and a stable exit code."""
+
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from rushes.domain.errors import RushesError
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
+from rushes.surfaces.cli.session import Session
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def meaning(kind: type[BaseException]) -> str:
+    """What an error means: the sentence its class is described by."""
+    return (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
+
+
+def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "") -> None:
+    """The four lines; empty ones are left out."""
+    for label, words in (("error", error), ("why", why), ("means", means), ("do", do)):
+        if words:
+            screen.block(label, TROUBLE if label == "error" else DONE, words)
+
+
+def tell_known(session: Session, error: RushesError) -> int:
+    """An error that people are told about in plain words."""
+    kind = type(error)
+    if session.json:
+        session.message("exit_error", code=kind.exit_code, kind=kind.__name__, message=str(error), hint=error.advice)
+    else:
+        show(session.err, str(error), _cause(error), meaning(kind), error.advice)
+        session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
+    if session.verbose and not session.json:
+        traceback.print_exception(error)
+    return kind.exit_code
+
+
+def tell_usage(session: Session, error: click.ClickException) -> int:
+    """Something was typed that cannot be understood."""
+    if session.json:
+        session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
+        return error.exit_code
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rushes"
+    show(session.err, error.format_message(), do=f"{command} --help")
+    return error.exit_code
+
+
+def tell_bug(session: Session, error: BaseException, logs: Path | None) -> int:
+    """Anything else is a bug: one line, and where its traceback lies."""
+    kept = None if session.verbose else _write(error, logs)
+    message = f"{type(error).__name__}: {error}"
+    hint = f"This looks like a bug in rushes: please report it with {kept or 'what --verbose shows'}."
+    if session.json:
+        session.message("exit_error", code=FAILED, kind=type(error).__name__, message=message, hint=hint)
+    else:
+        show(session.err, message, do=hint)
+    if session.verbose:
+        traceback.print_exception(error)
+    return FAILED
+
+
+def hush() -> int:
+    """The reader of a pipe has seen enough: no word, and nothing left to be flushed at the end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (OSError, ValueError):  # not a real stream
+            continue
+    return OK
+
+
+def _cause(error: RushesError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.strerror and cause.strerror not in str(error):
+        return cause.strerror
+    return ""
+
+
+def _write(error: BaseException, logs: Path | None) -> Path | None:
+    """Keep the traceback in a file of the home, if there is a home."""
+    if logs is None or not logs.parent.is_dir():
+        return None
+    name = f"bug-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    try:
+        logs.mkdir(exist_ok=True)
+        (logs / name).write_text("".join(traceback.format_exception(error)), "utf-8", "backslashreplace")
+    except OSError:
+        return None
+    return logs / name
