@@ -11,7 +11,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
-from rushes.domain.video import VideoFacts
+from rushes.domain.video import VideoFacts, VideoTrack
 from rushes.media.boxes import fragments, shift_times
 from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
@@ -74,7 +74,7 @@ class Proxy:
         picture = self._scaler.scaled(frame)
         ticks = int(pts * self._track.base * self._scale) + self._shift
         if self._stream is None:
-            self._stream = self._encoder(picture)
+            self._stream = x264_stream(self._out, self._track, picture, self._scale, x264_options(self._crf))
             self._first = ticks
         begins = self._beat.strikes(pts)
         if begins:
@@ -105,16 +105,19 @@ class Proxy:
             self._packets += 1
             self._out.mux(packet)
 
-    def _encoder(self, picture: av.VideoFrame) -> VideoStream:
-        stream = self._out.add_stream("libx264", rate=_sane_rate(self._track.rate), options=x264_options(self._crf))
-        context = stream.codec_context
-        context.width, context.height = self.size
-        context.pix_fmt = "yuv420p"
-        context.time_base = Fraction(1, self._scale)
-        context.gop_size = 1 << 20
-        context.colorspace, context.color_range = picture.colorspace, picture.color_range
-        context.color_trc, context.color_primaries = picture.color_trc, picture.color_primaries
-        return stream
+
+def x264_stream(
+    out: av.container.OutputContainer, track: VideoTrack, picture: av.VideoFrame, scale: int, options: dict[str, str]
+) -> VideoStream:
+    """A stream for pictures like this one, in ticks of 1 / scale seconds, with the colours that they have."""
+    stream = out.add_stream("libx264", rate=_sane_rate(track.rate), options=options)
+    context = stream.codec_context
+    context.width, context.height = picture.width, picture.height
+    context.pix_fmt = "yuv420p"
+    context.time_base = Fraction(1, scale)
+    context.colorspace, context.color_range = picture.colorspace, picture.color_range
+    context.color_trc, context.color_primaries = picture.color_trc, picture.color_primaries
+    return stream
 
 
 def x264_options(crf: int) -> dict[str, str]:
@@ -123,6 +126,7 @@ def x264_options(crf: int) -> dict[str, str]:
         "preset": "veryfast",
         "crf": str(crf),
         "bf": "2",
+        "g": str(1 << 20),
         "sc_threshold": "0",
         "forced-idr": "1",
         "threads": "1",

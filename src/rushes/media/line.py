@@ -1,0 +1,108 @@
+"""Decoded sound as one line: sample n lies n / rate seconds after the first, whatever the times of its packets do."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.error import FFmpegError
+from numpy.typing import NDArray
+
+from rushes.domain.video import AudioTrack
+from rushes.media.open import audio_stream, open_footage
+
+_SLACK = Fraction(20, 1000)  # seconds; timestamps jitter by less, ears notice more
+_RUN_UP = 1  # seconds decoded before a beginning, so that the decoder has its past
+
+
+class Line:
+    """The sound of a track without gap or overlap, all of it or from one moment to another, exact to the sample."""
+
+    def __init__(
+        self, path: Path, track: AudioTrack, begin: Fraction | None = None, end: Fraction | None = None
+    ) -> None:
+        self._path, self._track, self._begin, self._end = path, track, begin, end
+        self.start = track.start * track.base if begin is None else begin
+        self.clock: Fraction | None = begin  # media time of the next sample
+        self._slack = _SLACK if begin is None else Fraction(0)
+        self.damaged = 0
+
+    def done(self) -> float:
+        """How far it is, 0 to 1."""
+        length = (self._track.end - self._track.start) * self._track.base
+        return float(((self.clock or self.start) - self.start) / length)
+
+    def frames(self) -> Iterator[av.AudioFrame]:
+        """Frames that follow each other without gap or overlap; their own times mean nothing any more."""
+        for frame in self._decoded():
+            time = frame.pts * self._track.base if frame.pts is not None else self.clock
+            if self.clock is None:
+                self.start = self.clock = time if time is not None else self.start
+            for placed in self._placed(frame, time if time is not None else self.clock):
+                rest = self._before_end(placed)
+                if rest is None:
+                    return
+                yield rest
+
+    def _placed(self, frame: av.AudioFrame, time: Fraction) -> Iterator[av.AudioFrame]:
+        assert self.clock is not None
+        gap = round((time - self.clock) * frame.sample_rate)
+        slack = int(self._slack * frame.sample_rate)
+        if gap > slack:
+            yield from _silence(frame, gap)
+        rest = _without(frame, -gap) if gap < -slack else frame
+        if rest is not None:
+            self._slack = _SLACK
+            yield rest
+
+    def _before_end(self, frame: av.AudioFrame) -> av.AudioFrame | None:
+        """The part of the next frame that lies before the end; moves the clock."""
+        assert self.clock is not None
+        room = frame.samples
+        if self._end is not None:
+            room = min(room, round((self._end - self.clock) * frame.sample_rate))
+        if room <= 0:
+            return None
+        rest = frame if room == frame.samples else _without(frame, room, tail=True)
+        if rest is not None:
+            rest.pts = None
+        self.clock += Fraction(room, frame.sample_rate)
+        return rest
+
+    def _decoded(self) -> Iterator[av.AudioFrame]:
+        with open_footage(self._path) as container:
+            stream = audio_stream(container, self._track.index)
+            if self._begin is not None and self._begin - _RUN_UP > self._track.start * self._track.base:
+                container.seek(int((self._begin - _RUN_UP) / self._track.base), stream=stream, backward=True)
+            for packet in container.demux(stream):
+                try:
+                    yield from packet.decode()
+                except FFmpegError:
+                    self.damaged += 1
+
+
+def _silence(like: av.AudioFrame, samples: int) -> Iterator[av.AudioFrame]:
+    data = like.to_ndarray()
+    wide = data.shape[1] // like.samples  # packed formats hold all channels in one row
+    zero = 128 if like.format.name.startswith("u8") else 0
+    while samples > 0:
+        few = min(samples, like.sample_rate)  # a second at a time: memory stays constant
+        yield _framed(np.full((data.shape[0], few * wide), zero, data.dtype), like)
+        samples -= few
+
+
+def _without(frame: av.AudioFrame, samples: int, tail: bool = False) -> av.AudioFrame | None:
+    """A frame without its first samples; with `tail`, only those."""
+    if samples >= frame.samples:
+        return frame if tail else None
+    data = frame.to_ndarray()
+    at = samples * (data.shape[1] // frame.samples)
+    return _framed(np.ascontiguousarray(data[:, :at] if tail else data[:, at:]), frame)
+
+
+def _framed(data: NDArray[Any], like: av.AudioFrame) -> av.AudioFrame:
+    made = av.AudioFrame.from_ndarray(data, format=like.format.name, layout=like.layout.name)
+    made.sample_rate = like.sample_rate
+    return made

@@ -1,0 +1,43 @@
+"""Clip: a span cut out on request, exact to the frame and to the sample."""
+
+import re
+from fractions import Fraction
+
+from rushes.domain.errors import NeverWorks
+from rushes.domain.keys import short
+from rushes.domain.stage import Card, Scope
+from rushes.media.clip import clip
+from rushes.stages.port import Work
+
+
+class Clip:
+    """Cuts what lies between two moments, with some room on both sides."""
+
+    card = Card(
+        "clip",
+        1,
+        Scope.VIDEO,
+        ("clip",),
+        needs=("probe",),
+        lane="now",
+        options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": ""},
+        reads_source=True,
+    )
+
+    def run(self, work: Work) -> None:
+        """Save clip.mp4 under the name that the asker knows."""
+        start, end = int(work.options["start_us"]), int(work.options["end_us"])
+        padding = int(work.options["padding_ms"]) * 1000
+        if end <= start:
+            raise NeverWorks("the clip ends before it begins", "Give a start that lies before the end.")
+        out = work.temporary(".mp4")
+        span = (Fraction(start - padding, 1_000_000), Fraction(end + padding, 1_000_000))
+        made = clip(work.footage(), work.facts, *span, out, work.progress)
+        name = str(work.options["clip_id"]) or "clip_" + short([work.video, start, end, padding])
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
+            raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
+        work.save("clip", "clip.mp4", out, "video/mp4", f"videos/clips/{work.video}/{name}.mp4")
+        work.note("clip", start_us=int(made.start * 1_000_000), end_us=int(made.end * 1_000_000), frames=made.frames)
+
+
+STAGE = Clip()
