@@ -120,6 +120,11 @@ def test_variable_frame_rates_are_refused_as_edl_and_exact_as_otio() -> None:
         assert clips[1]["source_range"]["duration"]["value"] == 1483
 
 
+def test_a_last_frame_of_odd_length_does_not_make_the_rate_variable() -> None:
+    film = Footage("a.mp4", "a.mp4", Span(0, 1017, MS), Fraction(25))
+    assert "00:00:00:00 00:00:01:00" in edl(film, [Span(0, 1017, MS)]).decode()
+
+
 def test_otio_is_in_frames_at_a_constant_rate() -> None:
     doc = json.loads(otio(_film(1000), [Span(0, 240, 1 / NTSC), Span(240, 1000, 1 / NTSC)]))
     clips = doc["tracks"]["children"][0]["children"]

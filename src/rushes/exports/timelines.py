@@ -68,7 +68,8 @@ def _frames(film: Footage, shots: Sequence[Span]) -> list[tuple[int, int]] | Non
     if film.rate is None or not 1 <= film.rate < 100:
         return None
     cuts = [(_frame(s.start, film, film.rate), _frame(s.end, film, film.rate)) for s in shots]
-    off = max((o for cut in cuts for _, o in cut), default=Fraction(0))
+    ends = {film.span.end}  # the last frame may be shown for longer than the others
+    off = max((o for s, cut in zip(shots, cuts, strict=True) for _, o in cut[: 1 if s.end in ends else 2]), default=0)
     return None if off > _OFF_GRID else [(start, end) for (start, _), (end, _) in cuts]
 
 
