@@ -38,7 +38,7 @@ class VideoTrack:
     start: int  # first pts shown, in ticks of base
     end: int  # end of the last frame
     frames: int  # packets counted, not the header's word
-    keys: tuple[int, ...]  # pts of key frames, in order: where chunks may begin
+    keys: tuple[int, ...]  # where chunks may begin: the first key frame at or after each multiple of 5 s
     rate: Fraction | None  # nominal, for people; never used for time
     rotation: int = 0
     sar: Fraction = Fraction(1)

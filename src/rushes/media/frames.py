@@ -1,6 +1,5 @@
 """Decoded frames of exactly one span: every one with start <= pts < end, once, in order, or an error."""
 
-from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from rushes.media.open import check_pixels, open_footage, video_stream
 _ONE_FRAME_PER_PACKET = frozenset(
     {"h264", "hevc", "av1", "mpeg1video", "mpeg2video", "mjpeg", "prores", "dnxhd", "ffv1"}
 )
-_BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the key frame to try; None: from the beginning
+_BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the span to try; None: from the beginning
 
 
 def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Iterator[av.VideoFrame]:
@@ -33,13 +32,13 @@ def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Itera
     track = facts.video
     if track is None:
         return
-    key = track.keys[max(0, bisect_right(track.keys, span.start) - 1)]
+    goal = max(span.start, track.start)
     progress = _Progress(strict=track.seekable)
     for back in _BACK_SECONDS if track.seekable else (None,):
         decoding = _Decoding(path, track, span, threads, progress)
-        with closing(decoding.frames(key, back)) as frames:
+        with closing(decoding.frames(goal, back)) as frames:
             first = next(frames, None)
-            late = first is None or first.pts is None or first.pts > key  # a seek may land on nothing at all
+            late = first is None or first.pts is None or first.pts > goal  # a seek may land on nothing at all
             if late and back is not None:
                 continue
             yield from decoding.inside(first, frames)
@@ -49,7 +48,7 @@ def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Itera
         if progress.again:
             break
         progress.again = True
-        progress.strict = not (decoding.open_start and key == track.keys[0])
+        progress.strict = not (decoding.open_start)
     decoding.complain(decoding.broken_at or span.start, "cannot be decoded")
 
 
@@ -76,15 +75,15 @@ class _Decoding:
     broken_at: int | None = None
     open_start: bool = False  # the file begins with frames whose references were cut off
 
-    def frames(self, key: int, back: int | None) -> Generator[av.VideoFrame]:
+    def frames(self, goal: int, back: int | None) -> Generator[av.VideoFrame]:
         """Everything that the decoder gives after a seek, up to the first frame that it cannot decode."""
         with open_footage(self.path) as container:
             stream = self._stream(container)
             if back is not None:
-                container.seek(key - int(back / self.track.base), stream=stream, backward=True)
+                container.seek(goal - int(back / self.track.base), stream=stream, backward=True)
             for packet in container.demux(stream):
                 self.sent += self._shows(packet)
-                self.open_start |= packet.pts is not None and packet.pts < self.track.start and not packet.is_discard
+                self.open_start |= not packet.is_discard and packet.pts is not None and packet.pts < self.track.start
                 yield from self._decoded(packet)
                 if self.broken_at is not None:
                     return

@@ -14,7 +14,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.span import to_us
 from rushes.domain.video import VideoTrack
 from rushes.media.picture import MEAN, RgbScaler, Scaler, lines, shown_size
-from rushes.media.timeline import SAMPLE, Beat, starts_anew
+from rushes.media.timeline import SAMPLE, Beat
 
 _KEPT_HEIGHT = 1080
 _KEPT_WIDTH = 2048
@@ -65,7 +65,7 @@ class Pack:
         self._pictures = RgbScaler(track, self._size)
         self._tiny = Scaler(track, (9, 8), "gray", MEAN)
         self._beat = Beat(SAMPLE, track.base)
-        self._anew = starts_anew(track)
+        self._anew = frozenset(track.keys)
         self._file: BinaryIO = path.open("wb")
         self._kept: list[Kept] = []
         self._last = 0

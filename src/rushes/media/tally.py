@@ -6,6 +6,8 @@ from fractions import Fraction
 from av.packet import Packet
 from av.stream import Stream
 
+from rushes.media.timeline import ANEW, Beat
+
 
 @dataclass(slots=True)
 class Tally:
@@ -16,12 +18,17 @@ class Tally:
     start: int = 0
     blank: int = 0  # packets without a time
     corrupt: int = 0
-    jumps_back: int | None = None
-    _keys: list[int] = field(default_factory=list)
+    jumps_back: int | None = None  # a key frame that is followed by an earlier one
+    _keys: list[int] = field(default_factory=list)  # where chunks may begin
+    _last_key: int | None = None
+    _beat: Beat = field(init=False)
     _origin: int | None = None  # pts of the first key frame, hidden or not
     _last: int = 0  # latest pts
     _before: int = 0  # the latest but one
     _length: int = 0  # duration of the latest
+
+    def __post_init__(self) -> None:
+        self._beat = Beat(ANEW, self.base)
 
     @property
     def end(self) -> int:
@@ -31,7 +38,7 @@ class Tally:
         return self._last + (self._length or self._last - self._before)
 
     def beginnings(self) -> tuple[int, ...]:
-        """Where chunks may begin: the first moment, then every key frame."""
+        """Where chunks may begin: the first moment, then the first key frame at or after each multiple of 5 s."""
         return (self.start, *(k for k in self._keys if k > self.start))
 
     def add(self, packet: "Packet[Stream]") -> None:
@@ -49,9 +56,10 @@ class Tally:
     def _add_key(self, pts: int, hidden: bool) -> None:
         if self._origin is None:
             self._origin = pts
-        if self._keys and pts <= self._keys[-1] and self.jumps_back is None:
-            self.jumps_back = self._keys[-1]
-        if not hidden:
+        if self._last_key is not None and pts <= self._last_key and self.jumps_back is None:
+            self.jumps_back = self._last_key
+        self._last_key = pts
+        if not hidden and self._beat.strikes(pts):
             self._keys.append(pts)
 
     def _add_shown(self, pts: int, length: int) -> None:

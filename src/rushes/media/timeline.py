@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-from rushes.domain.video import VideoFacts, VideoTrack
+from rushes.domain.video import VideoFacts
 
 SEGMENT_SECONDS = 4  # of a playlist
 SAMPLE = Fraction(1, 10)
-ANEW_SECONDS = 5
+ANEW = Fraction(5)  # comparison forgets what was before at the first key frame at or after each multiple
 
 
 class Beat:
@@ -23,12 +23,6 @@ class Beat:
         struck = self._last is None or now > self._last
         self._last = now
         return struck
-
-
-def starts_anew(track: VideoTrack) -> frozenset[int]:
-    """The first key frame at or after each multiple of five seconds: there, comparison forgets what was before."""
-    beat = Beat(Fraction(ANEW_SECONDS), track.base)
-    return frozenset(key for key in track.keys if beat.strikes(key))
 
 
 def shift_seconds(facts: VideoFacts) -> int:
