@@ -129,6 +129,8 @@ class MemoryLedger(MemoryMoves):
             orphans = [t for t in self._in_plan() if t.worker and self._workers[t.worker].over][:limit]
             for task in orphans:
                 self._lose(task)
+            for job in {task.draft.job for task in orphans}:
+                self._settle(self._jobs[job])
             for task in self._tasks.values():
                 task.due = None if task.due is not None and task.due <= self._now() else task.due
             self._debts -= {(d.owner, d.job, d.key) for d in paid}
@@ -187,7 +189,8 @@ class MemoryLedger(MemoryMoves):
             kept = self._logs.setdefault((task, fence), {})
             for number, line in enumerate(lines, first):
                 kept.setdefault(number, (self._wall(), line))
-            for number in [n for n in kept if n <= max(kept) - LOG_LINES]:
+            last = max(kept)
+            for number in [n for n in kept if n <= last - LOG_LINES]:
                 del kept[number]
 
     # Looking
