@@ -21,6 +21,7 @@ from rushes.wiring import House
 
 ENOUGH = 3  # rates of a stage that make calibration unnecessary
 WORTH_A_TRIAL = 180.0  # seconds of film
+WORTH_A_LOOK = 16 * 2**20  # bytes: shorter films are done before an estimate helps
 KIND = "estimate"  # the record that keeps an estimate beside what it came to
 
 
@@ -75,7 +76,7 @@ def learn(house: House, added: Sequence[Added], wish: Wish, machine: str) -> Non
     """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate."""
     house.follower.catch_up()
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    new = [a for a in added if a.created]
+    new = [a for a in added if a.created and a.path.stat().st_size >= WORTH_A_LOOK]
     if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
         estimate(house, [new[0].path], wish, machine, longer_than=WORTH_A_TRIAL)
 

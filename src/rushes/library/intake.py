@@ -100,7 +100,7 @@ def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], model
         take=wish.again,
         trial=wish.trial,
     )
-    recipe = wish.recipe or house.settings.recipe
+    recipe = "trial" if wish.trial else wish.recipe or house.settings.recipe
     done = submit(house.ledger, house.transport, house.cards, asked, display_name(path.name), recipe, wish.priority)
     return Added(path, done.job, done.created)
 
