@@ -156,7 +156,7 @@ WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video);
 -- name: search
 -- Lines that match after a place in the answer: best first, then by video and time.
 SELECT * FROM (
-    SELECT round(bm25(word, 0.0, 1.0), 6) AS score, line.video, line.start_us, line.end_us, line.kind, line.key, line.n, line.doc
+    SELECT round(bm25(word, 0.0, 1.0), 12) AS score, line.video, line.start_us, line.end_us, line.kind, line.key, line.n, line.doc
     FROM word JOIN line ON line.id = word.rowid
     WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video))
 WHERE :after IS NULL OR (score, video, start_us, end_us, kind, key, n)

@@ -83,9 +83,7 @@ def _folded(run: str) -> list[str]:
     plain = _GROUPED.sub("", run)
     while (folded := _fold(plain)) != plain:
         plain = folded
-    if plain.isalnum():
-        return [plain[:LONGEST]]
-    return [word[:LONGEST] for word in "".join(c if _is_word(c) else " " for c in plain).split()]
+    return [plain[start:end][:LONGEST] for start, end in _runs(plain)]  # one letter may have become several words
 
 
 def _fold(text: str) -> str:

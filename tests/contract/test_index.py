@@ -1,0 +1,356 @@
+"""Every index answers alike: what is found, exactly where, in which order, and nothing of other owners."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.index.port import Found, Hit, Index, Offer, Rate, Run, Video
+from rushes.index.query import matches, parse
+from rushes.index.sqlite import SqliteIndex
+from rushes.index.words import words
+
+BASE = Fraction(1, 16000)
+ODD = ['"', '"""', "a AND", "NEAR(", "NEAR(ask not, 2)", "*", "col:ask", "-", "OR", "()", "ask*what", '-"', "{ask}",
+       "^ask", "ask + not", "\0", "\ud800ask", "🎬", "x" * 10_000, "ask " * 3_000, '"' * 9_999, "words : ask", "rank:1",
+       "-ask", "'; DROP TABLE line; --", "say:", "ask OR", "kind:speech"]  # fmt: skip
+
+Make = Callable[[], Index]
+
+
+@pytest.fixture(params=["sqlite"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    opened: list[SqliteIndex] = []
+
+    def new() -> Index:
+        opened.append(SqliteIndex(tmp_path / f"index-{len(opened)}.sqlite"))
+        return opened[-1]
+
+    yield new
+    for index in opened:
+        index.close()
+
+
+@pytest.fixture
+def index(make: Make) -> Index:
+    return make()
+
+
+def _said(text: str, second: float = 0.0, kind: str = "speech", language: str = "en") -> Observation:
+    """A line whose words last a second each."""
+    start = int(second * 16000)
+    timed = [(f" {w}", start + n * 16000, start + (n + 1) * 16000, 0.5) for n, w in enumerate(text.split())]
+    span = Span(start, start + 16000 * max(1, len(timed)), BASE)
+    return Observation(kind, span, text, 0.75, language, tuple(timed))
+
+
+def _show(index: Index, lines: Sequence[Observation], video: str = "vid_1", owner: str = "anna", key: str = "") -> None:
+    key = key or f"key-{video}"
+    facts = {"video": video, "name": f"{video}.mp4", "duration_us": 9_000_000}
+    run = Run(f"job-{owner}-{video}", owner, video, "searchable", "completed", f"2026-01-0{video[-1]}", facts)
+    kinds = sorted({line.kind for line in lines})
+    offers = [Offer(owner, video, run.job, "transcribe", 0, kind, key, "sha") for kind in kinds]
+    index.take_in(run, offers, {}, ())
+    index.show(owner, video, [(o, [line for line in lines if line.kind == o.kind]) for o in offers], ())
+
+
+def _marked(hit: Hit) -> str:
+    return "".join(f"[{text}]" if marked else text for text, marked in hit.pieces)
+
+
+def test_a_hit_says_which_words_in_which_video_exactly_when(index: Index) -> None:
+    _show(index, [_said("Ask not what your country can do", 10)])
+    (hit,) = index.search("anna", "COUNTRY what").hits
+    assert (hit.video, hit.name, hit.kind, hit.language, hit.confidence) == ("vid_1", "vid_1.mp4", "speech", "en", 0.75)
+    assert hit.span == Span(12 * 16000, 15 * 16000, BASE)
+    assert hit.line == Span(10 * 16000, 17 * 16000, BASE)
+    assert (hit.start_us, hit.end_us, hit.thumb_us) == (12_000_000, 15_000_000, 13_500_000)
+    assert _marked(hit) == "Ask not [what] your [country] can do"
+    assert hit.text == "Ask not what your country can do"
+
+
+def test_accents_and_case_are_folded_and_the_text_is_shown_as_it_is(index: Index) -> None:
+    _show(index, [_said("Où est l'Été ?")])
+    (hit,) = index.search("anna", "ete ou").hits
+    assert _marked(hit) == "[Où] est l'[Été] ?"
+    assert hit.span == Span(0, 48000, BASE)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("ask", {1, 2}),
+        ("ask not", {1}),
+        ('"not what"', {1}),
+        ('"what not"', set()),
+        ("wha*", {1, 2}),
+        ("ask -country", {2}),
+        ("country OR weather", {1, 3}),
+        ("say:ask", {1, 2}),
+        ("1000", {3}),
+        ("dont OR don't", {3}),
+        ("日本", {4}),
+        ("本日", set()),
+        ("nothing", set()),
+    ],
+)
+def test_the_grammar_finds_what_it_means(index: Index, query: str, found: set[int]) -> None:
+    lines = ["ask not what your country", "Ask what the others", "Don't: 1,000 kinds of weather", "東京は日本です"]
+    _show(index, [_said(text, n) for n, text in enumerate(lines, 1)])
+    answer = index.search("anna", query)
+    assert {h.line.start // 16000 for h in answer.hits} == found
+    assert (answer.total, answer.videos) == (len(found), int(bool(found)))
+
+
+@pytest.mark.parametrize("query", ODD)
+def test_no_input_is_an_error(index: Index, query: str) -> None:
+    _show(index, [_said("ask not what your country")])
+    answer = index.search("anna", query, limit=10**30, cursor=query, video=query if query == "\0" else "")
+    assert answer.hits or answer.total == 0
+    assert index.search(query, "ask").total == 0
+    assert index.search("anna", "ask", limit=-5).total == 1
+
+
+def test_fields_look_at_their_kind_alone(index: Index) -> None:
+    _show(index, [_said("exit", 1), _said("exit", 2, kind="text"), _said("exit door", 3, kind="text")])
+    assert [h.kind for h in index.search("anna", "say:exit").hits] == ["speech"]
+    assert index.search("anna", "exit").total == 3
+    assert {h.text for h in index.search("anna", "exit -say:exit").hits} == {"exit", "exit door"}
+    assert index.search("anna", "speech").total == 0
+
+
+def test_a_line_without_timed_words_is_found_as_a_whole(index: Index) -> None:
+    line = Observation("speech", Span(5, 9, BASE), "no times here", 1.0)
+    _show(index, [line])
+    assert index.search("anna", "times").hits[0].span == line.span
+
+
+def test_words_are_timed_even_if_the_text_was_put_together_otherwise(index: Index) -> None:
+    timed = (
+        (" 1", 0, 10, 1.0),
+        (",000", 10, 20, 1.0),
+        (" well", 20, 30, 1.0),
+        ("-known", 30, 40, 1.0),
+        (" ?!", 40, 50, 1.0),
+    )
+    _show(index, [Observation("speech", Span(0, 60, BASE), "1,000 well-known?!", 1.0, words=timed)])
+    spans = [index.search("anna", q).hits[0].span for q in ("1000", "known", "well-known", "1000 known")]
+    assert [(s.start, s.end) for s in spans] == [(0, 20), (30, 40), (20, 40), (0, 40)]
+
+
+@pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "a\x1b[31m\0b \u202eimg", "-->", "\ud800 img"])
+def test_pieces_are_text_and_hold_no_control(index: Index, text: str) -> None:
+    _show(index, [_said(text + " img")])
+    hit = index.search("anna", "img").hits[0]
+    assert all(c.isprintable() for piece, _ in hit.pieces for c in piece)
+    assert [piece for piece, marked in hit.pieces if marked][-1].endswith("img")
+    hit.text.encode()
+
+
+def test_owners_see_nothing_of_each_other(index: Index) -> None:
+    _show(index, [_said("secret plan")])
+    _show(index, [_said("other plan")], owner="bert", video="vid_2")
+    assert [h.text for h in index.search("bert", "plan").hits] == ["other plan"]
+    assert index.search("bert", "secret").total == 0
+    assert index.video("bert", "vid_1") is None
+    assert index.lines("bert", "vid_1") == ()
+    assert index.summary("bert").videos == 1
+    assert [v.id for v in index.videos("bert")[0]] == ["vid_2"]
+
+
+def test_the_best_come_first_then_by_video_and_time(index: Index) -> None:
+    _show(index, [_said("budget", 9), _said("budget", 3)], "vid_2")
+    _show(index, [_said("budget budget", 5), _said("the budget of the year that was so long", 1)], "vid_1")
+    order = [(h.video, h.line.start // 16000) for h in index.search("anna", "budget").hits]
+    assert order == [("vid_1", 5), ("vid_2", 3), ("vid_2", 9), ("vid_1", 1)]
+
+
+def test_pages_give_every_hit_once(index: Index) -> None:
+    for n in range(1, 6):
+        _show(index, [_said("word " * k, k) for k in range(1, 9)], f"vid_{n}")
+    whole = index.search("anna", "word", limit=100).hits
+    pages: list[Hit] = []
+    cursor, first = "", True
+    while cursor or first:
+        page = index.search("anna", "word", limit=3, cursor=cursor)
+        assert (page.total, page.videos) == (40, 5)
+        pages, cursor, first = [*pages, *page.hits], page.cursor, False
+    assert tuple(pages) == whole
+    assert len(whole) == 40
+
+
+def test_a_search_can_stay_in_one_video(index: Index) -> None:
+    _show(index, [_said("word")], "vid_1")
+    _show(index, [_said("word")], "vid_2")
+    assert [h.video for h in index.search("anna", "word", video="vid_2").hits] == ["vid_2"]
+
+
+def test_lines_come_in_order_of_time_and_whole(index: Index) -> None:
+    lines = [_said("three", 3), _said("one", 1), _said("two", 2)]
+    _show(index, [*lines, _said("other", 0, kind="text")])
+    assert index.lines("anna", "vid_1") == (lines[1], lines[2], lines[0])
+    assert [o.text for o in index.lines("anna", "vid_1", "text")] == ["other"]
+
+
+def test_what_is_dropped_is_found_no_more_and_the_rest_stays(index: Index) -> None:
+    _show(index, [_said("old words")], key="old")
+    _show(index, [_said("kept words")], key="kept")
+    index.show("anna", "vid_1", (), [("speech", "old")])
+    assert [h.text for h in index.search("anna", "words").hits] == ["kept words"]
+    assert index.search("anna", "old").total == 0
+
+
+def test_a_result_is_shown_all_or_none(index: Index) -> None:
+    _show(index, [_said("kept")], key="a")
+    offer = Offer("anna", "vid_1", "job-anna-vid_1", "transcribe", 1, "speech", "b", "sha")
+
+    def dying() -> Iterator[Observation]:
+        yield _said("first of two", 1)
+        raise KeyboardInterrupt
+
+    class Lines(Sequence[Observation]):
+        def __iter__(self) -> Iterator[Observation]:
+            return dying()
+
+        def __getitem__(self, at: object) -> Observation:  # type: ignore[override]
+            raise IndexError
+
+        def __len__(self) -> int:
+            return 2
+
+    with pytest.raises(KeyboardInterrupt):
+        index.show("anna", "vid_1", [(offer, Lines())], [("speech", "a")])
+    assert [h.text for h in index.search("anna", "kept OR first").hits] == ["kept"]
+
+
+def test_a_video_knows_its_jobs_its_languages_and_its_names(index: Index) -> None:
+    facts = {"video": "v", "name": "a.mp4", "path": "day/a.mp4", "duration_us": 5, "rate": [24000, 1001]}
+    old = Run("job_1", "anna", "v", "subtitles", "completed", "2026-01-01", facts | {"name": "old.mp4"})
+    new = Run("job_2", "anna", "v", "searchable", "chunking_complete", "2026-01-02", facts)
+    names = {"thumbs/v/poster.jpg": "k", "videos/proxy/v/index.m3u8": "k"}
+    index.take_in(new, (), names, ())
+    index.take_in(old, (), {}, ())
+    offer = Offer("anna", "v", "job_1", "transcribe", 0, "speech", "k", "sha")
+    index.show("anna", "v", [(offer, [_said("un", language="fr"), _said("one"), _said("two")])], ())
+    video = index.video("anna", "v")
+    assert video is not None
+    assert (video.name, video.path, video.rate, video.job, video.state) == (
+        "a.mp4", "day/a.mp4", (24000, 1001), "job_2", "chunking_complete")  # fmt: skip
+    assert (video.added_at, video.jobs, video.languages) == ("2026-01-01", ("job_2", "job_1"), ("en", "fr"))
+    assert (video.poster, video.proxy) == ("thumbs/v/poster.jpg", "videos/proxy/v/index.m3u8")
+    index.rename("anna", "v", "Holiday")
+    assert index.search("anna", "one").hits[0].name == "Holiday"
+    index.rename("anna", "v", None)
+    assert index.video("anna", "v") == video
+    index.forget("anna", ["k"])
+    again = index.video("anna", "v")
+    assert again is not None
+    assert again.poster == ""
+
+
+def test_videos_come_newest_first_in_pages(index: Index) -> None:
+    for n in range(1, 6):
+        _show(index, [_said("x")], f"vid_{n}")
+    found: list[Video] = []
+    cursor, first = "", True
+    while cursor or first:
+        page, cursor = index.videos("anna", cursor, 2)
+        found, first = [*found, *page], False
+    assert [v.id for v in found] == ["vid_5", "vid_4", "vid_3", "vid_2", "vid_1"]
+    assert index.videos("anna", "not a cursor")[0] == tuple(found)
+
+
+def test_rates_are_kept_by_stage_and_machine_once_per_task(index: Index) -> None:
+    run = Run("j", "anna", "v", "searchable", "completed", "2026", {"video": "v"})
+    rates = [Rate(f"t{n}", "develop", "arm-4", 2.0 + n, 60.0, 100, f"2026-0{n}") for n in range(1, 4)]
+    index.take_in(run, (), {}, rates)
+    index.take_in(run, (), {}, rates[:2])
+    index.take_in(
+        run, (), {}, [Rate("t9", "develop", "", 1.0, 60.0, 100, "2025"), Rate("t8", "x", "arm-4", 1, 1, 1, "")]
+    )
+    assert [r.task for r in index.rates("develop", "arm-4")] == ["t3", "t2", "t1", "t9"]
+    assert index.rates("develop", "arm-4", 1) == (rates[2],)
+    assert [r.task for r in index.rates("develop", "x86-2")] == ["t9"]
+
+
+def test_a_summary_says_what_there_is_to_find(index: Index) -> None:
+    assert index.summary("anna").videos == 0
+    _show(index, [_said("a"), _said("b", 1, language="de"), _said("c", 2, kind="text", language="")])
+    summary = index.summary("anna")
+    assert (summary.videos, summary.duration_us) == (1, 9_000_000)
+    assert (summary.kinds, summary.languages) == ({"speech": 2, "text": 1}, {"en": 1, "de": 1})
+
+
+def test_what_is_queued_stays_queued_until_it_was_read(index: Index) -> None:
+    index.queue("ledger", "7", ["b", "a"])
+    assert index.cursor("ledger") == "7"
+    assert index.cursor("records") == ""
+    assert index.queued(9) == (("a", 0), ("b", 0))
+    index.met("a", 3)
+    assert index.queued(9) == (("b", 0),)
+    index.queue("ledger", "8", ["a"])
+    assert index.queued(1) == (("a", 3),)
+
+
+def test_a_reset_index_is_empty_and_works(index: Index) -> None:
+    _show(index, [_said("word")])
+    index.queue("ledger", "7", ["a"])
+    index.reset()
+    assert (index.search("anna", "word").total, index.cursor("ledger"), index.queued(1)) == (0, "", ())
+    _show(index, [_said("word")])
+    assert index.search("anna", "word").total == 1
+
+
+VOCABULARY = ["ask", "asked", "not", "country", "été", "Été", "1,000", "don't", "日本", "a"]
+TERMS = st.one_of(
+    st.sampled_from(VOCABULARY),
+    st.sampled_from(VOCABULARY).map(lambda w: w[:2] + "*"),
+    st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=3).map(lambda ws: f'"{" ".join(ws)}"'),
+    st.sampled_from(VOCABULARY).map("say:{}".format),
+)
+QUERIES = st.lists(st.one_of(TERMS, TERMS.map("-{}".format), st.just("OR")), max_size=6).map(" ".join)
+LINES = st.lists(
+    st.tuples(st.lists(st.sampled_from(VOCABULARY), max_size=6).map(" ".join), st.sampled_from(["speech", "text"])),
+    max_size=8,
+)
+
+
+@given(library=st.lists(LINES, max_size=3), queries=st.lists(QUERIES, min_size=1, max_size=5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+def test_it_finds_exactly_what_a_look_at_every_line_finds(
+    make: Make, library: list[list[tuple[str, str]]], queries: list[str]
+) -> None:
+    index = make()
+    videos = {
+        f"vid_{n}": [_said(t, at, kind) for at, (t, kind) in enumerate(some)] for n, some in enumerate(library, 1)
+    }
+    for video, lines in videos.items():
+        _show(index, lines, video)
+    for text in queries:
+        assert _found(index.search("anna", text, limit=1000)) == _looked(videos, text)
+
+
+def _found(answer: Found) -> set[tuple[str, str, int, tuple[int, int]]]:
+    assert answer.total == len(answer.hits)
+    assert answer.videos == len({h.video for h in answer.hits})
+    assert [-h.score for h in answer.hits] == sorted(-h.score for h in answer.hits)
+    return {(h.video, h.kind, h.line.start, (h.span.start, h.span.end)) for h in answer.hits}
+
+
+def _looked(videos: dict[str, list[Observation]], text: str) -> set[tuple[str, str, int, tuple[int, int]]]:
+    """By brute force: every line, every word, and the timed words that hold the words that matched."""
+    query, found = parse(text), set()
+    for video, lines in videos.items():
+        for line in lines:
+            places = matches(query, line.kind, words(line.text))
+            if places is not None:
+                owners = list(itertools.chain.from_iterable([n] * len(words(w[0])) for n, w in enumerate(line.words)))
+                timed = [line.words[owners[p]] for p in places]
+                found.add((video, line.kind, line.span.start, (min(w[1] for w in timed), max(w[2] for w in timed))))
+    return found
