@@ -5,6 +5,7 @@ import socket
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -77,17 +78,21 @@ def test_no_question_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) ->
     fresh.rest()
 
 
-def test_a_model_is_loaded_once_and_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, found = LocalEngine(models()), []
-    find = ModelStore.find
-    monkeypatch.setattr(ModelStore, "find", lambda self, model: (found.append(model), find(self, model))[1])
-    short = pcm_of(JFK)[: 2 * RATE]
+def test_a_model_is_loaded_once_and_again_after_a_rest() -> None:
+    class Watched(ModelStore):
+        found: ClassVar[list[str]] = []
+
+        def find(self, model: str) -> Path:
+            self.found.append(model)
+            return super().find(model)
+
+    fresh, short = LocalEngine(Watched(models().folder)), pcm_of(JFK)[: 2 * RATE]
     for _ in range(2):
         fresh.hear(TINY, short, GREEDY)
-    assert found == [TINY]
+    assert Watched.found == [TINY]
     fresh.rest()
     fresh.hear(TINY, short, GREEDY)
-    assert found == [TINY, TINY]
+    assert Watched.found == [TINY, TINY]
     fresh.rest()
 
 

@@ -24,7 +24,7 @@ _LEAST = RATE * 10
 _QUIET = RATE * 3 // 10
 _PAD = RATE // 4
 _PIECE = RATE * 600
-_MARGIN = RATE * 10  # the voice detector remembers: it is warm by then
+_MARGIN = 512 * 312  # 10 s: the voice detector remembers, it is warm by then; it steps by 512 samples
 
 
 @dataclass(frozen=True, slots=True)
