@@ -24,6 +24,7 @@ class StageProgress:
     active: int
     dead: int
     speed: float | None  # media seconds per second of slot time, None until something is done
+    remaining: tuple[float, float] | None = None  # p50, p90 seconds, if every slot worked on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Watch:
         self._adopted = 0
         self._begun = time.monotonic()
         self._planned = False
+        self._first: int | None = None
 
     def look(self) -> Snapshot:
         """The job now."""
@@ -106,30 +108,32 @@ class Watch:
         mine, kept = [t for t in leased if t.stage == name], self._stages[name]
         rates = sorted(kept.rates)
         speed = rates[len(rates) // 2] if rates else None
-        running = sum(t.progress for t in mine)
-        return StageProgress(name, min(kept.done, kept.total), kept.total, running, len(mine), 0, speed)
+        done, running = min(kept.done, kept.total), sum(t.progress for t in mine)
+        left = self._left(sorted(kept.seconds), kept.total - done - running)
+        return StageProgress(name, done, kept.total, running, len(mine), 0, speed, left)
+
+    def _left(self, seconds: list[float], chunks: float) -> tuple[float, float] | None:
+        """So many chunks at the median and at the 90th percentile, spread over the slots; None if none was done yet."""
+        if not seconds:
+            return None
+        each = max(0.0, chunks) / self._slots
+        return each * seconds[len(seconds) // 2], each * seconds[min(len(seconds) - 1, int(len(seconds) * 0.9))] * 1.1
 
     def _speed(self, job: Job) -> float | None:
+        if self._first is None:
+            self._first = job.counts.done  # what an earlier run did says nothing about this one's speed
         if not job.facts or not job.counts.total:
             return None
-        film = float(json.loads(job.facts)["duration_us"]) / 1e6 * job.counts.done / job.counts.total
-        return film / max(0.001, time.monotonic() - self._begun)
+        share = (job.counts.done - self._first) / job.counts.total
+        return float(json.loads(job.facts)["duration_us"]) / 1e6 * share / max(0.001, time.monotonic() - self._begun)
 
     def _remaining(self, stages: tuple[StageProgress, ...]) -> tuple[float, float] | None:
-        """What is left per stage at its median and its 90th percentile, spread over the slots."""
-        low = high = 0.0
-        for stage in stages:
-            left = max(0.0, stage.total - stage.done - stage.running)
-            if not left:
-                continue
-            seconds = sorted(self._stages[stage.stage].seconds)
-            if not seconds:
-                if stage.total == 1:
-                    continue  # joins are quick and come at the end
-                return None
-            low += left * seconds[len(seconds) // 2]
-            high += left * seconds[min(len(seconds) - 1, int(len(seconds) * 0.9))] * 1.1
-        return low / self._slots, high / self._slots
+        """What is left of all stages; unknown as long as one is that has several chunks."""
+        unfinished = [s for s in stages if s.done < s.total]
+        if any(s.remaining is None and s.total > 1 for s in unfinished):
+            return None  # a stage of one task is a join: quick, and at the end
+        known = [s.remaining for s in unfinished if s.remaining]
+        return (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
 
 
 def _media_seconds(task: Task, length: float) -> float:

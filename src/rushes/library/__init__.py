@@ -29,7 +29,7 @@ from rushes.library.estimate import Estimate, estimate, expected, learn
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
 from rushes.library.intake import Added, Wish, add, missing_models, wake
-from rushes.library.run import Looker, Ran, Work, run
+from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.settings import find_home
 from rushes.wiring import House, machine, open_home
 
@@ -74,6 +74,7 @@ class Library:
         beside: bool | None = None,
         on_pull: OnPull | None = None,
         on_added: Callable[[Sequence[Added]], None] = lambda _added: None,
+        on_signal: OnSignal = lambda _number: None,
     ) -> Ran:
         """Do the work here and now; killed anywhere, the same call goes on."""
         self.pull(missing_models(self.house, wish or Wish()), on_pull)
@@ -83,7 +84,7 @@ class Library:
                 wake(self.house, one.job)
         on_added(added)
         learn(self.house, added, wish or Wish(), machine())
-        ran = run(self.house, added, slots, look, signals=signals)
+        ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal)
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran

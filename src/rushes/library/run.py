@@ -20,6 +20,7 @@ from rushes.worker.shell import Shell
 LOOK_SECONDS = 0.25
 
 Looker = Callable[[Sequence[Snapshot]], None]
+OnSignal = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Work:
     until_idle: bool = False
     due_in: float | None = None
     signal: int = 0
+    on_signal: OnSignal = lambda _number: None
     shell: Shell = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,6 +132,7 @@ class Work:
         def told(number: int, _frame: FrameType | None) -> None:
             self.signal = number
             self.shell.tell()
+            self.on_signal(number)
 
         before = {s: signal.signal(s, told) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -140,14 +143,20 @@ class Work:
 
 
 def run(
-    house: House, added: Sequence[Added], slots: int | None = None, look: Looker | None = None, *, signals: bool = False
+    house: House,
+    added: Sequence[Added],
+    slots: int | None = None,
+    look: Looker | None = None,
+    *,
+    signals: bool = False,
+    on_signal: OnSignal = lambda _number: None,
 ) -> Ran:
     """Work on what was added until it is done, and say how it ended."""
     begun = time.monotonic()
     jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
     refused = tuple(a for a in added if a.error)
     todo = [j for j in jobs if house.ledger.job(j).state is not JobState.COMPLETED]
-    work = Work(house, todo, slots)
+    work = Work(house, todo, slots, on_signal=on_signal)
     if todo:
         work.run(look, signals=signals)
     rows = tuple(house.ledger.job(job) for job in jobs)
