@@ -10,6 +10,7 @@ import av
 import numpy as np
 
 from rushes.blobs.memory import MemoryBlobs
+from rushes.blobs.port import Blobs
 from rushes.domain.keys import JSON
 from rushes.domain.result import Manifest, Provenance
 from rushes.domain.span import Span
@@ -78,7 +79,7 @@ def make_work(
     scratch: Path,
     *,
     inputs: Mapping[str, Sequence[Input]] | None = None,
-    blobs: MemoryBlobs | None = None,
+    blobs: Blobs | None = None,
     source: Path | None = None,
     span: Span | None = None,
     chunk: int | None = None,
