@@ -57,12 +57,13 @@ def verify(session: Session, repair: bool) -> int:
     if not (repair and found.damages):
         return _verdict(session, found, repaired=False)
     watching = watcher(session, lambda _job: None)
+    watching.begin(len({d.job for d in found.damages}))
     try:
         ran = library.repair(found.damages, watching.look, signals=True)
     finally:
         watching.close()
     if ran.exit_code:
-        summary.tell(session, library, ran, [], {})
+        summary.tell(session, library, ran, [], summary.Notes())
         return ran.exit_code
     return _verdict(session, found, repaired=True)
 

@@ -11,7 +11,7 @@ from rushes.surfaces.cli.moment import Moment, parse_moment, parse_reference
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import size
+from rushes.surfaces.cli.text import nearby, size
 from rushes.surfaces.cli.verb import verb
 
 AIR = 2.0  # seconds round a hit, so that its words can be followed
@@ -47,7 +47,7 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     if session.json:
         session.document(made)
         return
-    session.out.line(str(made.path))
+    session.out.line(nearby(made.path))
     span = f"{clock(made.start_us)}-{clock(made.end_us)}" + (f" and {air:g} s round it" if air else "")
     session.remark((f"{span}, {size(made.size)}{'' if made.made else ', was there already'}", DONE))
 

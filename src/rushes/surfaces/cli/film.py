@@ -32,6 +32,12 @@ def header(job: Job) -> str:
     return f"{job.name}  {length(facts['duration_us'])}  {shape}"
 
 
+def container(video: Video) -> str:
+    """The container; where it has many names, the one that the file goes by."""
+    names, suffix = video.container.split(","), video.path.rpartition(".")[2].lower()
+    return suffix if suffix in names else names[0]
+
+
 def shape(video: Video) -> str:
     """The picture of a video."""
     return picture(video.width, video.height, video.rate)

@@ -4,6 +4,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 import click
 
@@ -15,9 +16,10 @@ from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session, plain
 from rushes.surfaces.cli.states import job_part
-from rushes.surfaces.cli.text import many
+from rushes.surfaces.cli.text import lasted, many
 from rushes.surfaces.cli.verb import Group, verb
 
+_DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
 _JOB = click.argument("job")
 _STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
 
@@ -53,7 +55,7 @@ def show(session: Session, job: str) -> None:
         session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
         return
     session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    session.out.line(f"{row.recipe}, priority {row.priority}, ", job_part(row), (_dates(row), DONE))
+    session.out.line(job_part(row), f"  {row.recipe}", (_dates(row), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
     session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
     if row.counts.failures or row.counts.losses:
@@ -74,7 +76,7 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
         if session.json:
             session.message("event", **plain(event))
         else:
-            session.out.line(*_event(event))
+            session.out.row(*_event(event, session.verbose))
 
 
 @verb("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
@@ -91,7 +93,8 @@ def why(session: Session, job: str) -> None:
     waiting = sum(r.tasks for r in reasons)
     running = max(0, row.counts.total - row.counts.done - waiting)
     said = f", {running} running" if running else ""
-    session.out.line(f"{row.counts.done} of {row.counts.total} tasks done{said}; {waiting} are not running")
+    rest = f"; {waiting} not running" if waiting else ""
+    session.out.line(f"{row.counts.done} of {many(row.counts.total, 'task')} done{said}{rest}")
     columns = [Column("", right=True), Column(""), Column(""), Column("", wide=True)]
     rows = [[str(r.tasks), r.stage, str(r.reason), (r.detail, DONE)] for r in reasons]
     session.out.table(columns, rows)
@@ -172,15 +175,22 @@ def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
 
 
 def _dates(job: Job) -> str:
-    began = f", began {job.started_at}" if job.started_at else ""
-    return began + (f", ended {job.finished_at}" if job.finished_at else "")
+    if not job.started_at:
+        return f"  added {job.created_at[:16]}Z"
+    began = datetime.fromisoformat(job.started_at)
+    took = lasted((datetime.fromisoformat(job.finished_at) - began).total_seconds()) if job.finished_at else ""
+    return f"  began {job.started_at[:16]}Z" + (f", took {took}" if took else "")
 
 
-def _event(event: Event) -> list[Part]:
-    data = "  ".join(f"{k}={v}" for k, v in event.data.items() if v not in (None, ""))
+def _event(event: Event, everything: bool) -> list[Part]:
     where = (event.task or "").partition(".")[2]
     kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
-    return [f"{event.number:>5}  ", (f"{event.at}  ", DONE), kind, f"  {where:<18}  ", (data, DONE)]
+    words = [_word(k, v) for k, v in event.data.items() if v not in (None, "") and (everything or k not in _DETAIL)]
+    return [f"{event.number:>5}  ", (f"{event.at[11:19]}  ", DONE), kind, f"  {where:<17}  ", ("  ".join(words), DONE)]
+
+
+def _word(name: str, value: object) -> str:
+    return lasted(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
 
 
 def _hint(session: Session, job: Job) -> None:

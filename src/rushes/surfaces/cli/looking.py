@@ -8,14 +8,14 @@ import click
 from rushes.domain.span import clock
 from rushes.index.port import Found, Hit, Video
 from rushes.library import Library
-from rushes.surfaces.cli.film import shape
+from rushes.surfaces.cli.film import container, shape
 from rushes.surfaces.cli.made import Made, made_of, shots_of
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.quotes import quoted, reference
 from rushes.surfaces.cli.screen import DONE, HEAD, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.states import state_part
-from rushes.surfaces.cli.text import length, many, size
+from rushes.surfaces.cli.text import length, many, nearby, size
 from rushes.surfaces.cli.verb import Verb, verb
 
 
@@ -160,8 +160,10 @@ def _tell(session: Session, library: Library, words: str, found: Found) -> None:
 def _nothing(session: Session, library: Library, words: str) -> None:
     session.remark("no hits")
     longest = max(words.replace('"', " ").split(), key=len, default="").strip("*-")
-    loose = f"fewer words, or a beginning: rushes search '{longest[:4]}*'" if longest.isalnum() else "fewer words"
-    session.remark((f"try {loose}", DONE))
+    start = (
+        f", or the beginning of one: rushes search '{longest[:4]}*'" if longest[:5].isalpha() and longest[4:] else ""
+    )
+    session.remark((f"try fewer or other words{start}", DONE))
     running = [v for v in library.videos()[0] if v.state not in ("completed", "cancelled")]
     if running:
         session.remark((f"{many(len(running), 'film')} not finished: rushes jobs ls", DONE))
@@ -184,14 +186,14 @@ def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
     address = library.house.blobs.address
     return [
         ("file", video.path),
-        ("film", f"{length(video.duration_us)}  {shape(video)}  {video.container}  {size(video.size)}"),
+        ("film", f"{length(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),
         ("title", video.title),
         ("shot", video.shot_at),
         ("said", " ".join(video.languages)),
         ("made", made.counts),
         ("job", f"{video.job}  {video.recipe}  {state_part(video.state)[0]}"),
-        ("watch", made.proxy),
-        ("poster", address(video.poster) if video.poster else ""),
+        ("watch", nearby(made.proxy) if made.proxy else ""),
+        ("poster", nearby(address(video.poster)) if video.poster else ""),
     ]
 
 

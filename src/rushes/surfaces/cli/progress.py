@@ -18,6 +18,7 @@ from rushes.surfaces.cli.text import between, many, times
 
 CELLS = 20
 STATUS_SECONDS = 1.0
+KEEPS = "Ctrl-C pauses, loses nothing"
 
 Range = tuple[float, float]
 Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
@@ -44,8 +45,14 @@ class Row:
 class Watcher(Protocol):
     """Somebody who looks at the work."""
 
+    def begin(self, films: int) -> None:
+        """So many films were taken in; nothing is known of them yet."""
+
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """The jobs at one moment; called a few times a second."""
+
+    def told(self, signal: int) -> None:
+        """A signal asked to stop; called in the middle of anything, so it only takes note."""
 
     def close(self) -> None:
         """The work has stopped."""
@@ -63,9 +70,7 @@ def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
 def total_of(snapshots: Sequence[Snapshot]) -> Row:
     """The row for everything; its remaining time is known only if each film's is."""
     rows = rows_of(snapshots)
-    ranges = [s.remaining for s in snapshots if s.job.state not in FINAL]
-    known = [r for r in ranges if r is not None]
-    left = (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
+    left = _sum([s.remaining for s in snapshots if s.job.state not in FINAL])
     speeds = [s.speed for s in snapshots if s.speed]
     done, total = sum(r.done for r in rows), sum(r.total for r in rows)
     running, active = sum(r.running for r in rows), sum(r.active for r in rows)
@@ -96,7 +101,16 @@ class Bars:
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
+        self._stopping = False
+
+    def begin(self, films: int) -> None:
+        """Something to see while the first look is prepared."""
         self._live.start()
+        self._live.update(self._screen.styled((f"reading {many(films, 'film')}", NOW)), refresh=True)
+
+    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
+        """The foot of the picture says it from now on."""
+        self._stopping = True
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Draw."""
@@ -113,7 +127,7 @@ class Bars:
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
-        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._opening(snapshots)]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -123,8 +137,8 @@ class Bars:
         parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
         return self._cut(self._screen.styled(*parts, f"  {count:>9}  {times(row.speed):>6}  {left:>11}"))
 
-    def _opening(self, snapshots: Sequence[Snapshot]) -> Text:
-        return self._cut(self._screen.styled((f"probe       reading {many(len(snapshots), 'film')}", NOW)))
+    def _reading(self, snapshots: Sequence[Snapshot]) -> Text:
+        return self._cut(self._screen.styled((f"reading {many(len(snapshots), 'film')}", NOW)))
 
     def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
         over = [r.name for r in rows if r.over]
@@ -133,7 +147,8 @@ class Bars:
         dead = sum(s.job.counts.dead for s in snapshots)
         parts: list[Part] = [(f"{count}done: {' '.join(over)}   " if over else count, DONE)]
         parts += [(f"{dead} failed   ", TROUBLE)] if dead else []
-        return self._cut(self._screen.styled(*parts, ("Ctrl-C pauses, loses nothing", DONE)))
+        stopping: Part = ("stopping after the running chunks, Ctrl-C stops at once", NOW)
+        return self._cut(self._screen.styled(*parts, stopping if self._stopping else (KEEPS, DONE)))
 
     def _cut(self, text: Text) -> Text:
         text.truncate(self._screen.width, overflow="crop")
@@ -144,12 +159,22 @@ class Plain:
     """For a pipe or a log: a header per film and a line per finished stage."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._over = session, set[str]()
+        self._session, self._over, self._stopping = session, set[str](), False
         self._heads = Heads(session.remark, expect)
+
+    def begin(self, films: int) -> None:
+        """A log needs no such word."""
+
+    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
+        """Said at the next look."""
+        self._stopping = True
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say what has ended since the last look."""
         self._heads.look(snapshots)
+        if self._stopping:
+            self._session.remark("stopping after the running chunks")
+            self._stopping = False
         for row in ended(snapshots, self._over) if self._session.progress else ():
             self._session.remark(f"{row.name} done, {row.done}/{row.total}  {times(row.speed)}")
 
@@ -162,6 +187,13 @@ class Lines:
 
     def __init__(self, session: Session) -> None:
         self._session, self._over, self._last = session, set[str](), 0.0
+
+    def begin(self, films: int) -> None:
+        """So many films."""
+        self._session.message("status", stage="probe", films=films)
+
+    def told(self, signal: int) -> None:
+        """The summary says it."""
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say where each running stage of each job stands."""
@@ -208,9 +240,15 @@ def ended(snapshots: Iterable[Snapshot], said: set[str], prefix: str = "") -> li
     return new
 
 
+def _sum(ranges: Sequence[Range | None]) -> Range | None:
+    """All together; unknown if one is."""
+    known = [r for r in ranges if r is not None]
+    return (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
+
+
 def _plus(row: Row | None, stage: StageProgress) -> Row:
     if row is None:
-        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed)
+        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed, stage.remaining)
     return replace(
         row,
         done=row.done + stage.done,
@@ -218,6 +256,7 @@ def _plus(row: Row | None, stage: StageProgress) -> Row:
         running=row.running + stage.running,
         active=row.active + stage.active,
         speed=stage.speed or row.speed,
+        remaining=_sum([row.remaining, stage.remaining]),
     )
 
 

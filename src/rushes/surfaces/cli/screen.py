@@ -69,6 +69,10 @@ class Screen:
         """One line (or, on a terminal, as many as it needs)."""
         self.console.print(self.styled(*parts), soft_wrap=not self.terminal)
 
+    def row(self, *parts: Part) -> None:
+        """One line, never more: cut where the terminal ends."""
+        self._row(self.styled(*parts))
+
     def block(self, label: str, style: str, words: str) -> None:
         """A labelled line whose continuation is indented."""
         text = self.styled(words)

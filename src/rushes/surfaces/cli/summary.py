@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rushes.domain.errors import NotFound
@@ -15,13 +16,20 @@ from rushes.surfaces.cli.film import facts_of
 from rushes.surfaces.cli.made import Made, made_of
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import between, lasted, many, times
+from rushes.surfaces.cli.text import between, lasted, many, nearby, times
 
 FEW = 5  # films (and failures) that are told one by one
-Ranges = Mapping[str, tuple[float, float]]
 
 
-def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What was seen while the work ran, by job: the estimate, and how many tasks were done before."""
+
+    estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
+
+
+def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
     """Say how a run ended, to a person or to a program."""
     for one in ran.refused:
         _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
@@ -29,12 +37,12 @@ def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], 
         if job.state is JobState.FAILED:
             _failures(session, job, [t for t in library.tasks(job.id) if t.state is TaskState.DEAD])
     if session.json:
-        _line(session, library, ran, written, estimates)
+        _line(session, library, ran, written, notes)
     else:
-        _lines(session, library, ran, written, estimates)
+        _lines(session, library, ran, written, notes)
 
 
-def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
         return
@@ -47,20 +55,24 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path]
     if stopped:
         session.remark((f"paused: {_progress(stopped)} done; go on with: rushes jobs resume {stopped[0].id}", NOW))
     if good:
-        _headline(session, ran, good, estimates)
+        _headline(session, ran, good, notes)
         for job in good if len(good) <= FEW else ():
             _film(session, library, job, several=len(good) > 1)
         _beside(session, written)
         session.remark(f"next: {next_command(library, good)}")
 
 
-def _headline(session: Session, ran: Ran, good: Sequence[Job], estimates: Ranges) -> None:
+def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> None:
     if not ran.worked:
         names = good[0].name if len(good) == 1 else many(len(good), "film")
         session.remark(f"{names}: finished already, nothing was done again")
         return
+    before = sum(notes.before.values())
+    if before:
+        session.remark(f"done in {lasted(ran.seconds)}, going on from {many(before, 'task')} done before")
+        return
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
-    known = [estimates[j.id] for j in good if j.id in estimates]
+    known = [notes.estimates[j.id] for j in good if j.id in notes.estimates]
     said = f" (estimated {between((sum(a for a, _ in known), sum(b for _, b in known)))})" if known else ""
     session.remark(f"done in {lasted(ran.seconds)}{said}, {times(film / max(0.001, ran.seconds))} real time")
 
@@ -72,7 +84,7 @@ def _film(session: Session, library: Library, job: Job, *, several: bool) -> Non
     words = made.counts or "nothing is said in it"
     session.remark(f"  {job.name}: {words}" if several else f"  {words}")
     if made.proxy:
-        session.remark((f"  watch it: {made.proxy}", DONE))
+        session.remark((f"  watch it: {nearby(made.proxy)}", DONE))
 
 
 def _beside(session: Session, written: Sequence[Path]) -> None:
@@ -142,7 +154,7 @@ def _refused(session: Session, path: Path, message: str, hint: str) -> None:
         trouble.show(session.err, message, do=hint)
 
 
-def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path], estimates: Ranges) -> None:
+def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
     good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
     session.message(
@@ -152,7 +164,7 @@ def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path],
         errors=len(ran.jobs) - len(good) + len(ran.refused) if not (ran.signal or ran.due_in) else len(ran.refused),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
-        seconds_estimated=[estimates[j.id] for j in ran.jobs if j.id in estimates],
+        seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
         speed_x=round(film / ran.seconds, 2) if ran.worked and ran.seconds else None,
         beside=written,
         due_in=ran.due_in,

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 
 from rushes.domain.span import clock
 
@@ -91,6 +92,12 @@ def times(speed: float | None) -> str:
 def many(count: int, one: str, more: str = "") -> str:
     """1 hit, 2 hits."""
     return f"{count} {one if count == 1 else more or one + 's'}"
+
+
+def nearby(path: str | Path) -> str:
+    """A path as it is shortest from here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else str(path)
 
 
 def length(us: int) -> str:

@@ -17,7 +17,8 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 def meaning(kind: type[BaseException]) -> str:
     """What an error means: the sentence its class is described by."""
-    return (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
+    sentence = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
+    return sentence[:1].lower() + sentence[1:]
 
 
 def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "") -> None:

@@ -1,0 +1,109 @@
+"""Taking footage in without working on it, and saying how long the work would take."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import JobState
+from rushes.library import Added, Estimate
+from rushes.surfaces.cli import trouble
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.screen import DONE, Column
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import between, length, many
+from rushes.surfaces.cli.verb import verb
+from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
+
+
+@verb("add", "rushes add ~/Films", "rushes add urgent.mp4 --priority 10", "rushes worker --until-idle")
+@paths_argument
+@wishes
+@click.pass_obj
+def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
+    """Take footage in and leave the work to a worker.
+
+    The same file with the same wish is the same job, however often it is added.
+    """
+    added = opened(session).add(paths, wish_of(words))
+    for one in added:
+        _tell_added(session, one)
+    if session.json:
+        session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
+    elif any(a.created for a in added):
+        session.remark(("next: rushes worker --until-idle", DONE))
+    return _code(added)
+
+
+@verb("estimate", "rushes estimate ~/Films", "rushes estimate long.mkv --profile high_quality --json")
+@paths_argument
+@wishes
+@click.pass_obj
+def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
+    """Say how long a run would take on this machine.
+
+    From what was measured here before; what was never done here is tried on a few seconds of the footage first.
+    """
+    found = opened(session).estimate(paths, wish_of(words))
+    if session.json:
+        session.document([_estimate_doc(e) for e in found])
+    else:
+        _estimate_table(session, found)
+    bad = sum(e.error is not None for e in found)
+    return 0 if not bad else 3 if bad < len(found) else 1
+
+
+def _tell_added(session: Session, one: Added) -> None:
+    if one.error and session.json:
+        session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)
+    elif one.error:
+        trouble.show(session.err, str(one.error), do=one.error.advice)
+    elif one.job and session.json:
+        session.message("job", path=one.path, job=one.job.id, created=one.created, state=one.job.state)
+    elif one.job:
+        finished = one.job.state is JobState.COMPLETED
+        word = "added" if one.created else "finished already" if finished else "there already"
+        session.out.line(f"{one.job.id}  {one.job.name}", (f"  {word}", DONE))
+
+
+def _code(added: Sequence[Added]) -> int:
+    bad = [a.error for a in added if a.error]
+    if not added:
+        raise Refused("there is no footage at these paths", "Name files, or folders with footage.")
+    if len(added) == len(bad) == 1 and bad[0]:
+        return bad[0].exit_code
+    return 0 if not bad else 3 if len(bad) < len(added) else 1
+
+
+def _estimate_doc(e: Estimate) -> dict[str, object]:
+    return {
+        "path": e.path,
+        "seconds": [round(e.p50, 1), round(e.p90, 1)],
+        "chunks": e.chunks,
+        "duration": e.duration,
+        "stages": e.stages,
+        "measured": e.measured,
+        "error": str(e.error) if e.error else None,
+    }
+
+
+def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
+    good = [e for e in found if not e.error]
+    rows = [_estimate_row(e.path.name, [e]) for e in good] + ([_estimate_row("total", good)] if len(good) > 1 else [])
+    session.out.table([Column("film", wide=True), Column("length", right=True), Column(""), Column("takes")], rows)
+    if good:
+        measured = "measured just now" if any(e.measured for e in good) else "from earlier work on this machine"
+        session.remark((f"p50-p90, {measured}", DONE))
+    for e in found:
+        if e.error:
+            trouble.show(session.err, f"{e.path.name}: {e.error}", do=e.error.advice)
+
+
+def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:
+    film = length(int(sum(e.duration for e in some) * 1e6))
+    takes = between((sum(e.p50 for e in some), sum(e.p90 for e in some)))
+    return [name, film, many(sum(e.chunks for e in some), "chunk"), takes]
+
+
+COMMANDS = {"add": add, "estimate": estimate}

@@ -1,0 +1,41 @@
+"""The options that say what is wanted of footage."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from rushes.domain.errors import Refused
+from rushes.library import Wish
+
+paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+
+
+def wishes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is wanted of footage."""
+    options = [
+        click.option("--recipe", default="", metavar="NAME", help="What is wanted: searchable (default) or subtitles."),
+        click.option("--only", multiple=True, metavar="STAGE", help="These stages and what they need (repeatable)."),
+        click.option("--skip", multiple=True, metavar="STAGE", help="Without these stages (repeatable)."),
+        click.option("--profile", default="", metavar="NAME", help="Models: fast, balanced or high_quality."),
+        click.option("--language", default="", metavar="CODE", help="What is spoken, like en or de (else found out)."),
+        click.option("--chunk", default="", metavar="SECONDS", help="Length of a chunk, or 'large'."),
+        click.option("--priority", default=0, metavar="N", help="Higher ones first."),
+        click.option("--again", default=0, metavar="TAKE", help="Make it anew as take 1, 2, ...; nothing is deleted."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def wish_of(words: dict[str, Any]) -> Wish:
+    """The wish that the options say."""
+    chunk = words["chunk"]
+    if chunk and chunk != "large" and not (chunk.isascii() and chunk.isdigit() and int(chunk) > 0):
+        raise Refused(f"--chunk {chunk!r} is neither seconds nor 'large'", "For example: --chunk 30")
+    return Wish(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
+
+
+def names(given: Sequence[str]) -> tuple[str, ...]:
+    """Names that were given one by one or with commas between them."""
+    return tuple(name for one in given for name in one.split(",") if name)
