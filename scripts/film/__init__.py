@@ -1,0 +1,1 @@
+"""The demo film: letters, shapes and scenes, drawn with numpy alone."""
