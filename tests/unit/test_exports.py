@@ -15,7 +15,7 @@ from pathlib import Path
 
 import av
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rushes.domain.errors import NoRoom, Refused
@@ -60,6 +60,7 @@ def test_ffmpeg_reads_every_title_and_time_back(tmp_path: Path) -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=5))
 def test_no_title_can_add_a_chapter(titles: list[str]) -> None:
     chapters = [Chapter(Span(n, n + 1, Fraction(1)), title) for n, title in enumerate(titles)]
@@ -259,7 +260,8 @@ from pathlib import Path
 from rushes.exports.beside import write_beside
 write_beside(Path({str(path)!r}), b"one", lambda _: False)
 """
-    env = {**os.environ, "RUSHES_CRASH": "publish:before"}
+    count = tmp_path.with_name("passed")
+    env = {**os.environ, "RUSHES_CRASH": "publish:before#1", "RUSHES_CRASH_COUNT": str(count)}
     assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -signal.SIGKILL
     assert [p.name[0] for p in tmp_path.iterdir()] == ["."]
     assert write_beside(path, b"one", _never)

@@ -1,7 +1,7 @@
 """One tokenizer for text and query: folds case and accents, splits sensibly, never fails."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rushes.index.words import LONGEST, safe, tokens, words
@@ -33,6 +33,7 @@ def test_words_are_folded_and_split(text: str, expected: str) -> None:
     assert words(text) == expected.split()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_every_word_stands_where_its_token_says(text: str) -> None:
     found = tokens(text)
@@ -42,6 +43,7 @@ def test_every_word_stands_where_its_token_says(text: str) -> None:
         assert token.word in words(text[token.start : token.end])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 @example("\u0e33")
 def test_folding_twice_changes_nothing(text: str) -> None:
@@ -49,6 +51,7 @@ def test_folding_twice_changes_nothing(text: str) -> None:
     assert words(" ".join(once)) == once
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_words_hold_nothing_that_a_query_language_could_read(text: str) -> None:
     for word in words(text):
@@ -56,6 +59,7 @@ def test_words_hold_nothing_that_a_query_language_could_read(text: str) -> None:
         word.encode()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_case_does_not_matter(text: str) -> None:
     assert words(text.casefold()) == words(text.casefold().casefold())

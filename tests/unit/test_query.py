@@ -1,7 +1,7 @@
 """The grammar of search: what a text means, and that every text means something."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rushes.index.query import MOST_WORDS, Clause, Query, Term, matches, parse
@@ -75,6 +75,7 @@ def test_too_many_words_are_cut_and_it_is_said() -> None:
     assert len(phrase.clauses[0].must[0].words) == MOST_WORDS
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 @example("\ud800 a")
 def test_every_text_is_a_query(text: str) -> None:
@@ -85,6 +86,7 @@ def test_every_text_is_a_query(text: str) -> None:
         assert all(term.words for term in (*clause.must, *clause.never))
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["ask", "not", "what", "Été", "1,000"]), min_size=1, max_size=5))
 def test_a_line_is_found_by_its_own_words_in_any_order(said: list[str]) -> None:
     line = words(" ".join(said))

@@ -1,0 +1,131 @@
+"""The file under the index: thrown away, damaged, of another version or in use elsewhere, it is made right."""
+
+import contextlib
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import StoreAway
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.index import database
+from rushes.index.port import Offer, Run
+from rushes.index.sqlite import SqliteIndex
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "index.sqlite"
+
+
+@pytest.fixture
+def index(path: Path) -> Iterator[SqliteIndex]:
+    opened = SqliteIndex(path)
+    yield opened
+    opened.close()
+
+
+def _fill(index: SqliteIndex, text: str = "word") -> None:
+    run = Run("j", "anna", "v", "searchable", "completed", "2026", {"video": "v", "name": "a.mp4"})
+    offer = Offer("anna", "v", "j", "transcribe", 0, "speech", text, "sha")
+    index.take_in(run, [offer], {}, ())
+    index.show("anna", "v", [(offer, [Observation("speech", Span(0, 1, Fraction(1)), text, 1.0)])], ())
+
+
+def test_an_index_of_another_version_is_made_anew(path: Path, index: SqliteIndex) -> None:
+    _fill(index)
+    index.close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99999")
+        db.execute("CREATE TABLE newer (x)")
+    db.close()
+    assert index.search("anna", "word").total == 0
+    _fill(index)
+    assert index.search("anna", "word").total == 1
+
+
+@pytest.mark.parametrize("junk", [b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000, b""])
+def test_a_damaged_file_is_thrown_away(path: Path, index: SqliteIndex, junk: bytes) -> None:
+    path.write_bytes(junk)
+    _fill(index)
+    assert index.search("anna", "word").total == 1
+
+
+def test_damage_met_later_is_said_once_and_then_made_good(path: Path, index: SqliteIndex) -> None:
+    for n in range(30):
+        _fill(index, f"word{n} " + "filler " * 2000)
+    index.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(StoreAway):
+        index.search("anna", "filler")
+    _fill(index)
+    assert index.search("anna", "word").total == 1
+
+
+def test_an_index_deleted_while_it_is_open_is_begun_again(path: Path, index: SqliteIndex) -> None:
+    _fill(index)
+    path.unlink()
+    assert index.search("anna", "word").total == 0
+    _fill(index, "other")
+    assert index.search("anna", "other").total == 1
+    with_leftovers = SqliteIndex(path)
+    assert with_leftovers.search("anna", "other").total == 1
+    with_leftovers.close()
+
+
+def test_two_readers_see_what_one_writes(path: Path, index: SqliteIndex) -> None:
+    reader = SqliteIndex(path)
+    assert reader.search("anna", "word").total == 0
+    _fill(index)
+    assert reader.search("anna", "word").total == 1
+    index.reset()
+    assert reader.search("anna", "word").total == 0
+    reader.close()
+
+
+def test_only_one_writes_at_a_time(path: Path, index: SqliteIndex) -> None:
+    other = SqliteIndex(path)
+    with index.alone() as mine, other.alone(0) as theirs:
+        assert (mine, theirs) == (True, False)
+    with other.alone(0) as theirs:
+        assert theirs
+
+
+def test_threads_share_an_index(index: SqliteIndex) -> None:
+    _fill(index)
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(index.search("anna", "word").total)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 8
+
+
+def test_a_place_where_no_index_can_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreAway):
+        SqliteIndex(tmp_path / "nowhere" / "index.sqlite").search("anna", "word")
+
+
+@pytest.mark.parametrize("name", ["search", "count_hits", "lines", "video", "runs", "rates", "video_list"])
+def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: str) -> None:
+    _fill(index)
+    index.close()
+    sql = database.statements()[name]
+    named = set(re.findall(r":(\w+)", sql))
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        values: Sequence[object] | dict[str, object] = dict.fromkeys(named, "word") if named else ["1"] * _count(sql)
+        plan = " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+    assert not re.search(r"SCAN (line|run|video|rate)\b", plan), plan
+
+
+def _count(sql: str) -> int:
+    return max([sql.count("?"), *map(int, re.findall(r"\?(\d)", sql))]) if "?4" not in sql else 4
