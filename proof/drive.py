@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from rushes.library import Library, Wish
+from rushes.telemetry import log_to
 
 
 def main() -> int:
@@ -17,6 +18,7 @@ def main() -> int:
     parser.add_argument("--chunk", default="2")
     parser.add_argument("--slots", type=int, default=2)
     asked = parser.parse_args()
+    log_to()
     wish = Wish(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
     with Library(asked.home) as library:
         ran = library.run([asked.film], wish, slots=asked.slots, signals=True)

@@ -73,7 +73,7 @@ def kill(folder: Path, film: Film, point: str, nth: int, reference: Audit) -> Ki
     """Kill at the nth time that any process passes a point, run again, audit."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    first = drive(folder, film, RUSHES_CRASH=f"{point}#{nth}", RUSHES_CRASH_ONCE=str(folder / "once"))
+    first = drive(folder, film, RUSHES_CRASH=f"{point}#{nth}", RUSHES_CRASH_COUNT=str(folder / "count"))
     died = first.returncode == -signal.SIGKILL
     held = _held(folder / "home") if died else 0
     again = drive(folder, film)

@@ -49,32 +49,31 @@ def effect(name: str) -> Iterator[None]:
     _crash(f"{name}:after")
 
 
-_armed = os.environ.get("RUSHES_CRASH", "")  # "name:before#3" = killed there the third time
-_met = 0
+_armed = os.environ.get("RUSHES_CRASH", "")  # in tests: "name:before#3" dies there the third time any process passes
 
 
 def _crash(point: str) -> None:
     if not _armed:
         return
-    global _met  # noqa: PLW0603 - counts visits of the one armed point, in tests only
+    if trace := os.environ.get("RUSHES_CRASH_TRACE"):
+        _append(trace, f"{os.getpid()} {point}\n")
     name, _, nth = _armed.partition("#")
-    trace = os.environ.get("RUSHES_CRASH_TRACE")
-    if trace:
-        fd = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(fd, f"{os.getpid()} {point}\n".encode())
-        os.close(fd)
-    if point != name:
-        return
-    _met += 1
-    if _met < int(nth or 1):
-        return
-    token = os.environ.get("RUSHES_CRASH_ONCE")  # a file that only one process can create: the machine dies once
-    if token:
-        try:
-            os.close(os.open(token, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return
-    parent = os.environ.get("RUSHES_WORKER_PID")
-    if parent and int(parent) != os.getpid():
-        os.kill(int(parent), signal.SIGKILL)  # a machine dies whole: the worker goes with its slot
+    if point == name and _append(os.environ["RUSHES_CRASH_COUNT"], ".") == int(nth):
+        _die()
+
+
+def _append(file: str, text: str) -> int:
+    """Append in one write; answers where it ended, which is each writer's own."""
+    fd = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(fd, text.encode())
+    end = os.lseek(fd, 0, os.SEEK_CUR)
+    os.close(fd)
+    return end
+
+
+def _die() -> None:
+    """A machine dies whole: the worker goes with its slot."""
+    worker = int(os.environ.get("RUSHES_WORKER_PID", os.getpid()))
+    if worker != os.getpid():
+        os.kill(worker, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

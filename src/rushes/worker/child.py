@@ -46,7 +46,8 @@ class Child:
         self._line = Connection(ours.detach())
         self._logs = threading.Thread(target=self._read_lines, daemon=True)
         self._logs.start()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     @property
     def pid(self) -> int:
@@ -95,11 +96,9 @@ class Child:
                 process.kill()
 
     def close(self) -> None:
-        """Hang up, end it and wait until it is gone."""
+        """End it and wait until it is gone and has been heard."""
         self.kill("closed")
-        self._process.wait()
-        with contextlib.suppress(OSError):
-            self._line.close()
+        self._listener.join()
 
     def _listen(self) -> None:
         while True:
@@ -109,13 +108,14 @@ class Child:
                 break
         self.kill("hung up")
         code = self._process.wait()
+        self._line.close()
         self._logs.join(timeout=1.0)  # what it still had to say; a forked grandchild may hold the pipe open
         self._hear(self, {"say": "died", "code": code})
 
     def _read_lines(self) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(OSError, ValueError):
-            while raw := self._process.stdout.readline(LINE_BYTES):
+        with contextlib.suppress(OSError, ValueError), self._process.stdout as output:
+            while raw := output.readline(LINE_BYTES):
                 line = raw.decode("utf-8", "replace").rstrip()
                 self._lines.append(line)
                 self._unsent.append(line)

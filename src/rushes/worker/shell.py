@@ -14,7 +14,7 @@ from rushes.domain.errors import LeaseLost, RushesError, StoreAway
 from rushes.domain.job import Command
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
-from rushes.domain.task import Failure, Finish, Lease
+from rushes.domain.task import Failure, Finish, Lease, Said
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Debt, Ledger
 from rushes.telemetry import log
@@ -165,8 +165,9 @@ class Shell:
             return
         reply = self._o.ledger.complete(self.me.id, [x.finish for x in ready])
         self._house_at = 0.0  # that may have been the last of it
-        for letter in ready:
+        for letter, said in zip(ready, reply.said, strict=True):
             self._mail.put(happenings.Settled(letter))
+            self._tell_refusal(letter.lease, said)
         if reply.ready:
             for lane in (*self._o.limits.lanes, "now"):
                 self._o.transport.announce(lane, reply.ready)
@@ -192,7 +193,8 @@ class Shell:
     def _post(self, deed: orders.Fail | orders.GiveBack) -> None:
         lease = deed.lease
         if isinstance(deed, orders.Fail):
-            self._o.ledger.fail(self.me.id, lease.task, lease.fence, deed.failure, deed.delay)
+            said = self._o.ledger.fail(self.me.id, lease.task, lease.fence, deed.failure, deed.delay)
+            self._tell_refusal(lease, said)
             log.warning("%s: %s", deed.failure.kind, deed.failure.message, extra=self._about(lease))
         else:
             self._o.ledger.give_back(self.me.id, [(lease.task, lease.fence)], deed.reason)
@@ -287,6 +289,10 @@ class Shell:
             self._o.ledger.log(lease.task, lease.fence, first, lines)
         except RushesError as e:
             log.info("log lines lost: %s", e, extra=self._about(lease))
+
+    def _tell_refusal(self, lease: Lease, said: Said) -> None:
+        if said is not Said.OK:
+            log.warning("refused: the task is %s", said.value, extra=self._about(lease))
 
     def _about(self, lease: Lease) -> dict[str, object]:
         return {

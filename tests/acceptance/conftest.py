@@ -1,0 +1,57 @@
+"""Films for whole runs: a silent toy, and a short one with the voice."""
+
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VOICE = ROOT / "scripts" / "demo_media" / "jfk.flac"
+
+
+def draw(path: Path, seconds: int, size: tuple[int, int] = (64, 36), rate: int = 10, voice: Path | None = None) -> Path:
+    """A film of changing greys with a key frame every second and a cut every three, and a voice from second 1 on."""
+    with av.open(str(path), "w") as out:
+        video = out.add_stream("libx264", rate=rate)
+        video.width, video.height, video.pix_fmt, video.gop_size = *size, "yuv420p", rate
+        video.options = {"x264-params": f"keyint={rate}:min-keyint={rate}:scenecut=0:threads=1"}
+        sound = out.add_stream("aac", rate=48000, layout="mono") if voice else None
+        for n in range(seconds * rate):
+            frame = av.VideoFrame.from_ndarray(picture(n, rate, size), format="rgb24")
+            frame.pts = n
+            out.mux(video.encode(frame))
+        out.mux(video.encode())
+        if sound and voice:
+            _speak(out, sound, voice)
+    return path
+
+
+def picture(n: int, rate: int, size: tuple[int, int]) -> np.ndarray:
+    shot, (width, height) = n // (3 * rate), size
+    y, x = np.mgrid[0:height, 0:width]
+    plane = (x * (3 + shot) + y * (5 - shot % 3) + n * 2 + shot * 83) % 256
+    return np.stack([plane, (plane + 60 * shot) % 256, 255 - plane], axis=2).astype(np.uint8)
+
+
+def _speak(out: av.container.OutputContainer, sound: av.AudioStream, voice: Path) -> None:
+    resampler = av.AudioResampler("fltp", "mono", 48000, frame_size=1024)
+    at = 48000
+    with av.open(str(voice)) as source:
+        for frame in (*source.decode(audio=0), None):
+            for piece in resampler.resample(frame):
+                piece.pts, at = at, at + piece.samples
+                out.mux(sound.encode(piece))
+    out.mux(sound.encode())
+
+
+@pytest.fixture(scope="session")
+def toy_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve seconds, no sound."""
+    return draw(tmp_path_factory.mktemp("films") / "toy.mp4", 12)
+
+
+@pytest.fixture(scope="session")
+def spoken_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fourteen seconds with eleven of speech."""
+    return draw(tmp_path_factory.mktemp("films") / "spoken.mp4", 14, (160, 90), voice=VOICE)

@@ -1,0 +1,95 @@
+"""Stages that misbehave: ended, recorded with signal and last lines; other work goes on and the worker lives."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from proof.kills import TOYS
+
+from rushes.domain.event import EventType
+from rushes.domain.job import JobState
+from rushes.domain.task import Task, TaskState
+from rushes.library import Library, Ran, Wish
+
+Run = Callable[..., tuple[Ran, Task, list[Task], Library]]
+
+
+@pytest.fixture
+def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.syspath_prepend(str(TOYS))
+    monkeypatch.setenv("PYTHONPATH", str(TOYS))
+
+    def run(how: str, **settings: str) -> tuple[Ran, Task, list[Task], Library]:
+        for name, value in settings.items():
+            monkeypatch.setenv(f"RUSHES_{name.upper()}", value)
+        library = Library(tmp_path / "home")
+        wish = Wish(only=("poison",), chunk="3", options={"poison": {"how": how}})
+        ran = library.run([toy_film], wish, slots=2)
+        tasks = [t for t in library.tasks(ran.jobs[0].id) if t.stage == "poison"]
+        (bad,) = [t for t in tasks if t.chunk == 1]
+        return ran, bad, [t for t in tasks if t.chunk != 1], library
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "signal", "settings"),
+    [
+        ("segfault", "SlotDied", 11, {}),
+        ("exit0", "SlotDied", None, {}),
+        ("leak", "SlotTooBig", 9, {"slot_memory_mb": "600"}),
+        ("hang", "SlotTimedOut", 9, {"task_seconds": "2"}),
+        ("stubborn", "SlotTimedOut", 9, {"task_seconds": "2"}),
+        ("fork", "SlotTimedOut", 9, {"task_seconds": "2"}),
+        ("bug", "ZeroDivisionError", None, {}),
+        ("later", "TryAgain", None, {}),
+    ],
+)
+def test_a_stage_that_misbehaves_is_ended_and_tried_later(
+    how: str, kind: str, signal: int | None, settings: dict[str, str], poisoned: Run
+) -> None:
+    ran, bad, good, library = poisoned(how, **settings)
+    assert all(t.state is TaskState.DONE for t in good)
+    assert bad.state is TaskState.READY
+    assert bad.failures == 1
+    assert bad.failure is not None
+    assert (bad.failure.kind, bad.failure.signal) == (kind, signal)
+    assert ran.exit_code == 5
+    assert ran.due_in is not None
+    assert 0 < ran.due_in <= 72
+    assert not any(
+        b"time.sleep(600)".decode() in " ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)
+    )
+    library.close()
+
+
+def test_the_last_lines_are_kept_with_the_failure(poisoned: Run) -> None:
+    _, bad, _, library = poisoned("segfault")
+    assert bad.failure is not None
+    assert bad.failure.lines[-1] == "about to crash"
+    assert "about to crash" in library.log(bad.id)
+    library.close()
+
+
+def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discarded(poisoned: Run) -> None:
+    ran, bad, good, library = poisoned("never")
+    assert bad.state is TaskState.DEAD
+    assert ran.exit_code == 1
+    assert ran.jobs[0].state is JobState.FAILED
+    assert all(t.state is TaskState.DONE for t in good)
+    (group,) = library.failed()
+    assert (group.kind, group.verdict) == ("NeverWorks", "will not work as it is")
+    assert library.retry_failed("NeverWorks") == (bad.id,)
+    assert library.failed() == ()
+    library.run([], slots=1)
+    library.close()
+
+
+def test_a_flooded_log_is_cut_and_the_work_ends(poisoned: Run) -> None:
+    _, bad, _, library = poisoned("flood")
+    assert bad.state is TaskState.DEAD
+    assert len(library.log(bad.id)) <= 1000
+    types = [e.type for e in library.events(bad.job)]
+    assert types.count(EventType.DEAD) == 1
+    library.close()

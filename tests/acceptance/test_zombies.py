@@ -1,0 +1,87 @@
+"""A worker that was frozen while others went on: it wakes up, writes nothing, and goes on as a new one."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from proof.audit import audit
+from proof.kills import TOYS, Film, command, differences, environment, undisturbed
+
+from rushes.domain.event import EventType
+from rushes.domain.job import JobState
+from rushes.ledger.sqlite import SqliteLedger
+from rushes.wiring import House, open_home
+
+DEADLINE = 120.0
+
+
+def wait_for(what: Callable[[], bool], why: str) -> None:
+    over = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < over, why
+        time.sleep(0.02)
+
+
+def signal_tree(process: subprocess.Popen[bytes], number: int) -> None:
+    for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
+        os.kill(one.pid, number)
+
+
+def successor(home: Path) -> House:
+    """The same home seen a minute later: every lease of the frozen worker is over."""
+    house = open_home(home, create=False)
+    house.__dict__["ledger"] = SqliteLedger(home / "ledger.sqlite", shift=60.0)
+    return house
+
+
+@pytest.mark.parametrize("stage", ["toy_chunk.1", "toy_join.None"])
+def test_a_frozen_worker_wakes_up_to_refusals(
+    stage: str, tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = Film(toy_film, "toy_join")
+    reference, _ = (
+        undisturbed(tmp_path / "reference", film) if (tmp_path / "reference").mkdir() is None else (None, None)
+    )
+    folder = tmp_path / "run"
+    folder.mkdir()
+    gate = folder / f"gate.{stage}"
+    gate.touch()
+    env = environment(folder, TOY_GATE=str(folder / "gate"))
+    zombie = subprocess.Popen(command(folder, film), env=env, stderr=subprocess.PIPE)
+    try:
+        begun = f"begin {stage.replace('.', ' ')}"
+        witness = folder / "witness"
+        wait_for(lambda: witness.exists() and begun in witness.read_text(), "the task never began")
+        signal_tree(zombie, signal.SIGSTOP)
+        gate.unlink()
+
+        for name in ("PYTHONPATH", "TOY_WITNESS"):
+            monkeypatch.setenv(name, env[name])
+        monkeypatch.syspath_prepend(str(TOYS))
+        house = successor(folder / "home")
+        (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
+        house.worker(slots=2, until=lambda _shell: house.ledger.job(job.id).state is JobState.COMPLETED).run()
+        before = house.ledger.events(job.id)
+        assert any(e.type is EventType.LOST for e in before)
+        house.close()
+
+        signal_tree(zombie, signal.SIGCONT)
+        _, errors = zombie.communicate(timeout=DEADLINE)
+    finally:
+        if zombie.poll() is None:
+            signal_tree(zombie, signal.SIGKILL)
+            zombie.communicate()
+
+    found = audit(folder / "home", witness)
+    house = open_home(folder / "home", create=False)
+    assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
+    assert house.ledger.events(job.id) == before, "the zombie changed the job's history"
+    house.close()
+    assert found.bad == ()
+    assert reference is not None
+    assert differences(reference.outputs, found.outputs) == []
