@@ -251,6 +251,32 @@ def _answers(index: SqliteIndex) -> tuple[object, ...]:
     return (found.hits, found.total, index.videos("anna"), index.lines("anna", "v"), index.summary("anna"), rates)
 
 
+def test_a_new_index_finds_results_whose_events_are_gone(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    studio.open("job_a", chunks=2)
+    studio.chunk("job_a", 0, _line("word one", 1))
+    monkeypatch.setattr(type(studio.ledger), "events", lambda *_, **__: ())
+    assert studio.follower.reindex() == 1
+    assert studio.said() == ["word one"]
+
+
+def test_only_what_is_new_is_read(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    studio.open("job_a", chunks=2)
+    studio.chunk("job_a", 0, _line("word one", 1))
+    studio.follower.catch_up()
+    studio.chunk("job_a", 1, _line("word two", 61))
+    read: list[str] = []
+    real = FolderBlobs.read
+
+    def counted(self: FolderBlobs, key: str) -> bytes | None:
+        read.append(key)
+        return real(self, key)
+
+    monkeypatch.setattr(FolderBlobs, "read", counted)
+    studio.follower.catch_up()
+    assert set(read) == {manifest_key("anna", "v-1")}
+    assert studio.said() == ["word one", "word two"]
+
+
 def test_rates_are_learnt_from_what_was_done(studio: Studio) -> None:
     studio.open("job_a")
     studio.chunk("job_a", 1, _line("word", 61))

@@ -110,8 +110,8 @@ class Follower:
             job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
         except NotFound:
             return self.index.met(job_id, number)
-        if job.facts and events:
-            self._take_in(job, events, machines)
+        if job.facts and (events or not number):
+            self._take_in(job, events, machines, everything=not number)
         return self.index.met(job_id, events[-1].number if events else number)
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
@@ -121,12 +121,12 @@ class Follower:
             after = page[-1].number
         return found
 
-    def _take_in(self, job: Job, events: Sequence[Event], machines: dict[str, str]) -> None:
+    def _take_in(self, job: Job, events: Sequence[Event], machines: dict[str, str], *, everything: bool) -> None:
         facts = json.loads(job.facts)
         run = Run(job.id, job.owner, facts["video"], job.recipe, job.state.value, job.created_at, facts)
         self.index.take_in(run, (), {}, ())
         times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
-        for page in self._finished(job.id, events):
+        for page in self._finished(job.id, events, everything=everything):
             read = [self._results(run, task) for task in page]
             rates = [r for t in page if t.id in times for r in self._rates(t, times[t.id], facts, machines)]
             names = dict(name for r in read for name in r.names)
@@ -135,9 +135,9 @@ class Follower:
             known = {o.key for o, _ in self.index.offers(job.owner, run.video)}
             self._forget_unknown(job.owner, known)
 
-    def _finished(self, job: str, events: Sequence[Event]) -> Iterator[Sequence[Task]]:
-        """Tasks that are done now: those of the events, or all of them when the plan was opened."""
-        if any(e.type is EventType.PLANNED for e in events):
+    def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Sequence[Task]]:
+        """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
+        if everything:
             cursor, first = "", True
             while cursor or first:
                 page = self.ledger.tasks(job, TaskState.DONE, cursor=cursor, limit=_PAGE)
