@@ -35,6 +35,7 @@ class Film:
     tone_at: Fraction = Fraction(0)
     sar: Fraction | None = None
     noise: int = 0  # so that files have some weight
+    pixels: str = "yuv420p"
 
 
 def cfr(seconds: float, rate: Fraction | int = 25, base: Fraction = Fraction(1, 12800), start: int = 0) -> list[int]:
@@ -90,7 +91,7 @@ def make(path: Path, film: Film) -> Path:
             assert isinstance(stream, av.VideoStream)
             video = stream
             video.width, video.height = film.size
-            video.pix_fmt = "yuvj420p" if film.codec == "mjpeg" else "yuv420p"
+            video.pix_fmt = "yuvj420p" if film.codec == "mjpeg" else film.pixels
             video.codec_context.time_base = film.base
             video.codec_context.gop_size = film.gop
             if film.sar:

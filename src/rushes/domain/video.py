@@ -43,7 +43,8 @@ class VideoTrack:
     rotation: int = 0
     sar: Fraction = Fraction(1)
     interlaced: bool = False
-    seekable: bool = True  # false: damaged or without times, so it is one chunk
+    seekable: bool = True  # false: damaged, or its times are lost by a jump, so it is one chunk
+    damaged: bool = False  # parts are missing: errors of the decoder are expected and hidden as well as it can
 
     @property
     def span(self) -> Span:

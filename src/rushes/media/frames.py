@@ -33,7 +33,7 @@ def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Itera
     if track is None:
         return
     goal = max(span.start, track.start)
-    progress = _Progress(strict=track.seekable)
+    progress = _Progress(strict=not track.damaged)
     for back in _BACK_SECONDS if track.seekable else (None,):
         decoding = _Decoding(path, track, span, threads, progress)
         with closing(decoding.frames(goal, back)) as frames:
@@ -108,7 +108,7 @@ class _Decoding:
         countable = self.track.codec in _ONE_FRAME_PER_PACKET and not self.track.interlaced
         if countable and shown < self.sent:
             self.complain(self.span.start, f"or one after it is lost: {shown} of {self.sent} could be decoded")
-        if not shown and self.span.start < self.span.end and self.track.seekable:
+        if not shown and self.span.start < self.span.end:
             self.complain(self.span.start, "cannot be found")
 
     def _stream(self, container: InputContainer) -> VideoStream:
@@ -134,5 +134,5 @@ class _Decoding:
 
     def complain(self, pts: int, what: str) -> None:
         """Refuse to go on, unless the footage is known to be damaged."""
-        if self.track.seekable:
+        if not self.track.damaged:
             raise BadMedia(f"the picture at {clock(to_us(pts, self.track.base))} {what}")

@@ -109,11 +109,12 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
         tables.append(_with_past(part, tail))
         tail = np.concatenate([tail, part.last])[-LAGS:]
     nothing = np.zeros((0, PIXELS), np.uint8)
+    heads = np.concatenate([nothing, *(p.first for p in parts[:LAGS])])  # no chunk is empty, so five are enough
     return Metrics(
         np.concatenate([np.zeros(0, np.int64), *(p.pts for p in parts)]),
         np.concatenate([np.zeros((0, LAGS), np.uint32), *tables]),
         np.concatenate([np.zeros(0, np.uint32), *(p.light for p in parts)]),
-        parts[0].first if parts else nothing,
+        heads[:LAGS],
         tail,
     )
 

@@ -20,7 +20,7 @@ from rushes.domain.span import clock, to_us
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.media.boxes import missing_bytes
 from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_footage, plain_file, video_stream
-from rushes.media.tally import Tally
+from rushes.media.tally import Tally, can_be_entered
 
 Progress = Callable[[float], None]
 _FIRST_LOOK = 12  # frames decoded to see what only a decoder knows
@@ -127,7 +127,8 @@ def _video_track(container: InputContainer, stream: VideoStream, tally: Tally, h
             "Two recordings were glued together: split or re-export them.",
         )
     look = _look(container, stream)
-    seekable = not (tally.corrupt or tally.blank)
+    damaged = bool(tally.corrupt or tally.blank)
+    seekable = not damaged and can_be_entered(container, stream, tally)
     return VideoTrack(
         index=stream.index,
         codec=stream.codec_context.name,
@@ -143,6 +144,7 @@ def _video_track(container: InputContainer, stream: VideoStream, tally: Tally, h
         sar=stream.sample_aspect_ratio or Fraction(1),
         interlaced=look.interlaced,
         seekable=seekable,
+        damaged=damaged,
     )
 
 

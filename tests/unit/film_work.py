@@ -1,0 +1,99 @@
+"""One film through stages without a worker: inputs and results are kept in a memory store."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rushes.blobs.memory import MemoryBlobs
+from rushes.domain.keys import JSON
+from rushes.domain.result import Manifest, Provenance
+from rushes.domain.span import Span
+from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.engines.port import Engine
+from rushes.stages.port import Input, Saved, Stage, Work
+
+OWNER = "me"
+_NOBODY = Provenance("run", "stage", "rushes", "0", "", "", "", 1)
+
+
+class _NoEngine:
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"no model is needed here: {name}")
+
+
+@dataclass
+class FilmWork:
+    """A film and what stages have made of it so far."""
+
+    film: Path
+    scratch: Path
+    blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
+    made: dict[str, list[Input]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    def run(
+        self,
+        stage: Stage,
+        span: Span | None = None,
+        wanted: Iterable[str] = (),
+        options: Mapping[str, JSON] | None = None,
+    ) -> dict[str, Saved]:
+        """Run a stage and keep its results as inputs of the next."""
+        stat = self.film.stat()
+        work = Work(
+            owner=OWNER,
+            stage=stage.card.name,
+            chunk=None if span is None else 0,
+            span=span,
+            options={**stage.card.options, **(options or {})},
+            models={},
+            wanted=frozenset(wanted or stage.card.outputs),
+            inputs_by_name={name: tuple(inputs) for name, inputs in self.made.items()},
+            source=self.film,
+            fingerprint=Fingerprint(str(self.film), stat.st_size, stat.st_mtime_ns, stat.st_ino),
+            scratch=self.scratch,
+            blobs=self.blobs,
+            engine=_engine(),
+            seed=1,
+            say=self.said.append,
+        )
+        stage.run(work)
+        for output, saved in work.saved.items():
+            self.keep(stage.card.name, output, saved)
+        return work.saved
+
+    def keep(self, stage: str, output: str, saved: Saved) -> None:
+        manifest = Manifest("key", output, tuple(saved.artifacts), _NOBODY, 1, saved.count, saved.facts)
+        self.made.setdefault(f"{stage}.{output}", []).append(Input(manifest, OWNER, self.blobs))
+
+    def forget(self, stage: str) -> None:
+        self.made = {name: inputs for name, inputs in self.made.items() if not name.startswith(stage + ".")}
+
+    @property
+    def facts(self) -> VideoFacts:
+        return VideoFacts.from_json(self.made["probe.facts"][0].json("facts.json"))
+
+    def export(self, saved: Saved, folder: Path) -> Path:
+        """Lay the published artifacts out under their published base names, as a reader finds them."""
+        for artifact in saved.artifacts:
+            assert artifact.publish
+            with self.blobs.open(OWNER, artifact.sha256) as f:
+                (folder / Path(artifact.publish).name).write_bytes(f.read())
+        return folder
+
+
+def _engine() -> Engine:
+    engine: Any = _NoEngine()
+    return engine  # type: ignore[no-any-return]
+
+
+def chunks(facts: VideoFacts, seconds: int) -> list[Span]:
+    """A grid as a plan makes it."""
+    track = facts.video
+    assert track
+    bounds = [track.start]
+    for key in track.keys:
+        if (key - bounds[-1]) * track.base >= seconds:
+            bounds.append(key)
+    return [Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True)]
