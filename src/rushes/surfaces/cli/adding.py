@@ -26,7 +26,7 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     The same file with the same wish is the same job, however often it is added.
     """
-    added = opened(session).add(paths, wish_of(words))
+    added = opened(session, create=True).add(paths, wish_of(words))
     for one in added:
         _tell_added(session, one)
     if session.json:
@@ -45,7 +45,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     From what was measured here before; what was never done here is tried on a few seconds of the footage first.
     """
-    found = opened(session).estimate(paths, wish_of(words))
+    found = opened(session, create=True).estimate(paths, wish_of(words))
     if session.json:
         session.document([_estimate_doc(e) for e in found])
     else:

@@ -84,7 +84,7 @@ def gc(session: Session) -> None:
 @click.pass_obj
 def backup(session: Session, folder: str) -> None:
     """Copy the home, while it is in use if need be; repeated, it copies only what is new."""
-    done = opened(session, create=False).backup(folder)
+    done = opened(session).backup(folder)
     if session.json:
         session.document(done)
         return
@@ -110,7 +110,7 @@ def restore(session: Session, folder: str) -> None:
 @click.pass_obj
 def reindex(session: Session) -> None:
     """Build the search index anew from the results; nothing is computed again."""
-    library = opened(session, create=False)
+    library = opened(session)
     library.reindex()
     there = library.summary()
     if session.json:

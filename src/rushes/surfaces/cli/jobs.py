@@ -15,7 +15,7 @@ from rushes.surfaces.cli.film import facts_of, header
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session, plain
-from rushes.surfaces.cli.states import job_part
+from rushes.surfaces.cli.states import STATES, job_part
 from rushes.surfaces.cli.text import lasted, many
 from rushes.surfaces.cli.verb import Group, verb
 
@@ -25,13 +25,13 @@ _STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: T
 
 
 @verb("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
-@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only these.")
+@click.option("--state", type=click.Choice([*STATES]), metavar="STATE", help=f"Only these: {', '.join(STATES)}.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
 @click.option("--cursor", default="", help="Go on where an earlier list ended.")
 @click.pass_obj
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first."""
-    page = opened(session).jobs(JobState(state) if state else None, cursor, limit)
+    page = opened(session).jobs(STATES[state] if state else None, cursor, limit)
     if session.json:
         session.document({"jobs": [_doc(j) for j in page.rows], "cursor": page.cursor})
         return

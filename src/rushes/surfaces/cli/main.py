@@ -82,9 +82,12 @@ class Rushes(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run and end the process with the exit code that the outcome means."""
-        session = Session()
-        kwargs |= {"standalone_mode": False, "obj": kwargs.get("obj") or session}
-        sys.exit(_guarded(lambda: super(Rushes, self).main(*args, **kwargs), kwargs["obj"]))
+        words = [*(args[0] if args else kwargs.get("args") or sys.argv[1:])]
+        session = Session(json="--json" in words)  # known before the words are understood, or not
+        kwargs |= {"standalone_mode": False, "obj": session}
+        with session.closing:
+            code = _guarded(lambda: super(Rushes, self).main(*args, **kwargs), session)
+        sys.exit(code)
 
 
 def _guarded(go: Any, session: Session) -> int:
@@ -101,7 +104,6 @@ def _guarded(go: Any, session: Session) -> int:
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.ClickException as e:
-        session.json = session.json or "--json" in sys.argv
         return trouble.tell_usage(session, e)
     except RushesError as e:
         return trouble.tell_known(session, e)

@@ -17,7 +17,7 @@ from rushes.surfaces.cli.verb import Group, verb
 @click.pass_obj
 def ls(session: Session) -> None:
     """List the models that are known, and which of them are here."""
-    kept = opened(session).models.ls()
+    kept = opened(session, create=True).models.ls()
     if session.json:
         session.document([_doc(k) for k in kept])
         return
@@ -34,7 +34,7 @@ def pull(session: Session, names: Sequence[str]) -> None:
     """Fetch weights (all unless named), each known by its hash; afterwards no network is needed."""
     pulling = Pulling(session)
     try:
-        paths = opened(session).models.pull(names, pulling.look)
+        paths = opened(session, create=True).models.pull(names, pulling.look)
     finally:
         pulling.close()
     if session.json:
@@ -48,7 +48,7 @@ def pull(session: Session, names: Sequence[str]) -> None:
 @click.pass_obj
 def verify(session: Session) -> int:
     """Read the weights that are here and compare them with their hashes; exit 1 if one is damaged."""
-    damages = opened(session).models.verify()
+    damages = opened(session, create=True).models.verify()
     if session.json:
         session.document({"damaged": damages})
     for damage in damages if not session.json else ():

@@ -205,8 +205,9 @@ class Lines:
             return
         self._last = now
         for snapshot in snapshots:
-            active = [r for r in rows_of([snapshot]) if r.active]
-            for row in (*active, total_of([snapshot])):
+            rows = rows_of([snapshot])
+            shown = [*(r for r in rows if r.active), total_of([snapshot])] if rows else [Row("probe", 0, 1, 0.0, 1)]
+            for row in shown:
                 self._session.message("status", **_line(snapshot, row))
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     Files and folders; nothing is copied, no server is needed. Ctrl-C pauses and loses nothing (twice stops at once):
     the same command goes on where it stopped, even after a crash. What is finished is not done again.
     """
-    library, wish = opened(session), wish_of(words)
+    library, wish = opened(session, create=True), wish_of(words)
     notes = Notes()
     ran = _run(session, library, paths, wish, slots, notes)
     wanted = library.house.settings.beside if beside is None else beside
@@ -56,7 +56,9 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], until_idle
     SIGTERM or Ctrl-C lets running chunks finish; any number of workers may share a home on one machine.
     """
     session.remark(("working; Ctrl-C stops after the running chunks", DONE))
-    code = opened(session).work(slots=slots, lanes=names(lanes), until_idle=until_idle)
+    code = opened(session, create=True, logs_to_stderr=True).work(
+        slots=slots, lanes=names(lanes), until_idle=until_idle
+    )
     if session.json:
         session.message("summary", code=code, resumable=code in (130, 143))
     return code

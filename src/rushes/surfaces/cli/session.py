@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date
 from enum import Enum
@@ -24,6 +25,7 @@ class Session:
     progress: bool = True
     out: Screen = field(default_factory=Screen)
     err: Screen = field(default_factory=lambda: Screen(stderr=True))
+    closing: ExitStack = field(default_factory=ExitStack)  # what was opened on the way
 
     @property
     def talks(self) -> bool:

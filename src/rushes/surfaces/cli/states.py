@@ -13,6 +13,9 @@ WORDS = {
 }
 
 
+STATES = {word: state for state, (word, _) in WORDS.items()}  # the inverse, for options
+
+
 def state_part(state: str) -> tuple[str, str]:
     """A state's word and its style."""
     return WORDS[JobState(state)] if state in set(JobState) else (state, "")

@@ -123,12 +123,15 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
         last = tasks[-1].failure
         message, hint = (last.message, last.hint) if last else ("", "")
         if session.json:
-            chunks = [t.chunk for t in tasks]
+            chunks = [t.chunk for t in tasks if t.chunk is not None]
             session.message("error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message)
             continue
-        where = job.name if stage == "probe" else f"{job.name}: {stage}{_where(tasks)}"
-        means = "nothing could be made of it" if stage == "probe" else "what needs it is missing; all else is kept"
-        trouble.show(session.err, where, f"{kind}: {message}", means, hint)
+        if stage == "probe":  # the file itself is refused
+            named = message if job.name in message else f"{job.name}: {message}"
+            trouble.show(session.err, named, means="nothing could be made of it", do=hint)
+            continue
+        means = "what needs it is missing; all else is kept"
+        trouble.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
 
 
 def _where(tasks: Sequence[Task]) -> str:

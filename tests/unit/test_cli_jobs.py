@@ -1,0 +1,115 @@
+"""Steering real jobs in a real home, without doing their work."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rushes.surfaces.cli.main import main
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def rushes(tmp_path: Path) -> Invoke:
+    home = tmp_path / "home"
+    home.mkdir()
+    return lambda *args: CliRunner().invoke(main, ["--home", str(home), *args])
+
+
+@pytest.fixture
+def job(rushes: Invoke, tmp_path: Path) -> str:
+    film = tmp_path / "fi\x1b[31mlm.mp4"
+    film.write_bytes(b"\0\0\0\x18ftypmp42 no more")
+    added = rushes("add", str(film), "--recipe", "subtitles", "--json")
+    first = json.loads(added.stdout.splitlines()[0])
+    assert (first["message_type"], first["created"], added.exit_code) == ("job", True, 0)
+    return str(first["job"])
+
+
+def test_adding_twice_is_one_job(rushes: Invoke, job: str, tmp_path: Path) -> None:
+    film = next(tmp_path.glob("*.mp4"))
+    again = rushes("add", str(film), "--recipe", "subtitles")
+    assert again.stdout == f"{job}  fi[31mlm.mp4  there already\n"
+    listed = json.loads(rushes("jobs", "ls", "--json").stdout)["jobs"]
+    assert [(j["id"], j["recipe"], j["state"]) for j in listed] == [(job, "subtitles", "created")]
+
+
+def test_a_path_that_is_not_there_does_not_stop_the_others(rushes: Invoke, job: str, tmp_path: Path) -> None:
+    film = next(tmp_path.glob("*.mp4"))
+    shown = rushes("add", str(tmp_path / "not-there.mp4"), str(film))
+    assert shown.exit_code == 3
+    assert shown.stderr.startswith("error  ")
+    assert job in json.dumps(json.loads(rushes("jobs", "ls", "--json").stdout))
+
+
+def test_why_says_that_no_worker_is_there(rushes: Invoke, job: str) -> None:
+    shown = rushes("jobs", "why", job[:8])
+    assert shown.stdout.startswith("0 of 1 task done; 1 not running\n")
+    assert "no worker takes this lane" in shown.stdout
+    (reason,) = json.loads(rushes("jobs", "why", job, "--json").stdout)["reasons"]
+    assert (reason["stage"], reason["tasks"]) == ("probe", 1)
+
+
+def test_a_job_is_paused_resumed_cancelled_and_retried(rushes: Invoke, job: str) -> None:
+    steps = [("pause", "paused"), ("resume", "waiting"), ("cancel", "cancelled"), ("retry", "waiting")]
+    for command, word in steps:
+        assert rushes("jobs", command, job).exit_code == 0
+        assert rushes("jobs", "ls").stdout.split()[-1] == word
+        assert rushes("jobs", "show", job).stdout.splitlines()[1].startswith(word)
+    types = [json.loads(row)["type"] for row in rushes("jobs", "events", job, "--json").stdout.splitlines()]
+    assert types == ["submitted", "paused", "resumed", "cancelled", "finished", "revived"]
+    assert len(rushes("jobs", "events", job, "--after", "3").stdout.splitlines()) == 3
+
+
+def test_only_jobs_in_one_state_are_listed(rushes: Invoke, job: str) -> None:
+    assert job in rushes("jobs", "ls", "--state", "waiting").stdout
+    assert rushes("jobs", "ls", "--state", "failed").stdout == ""
+
+
+def test_no_name_of_a_job_reaches_the_screen_unclean(rushes: Invoke, job: str) -> None:
+    for command in (["jobs", "ls"], ["jobs", "show", job], ["jobs", "events", job], ["jobs", "pause", job]):
+        shown = rushes(*command)
+        assert shown.exit_code == 0
+        assert "\x1b" not in shown.output
+
+
+def test_nothing_failed_is_a_good_answer(rushes: Invoke) -> None:
+    assert rushes("failed", "ls").stdout == "nothing failed\n"
+    assert json.loads(rushes("failed", "ls", "--json").stdout) == []
+    assert rushes("failed", "retry").stdout == "nothing to retry\n"
+
+
+def test_a_home_is_made_backed_up_restored_and_verified(tmp_path: Path, rushes: Invoke, job: str) -> None:
+    made = CliRunner().invoke(main, ["init", str(tmp_path), "--json"])
+    assert json.loads(made.stdout) == {"home": str(tmp_path / ".rushes"), "made": True}
+    assert "was there already" in CliRunner().invoke(main, ["init", str(tmp_path)]).stdout
+    assert rushes("backup", str(tmp_path / "copy")).exit_code == 0
+    new = str(tmp_path / "new")
+    assert CliRunner().invoke(main, ["--home", new, "restore", str(tmp_path / "copy")]).exit_code == 0
+    assert job in CliRunner().invoke(main, ["--home", new, "jobs", "ls"]).stdout
+    assert CliRunner().invoke(main, ["--home", new, "restore", str(tmp_path / "copy")]).exit_code == 2
+    verified = CliRunner().invoke(main, ["--home", new, "verify", "--json"])
+    assert json.loads(verified.stdout.splitlines()[-1])["damaged"] == 0
+    assert verified.exit_code == 0
+    assert rushes("gc").stdout.startswith("0 bytes freed")
+    assert rushes("reindex").exit_code == 0
+
+
+def test_the_doctor_says_what_to_do(rushes: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "models"))
+    shown = rushes("doctor")
+    assert shown.exit_code == 1
+    assert "rushes models pull" in shown.stdout
+    assert {c["name"] for c in json.loads(rushes("doctor", "--json").stdout)} >= {"python", "home", "disk", "models"}
+
+
+def test_models_are_listed_and_verified_without_being_here(
+    rushes: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "models"))
+    assert "not here" in rushes("models", "ls").stdout
+    assert not any(m["present"] for m in json.loads(rushes("models", "ls", "--json").stdout))
+    assert rushes("models", "verify").exit_code == 0

@@ -1,0 +1,121 @@
+"""Progress: bars for people, lines for logs, JSON for programs."""
+
+import json
+from typing import Any
+
+import pytest
+from cli_library import snapshot, stage
+
+from rushes.domain.job import Counts, JobState
+from rushes.surfaces.cli.progress import Bars, Lines, Plain, Row, bar, rows_of, total_of
+from rushes.surfaces.cli.screen import Screen
+from rushes.surfaces.cli.session import Session
+
+
+def drawn(row: Row, *, utf8: bool = True) -> str:
+    return "".join(p if isinstance(p, str) else p[0] for p in bar(row, utf8=utf8))
+
+
+@pytest.mark.parametrize(
+    ("row", "picture"),
+    [
+        (Row("x", 31, 42, 2, 2), "##############>>...."),
+        (Row("x", 0, 42, 0, 0), "...................."),
+        (Row("x", 0, 42, 0, 1), ">..................."),
+        (Row("x", 41, 42, 0.1, 1), "###################>"),
+        (Row("x", 42, 42, 0, 0), "####################"),
+        (Row("x", 0, 0, 0, 0), "...................."),
+        (Row("x", 1, 1, 1, 1), "####################"),
+    ],
+)
+def test_a_bar_shows_done_running_and_still_to_do(row: Row, picture: str) -> None:
+    assert drawn(row, utf8=False) == picture
+    assert len(drawn(row)) == 20
+
+
+def test_stages_of_several_films_are_one_row() -> None:
+    rows = rows_of([snapshot(stage("develop", 3, 5)), snapshot(stage("develop", 1, 5), stage("shots", 0, 1, 0, 0.0))])
+    assert [(r.name, r.done, r.total, r.active) for r in rows] == [("develop", 4, 10, 2), ("shots", 0, 1, 0)]
+    assert rows[0].remaining == (600.0, 840.0)
+
+
+def test_the_total_is_unknown_as_long_as_one_film_is() -> None:
+    one, other = snapshot(stage("develop", 3, 5)), snapshot(stage("develop", 1, 5))
+    assert total_of([one, other]).remaining == (720.0, 1080.0)
+    object.__setattr__(other, "remaining", None)
+    assert total_of([one, other]).remaining is None
+
+
+def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() -> None:
+    screen = Screen(env={"LANG": "C"})
+    screen.console._force_terminal, screen.console._width = True, 80
+    screen.__dict__["utf8"] = False
+    bars = Bars(screen, lambda _job: None)
+    seen = snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0), stage("shots", 0, 1, 0, 0.0))
+    lines = [str(line) for line in bars.picture([seen]).renderables]
+    assert lines == [
+        "transcribe  ##############>>....      31/42    3.1x      5-7 min",
+        "total       ##############>.....      32/44    1.9x      6-9 min",
+        "done: probe   Ctrl-C pauses, loses nothing",
+    ]
+    bars.told(2)
+    assert "stopping after the running chunks" in str(bars.picture([seen]).renderables[-1])
+
+
+def test_failed_work_is_named_while_the_rest_goes_on() -> None:
+    screen = Screen()
+    screen.console._width = 80
+    seen = snapshot(stage("develop", 3, 5), counts=Counts(10, 3, dead=2))
+    assert "2 failed" in str(Bars(screen, lambda _job: None).picture([seen]).renderables[-1])
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Lines(Session(json=True))
+    watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0))])
+    ended, running, total = lines_of(capsys)
+    assert (ended["message_type"], ended["stage"]) == ("stage", "probe")
+    assert running == {
+        "message_type": "status",
+        "job": "job_aaaabbbbccccdddd",
+        "name": "two_cities.mkv",
+        "stage": "transcribe",
+        "chunks_done": 31,
+        "chunks_total": 42,
+        "percent_done": 0.7857,
+        "seconds_elapsed": 87.0,
+        "seconds_remaining": [300.0, 420.0],
+        "speed_x": 3.1,
+        "errors": 0,
+    }
+    assert total["stage"] == "total"
+
+
+def test_json_lines_name_a_finished_stage_once_and_keep_quiet_in_between(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Lines(Session(json=True))
+    for _ in range(3):
+        watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), state=JobState.COMPLETED)])
+    types = [line["message_type"] for line in lines_of(capsys)]
+    assert types == ["stage", "status"]
+
+
+def test_a_log_gets_a_header_the_estimate_and_a_line_per_finished_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Plain(Session(), lambda _job: (1140.0, 1560.0))
+    for _ in range(2):
+        watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42))])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "two_cities.mkv  41:38  1920x1080 25 fps  searchable, 42 chunks",
+        "estimate 19-26 min (p50-p90 on this machine)",
+        "probe done, 1/1  3.1x",
+    ]
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    Plain(Session(quiet=True), lambda _job: (1.0, 2.0)).look([snapshot(stage("probe", 1, 1))])
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
