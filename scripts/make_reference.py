@@ -1,0 +1,146 @@
+"""Writes docs/reference from the program itself: commands, settings, errors. With --check it only says what is stale."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from rushes.domain import errors
+from rushes.settings import Settings
+from rushes.surfaces.cli.main import COMMANDS, main
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NOTE = "<!-- Made by scripts/make_reference.py from the program itself; change it there. -->\n"
+
+CODES = {
+    0: "success, also when there was nothing to do",
+    1: "failure, or a bug",
+    2: "what was typed cannot be understood or cannot be done as asked",
+    3: "finished, but some files or chunks failed",
+    4: "a credential is missing",
+    5: "temporary: the same command may work later",
+    6: "not found",
+    7: "fatal: trying again does not help",
+    8: "refused by a limit (disk, size, length)",
+    130: "stopped by Ctrl-C after running chunks were finished; the same command goes on",
+    143: "the same after SIGTERM",
+}
+MESSAGES = {
+    "status": "where a running stage (or `total`) of a job stands, at most once a second",
+    "stage": "a stage of a job is over",
+    "job": "`add`: a path and its job",
+    "event": "`jobs events`: one numbered fact of a job's history",
+    "error": "one file, chunk or stage failed; the rest goes on",
+    "summary": "the last line: what came of it, with `code` and, after an interruption, `resumable: true`",
+    "exit_error": "the last line when the command itself failed: `code`, `kind`, `message`, `hint`",
+}
+
+
+def pages() -> dict[str, str]:
+    """Every page by its name."""
+    return {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors()}
+
+
+def _cli() -> str:
+    parts = ["# Commands\n", NOTE, _usage("rushes", main)]
+    for title, group in COMMANDS.items():
+        parts.append(f"## {title}\n")
+        for name in group:
+            command = main.get_command(click.Context(main), name)
+            assert command
+            parts += _command(f"rushes {name}", command)
+    parts.append("## Output\n")
+    parts.append(
+        "Data goes to stdout, progress and remarks to stderr. On a terminal there are tables, colour and bars; "
+        "in a pipe plain whole lines. `NO_COLOR` is respected. `--json` gives one document, and for commands that "
+        "take long one JSON object a line, told apart by `message_type`:\n"
+    )
+    parts.append(_table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
+    parts += ["## Exit codes\n", "An unknown code is a failure.\n"]
+    parts.append(_table(("code", "meaning"), [(str(code), words) for code, words in CODES.items()]))
+    return "\n".join(parts)
+
+
+def _command(path: str, command: click.Command) -> Iterator[str]:
+    subs = getattr(command, "commands", {})
+    yield f"### {path}\n"
+    yield _usage(path, command)
+    for name, sub in subs.items():
+        yield f"#### {path} {name}\n"
+        yield _usage(f"{path} {name}", sub)
+
+
+def _usage(path: str, command: click.Command) -> str:
+    ctx = click.Context(command, info_name=path, max_content_width=80, terminal_width=80)
+    ctx.help_option_names = ["-h", "--help"]
+    return f"```\n{command.get_help(ctx)}\n```\n"
+
+
+def _settings() -> str:
+    rows = []
+    for f in fields(Settings):
+        names = [f"RUSHES_{f.name.upper()}", *f.metadata["aliases"]]
+        default = str(f.default).lower() if isinstance(f.default, bool) else str(f.default)
+        rows.append(
+            (f"`{f.name}`", f"`{default}`" if default else "", f.metadata["doc"], " ".join(f"`{n}`" for n in names))
+        )
+    words = (
+        "The environment wins over `rushes.toml` in the home, that over the user's own `rushes.toml`, that over the "
+        "default. `rushes config show` says what is in force and where each value came from. `RUSHES_HOME` names the "
+        "home like `--home`.\n"
+    )
+    example = '```toml\n# rushes.toml\nprofile = "high_quality"\nslots = 2\n```\n'
+    return "\n".join(
+        ["# Settings\n", NOTE, words, example, _table(("name", "default", "meaning", "environment"), rows)]
+    )
+
+
+def _errors() -> str:
+    words = "What went wrong decides what happens next: each error is what it is below.\n"
+    rows = [(_indent(kind, depth), _doc(kind), kind.hint, kind.verdict, str(kind.exit_code)) for kind, depth in tree()]
+    return "\n".join(["# Errors\n", NOTE, words, _table(("error", "means", "do", "verdict", "exit"), rows)])
+
+
+def tree(
+    kind: type[errors.RushesError] = errors.RushesError, depth: int = 0
+) -> Iterator[tuple[type[errors.RushesError], int]]:
+    """Every error of the tree, parents first, in the order in which they are written down."""
+    yield kind, depth
+    for sub in kind.__subclasses__():
+        if sub.__module__ == errors.__name__:
+            yield from tree(sub, depth + 1)
+
+
+def _indent(kind: type[errors.RushesError], depth: int) -> str:
+    return f"{'&ensp;' * 2 * depth}`{kind.__name__}`"
+
+
+def _doc(kind: type[errors.RushesError]) -> str:
+    return (kind.__doc__ or "").split("\n")[0]
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [titles, tuple("---" for _ in titles), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines)
+
+
+def run(*, check: bool) -> int:
+    """Write the pages, or say which are stale."""
+    stale = [name for name, text in pages().items() if not _same(FOLDER / name, text)]
+    for name in stale:
+        if check:
+            sys.stderr.write(f"docs/reference/{name} is stale: run scripts/make_reference.py\n")
+        else:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            (FOLDER / name).write_text(pages()[name], "utf-8")
+    return int(check and bool(stale))
+
+
+def _same(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text("utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(run(check="--check" in sys.argv[1:]))
