@@ -1,13 +1,14 @@
-"""Writes docs/reference from the program itself: commands, settings, errors. With --check it only says what is stale."""
+"""Writes docs/reference from the program itself: commands, settings, errors; --check only says what is stale."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from dataclasses import Field, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
-from rushes.domain import errors
+from rushes.domain.errors import RushesError
 from rushes.settings import Settings
 from rushes.surfaces.cli.main import COMMANDS, main
 
@@ -79,49 +80,44 @@ def _usage(path: str, command: click.Command) -> str:
 
 
 def _settings() -> str:
-    rows = []
-    for f in fields(Settings):
-        names = [f"RUSHES_{f.name.upper()}", *f.metadata["aliases"]]
-        default = str(f.default).lower() if isinstance(f.default, bool) else str(f.default)
-        rows.append(
-            (f"`{f.name}`", f"`{default}`" if default else "", f.metadata["doc"], " ".join(f"`{n}`" for n in names))
-        )
     words = (
         "The environment wins over `rushes.toml` in the home, that over the user's own `rushes.toml`, that over the "
         "default. `rushes config show` says what is in force and where each value came from. `RUSHES_HOME` names the "
         "home like `--home`.\n"
     )
     example = '```toml\n# rushes.toml\nprofile = "high_quality"\nslots = 2\n```\n'
-    return "\n".join(
-        ["# Settings\n", NOTE, words, example, _table(("name", "default", "meaning", "environment"), rows)]
-    )
+    table = _table(("name", "default", "meaning", "environment"), [_setting(f) for f in fields(Settings)])
+    return "\n".join(["# Settings\n", NOTE, words, example, table])
+
+
+def _setting(field: Field[Any]) -> tuple[str, ...]:
+    names = [f"RUSHES_{field.name.upper()}", *field.metadata["aliases"]]
+    default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+    shown = f"`{default}`" if default else ""
+    return f"`{field.name}`", shown, field.metadata["doc"], " ".join(f"`{n}`" for n in names)
 
 
 def _errors() -> str:
-    words = "What went wrong decides what happens next: each error is what it is below.\n"
-    rows = [(_indent(kind, depth), _doc(kind), kind.hint, kind.verdict, str(kind.exit_code)) for kind, depth in tree()]
-    return "\n".join(["# Errors\n", NOTE, words, _table(("error", "means", "do", "verdict", "exit"), rows)])
+    words = "One tree, by what happens next. Each error is told with what it means, what to do and its exit code.\n"
+    titles = ("error", "is a", "means", "do", "verdict", "exit")
+    return "\n".join(["# Errors\n", NOTE, words, _table(titles, [_error(kind) for kind in tree()])])
 
 
-def tree(
-    kind: type[errors.RushesError] = errors.RushesError, depth: int = 0
-) -> Iterator[tuple[type[errors.RushesError], int]]:
-    """Every error of the tree, parents first, in the order in which they are written down."""
-    yield kind, depth
+def tree(kind: type[RushesError] = RushesError) -> Iterator[type[RushesError]]:
+    """Every error, parents first, in the order in which they are written down."""
+    yield kind
     for sub in kind.__subclasses__():
-        if sub.__module__ == errors.__name__:
-            yield from tree(sub, depth + 1)
+        if sub.__module__ == RushesError.__module__:
+            yield from tree(sub)
 
 
-def _indent(kind: type[errors.RushesError], depth: int) -> str:
-    return f"{'&ensp;' * 2 * depth}`{kind.__name__}`"
+def _error(kind: type[RushesError]) -> tuple[str, ...]:
+    parent = "" if kind is RushesError else f"`{kind.__base__.__name__}`" if kind.__base__ else ""
+    means = (kind.__doc__ or "").split("\n")[0]
+    return f"`{kind.__name__}`", parent, means, kind.hint, kind.verdict, str(kind.exit_code)
 
 
-def _doc(kind: type[errors.RushesError]) -> str:
-    return (kind.__doc__ or "").split("\n")[0]
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [titles, tuple("---" for _ in titles), *rows]
     return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines)
 

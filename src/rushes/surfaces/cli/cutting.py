@@ -60,7 +60,7 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Write subtitles, text or shots of a video, for other tools.
 
-    KIND: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio. It goes to stdout unless a file is named.
+    KIND: srt, vtt, txt, json, csv, jsonl, chapters, chapters.vtt, edl, otio. It goes to stdout unless a file is named.
     """
     data = opened(session).export(video, kind)
     if out:

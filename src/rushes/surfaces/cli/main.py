@@ -118,7 +118,7 @@ def _guarded(go: Any, session: Session) -> int:
     params=everywhere(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with: rushes run FILM.mp4      Every command explains itself: rushes run --help",
+    epilog="\b\nStart with: rushes run FILM.mp4\nEvery command explains itself: rushes run --help",
 )
 @click.pass_context
 def main(ctx: click.Context) -> None:

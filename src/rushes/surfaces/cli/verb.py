@@ -74,6 +74,10 @@ class Group(click.Group):
         self.invoke_without_command = True
         self.callback = _show_help
 
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """In the order in which they are needed."""
+        return list(self.commands)
+
 
 def _hidden(options: list[click.Option]) -> list[click.Parameter]:
     for option in options:

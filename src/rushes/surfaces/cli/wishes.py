@@ -7,6 +7,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library import Wish
+from rushes.plan.recipes import RECIPES
 
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
 
@@ -14,7 +15,7 @@ paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Pat
 def wishes(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what is wanted of footage."""
     options = [
-        click.option("--recipe", default="", metavar="NAME", help="What is wanted: searchable (default) or subtitles."),
+        click.option("--recipe", default="", metavar="NAME", help=f"What is wanted: {', '.join(RECIPES)}."),
         click.option("--only", multiple=True, metavar="STAGE", help="These stages and what they need (repeatable)."),
         click.option("--skip", multiple=True, metavar="STAGE", help="Without these stages (repeatable)."),
         click.option("--profile", default="", metavar="NAME", help="Models: fast, balanced or high_quality."),
