@@ -1,0 +1,310 @@
+"""Every ledger against the model: random verbs by several workers, stale fences, lost replies, crashes between steps.
+
+RUSHES_EXAMPLES asks for more than the default (scripts/prove does); then the runs are random.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rushes.domain.errors import RushesError, StoreAway
+from rushes.domain.event import EventType
+from rushes.domain.job import Command, JobState, NewJob
+from rushes.domain.keys import job_id, task_id
+from rushes.domain.result import Result
+from rushes.domain.task import Draft, Failure, Finish, Lease, Need, TaskState
+from rushes.domain.worker import Incarnation
+from rushes.ledger import sqlite_store
+from rushes.ledger.memory import MemoryLedger
+from rushes.ledger.port import Debt, Ledger
+from rushes.ledger.sqlite import SqliteLedger
+
+EXAMPLES = int(os.environ.get("RUSHES_EXAMPLES", "0"))
+JOBS = [NewJob(job_id("ann", str(n)), "ann", str(n), f"{n}.mp4", "r", "{}", n) for n in range(3)]
+COMMANDS = [Command.PAUSE, Command.PAUSE_NOW, Command.RESUME, Command.CANCEL, Command.PRIORITY]
+FAULTS = st.sampled_from(["none"] * 8 + ["reopen", "lost before", "lost reply"])
+SHM = Path("/dev/shm")  # no power cut is tried here, so that no disk need be waited for
+NUMBERS = st.integers(0, 10**6)
+FAILURE = Failure("SlotDied", "it died", "hint", "may work next time", ("line",), 11)
+
+
+def plan(job: str, shape: int) -> list[Draft]:
+    """Chunks, joins, a task that needs a key, adopted ones: some of these by the bits of a number."""
+    chunks = shape & 3
+    parts = [
+        Draft(task_id(job, "part", n), job, "part", n, "{}", "cpu", n + 1, (Need(task_id(job, "probe", None)),),
+              adopted=bool(shape >> 4 + n & 1))
+        for n in range(chunks)
+    ]  # fmt: skip
+    needs = tuple(Need(part.id) for part in parts)
+    join = Draft(task_id(job, "join", None), job, "join", None, "{}", "now", 8, needs)
+    last = Draft(task_id(job, "last", None), job, "last", None, "{}", "cpu", 9, (Need(join.id), Need("k2", True)))
+    return [*parts, *([join] if shape & 4 else []), *([last] if shape & 8 else [])]
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Does everything twice: to the model, and to SQLite with faults."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None)
+        self.seconds, self.millis = 100.0, 1_700_000_000_000
+        self.gone: set[str] = set()
+        self.model = MemoryLedger(lambda: self.seconds, lambda: self.millis, self.is_gone)
+        self.real = self.open()
+        self.leases: list[tuple[str, Lease]] = []
+        self.submitted: list[str] = []
+        self.debts: tuple[Debt, ...] = ()
+        self.workers = [Incarnation(f"w{n}", "h", "b", n, "1") for n in range(3)]
+
+    def open(self) -> SqliteLedger:
+        path = Path(self.folder.name) / "ledger.sqlite"
+        return SqliteLedger(path, clock=lambda: self.seconds, wall=lambda: self.millis, is_gone=self.is_gone)
+
+    def is_gone(self, worker: Incarnation) -> bool:
+        return worker.id in self.gone
+
+    def teardown(self) -> None:
+        self.real.close()
+        self.folder.cleanup()
+
+    def both(self, fault: str, verb: Callable[[Ledger], Any]) -> Any:
+        """The same answer from both, whatever happens on the way."""
+        if fault == "reopen":
+            self.crash()
+        if fault == "lost before":
+            with no_commit(), contextlib.suppress(RushesError):
+                verb(self.real)
+            self.crash()
+        expected, got = attempt(verb, self.model), attempt(verb, self.real)
+        assert got == expected
+        if fault == "lost reply":
+            assert attempt(verb, self.real) == attempt(verb, self.model)
+        return expected
+
+    def pick(self, n: int) -> tuple[str, Lease]:
+        """A lease that counts, or now and then any there ever was."""
+        held = {task.id: task.fence for task in self.model.tasks(state=TaskState.LEASED).rows}
+        live = [(w, lease) for w, lease in self.leases if held.get(lease.task) == lease.fence]
+        pool = live if live and n % 4 else self.leases
+        return pool[n // 4 % len(pool)]
+
+    def crash(self) -> None:
+        self.real.close()
+        self.real = self.open()
+
+    @initialize(shape=NUMBERS)
+    def begin(self, shape: int) -> None:
+        """Most stories are about an open plan."""
+        for n in range(3):
+            self.renew(n, 0.0, "none")
+        for n in (0, 1):
+            self.submit(n, False, "none")
+            self.claim(0, 1, "none")
+            self.write_plan(1, shape | 13 if n else shape, "none")
+            self.complete([1], 0, "none")
+
+    @rule(n=st.integers(0, 2), waits=st.booleans(), fault=FAULTS)
+    def submit(self, n: int, waits: bool, fault: str) -> None:
+        new = JOBS[n]
+        needs = (Need("k1", True),) if waits else ()
+        first = Draft(task_id(new.id, "probe", None), new.id, "probe", None, "{}", needs=needs)
+        self.both(fault, lambda g: g.submit(new, first))
+        self.submitted = list(dict.fromkeys([*self.submitted, new.id]))
+
+    @rule(
+        n=st.integers(0, 2), count=st.integers(1, 4), fault=st.sampled_from(["none", "none", "reopen", "lost before"])
+    )
+    def claim(self, n: int, count: int, fault: str) -> None:
+        worker = self.workers[n].id
+        got = self.both(fault, lambda g: g.claim(worker, ["cpu", "now"], count))
+        if isinstance(got, tuple):
+            self.leases += [(worker, lease) for lease in got]
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, shape=NUMBERS, fault=FAULTS)
+    def write_plan(self, n: int, shape: int, fault: str) -> None:
+        _, lease = self.pick(n)
+        if lease.stage == "probe":
+            drafts = plan(lease.job, shape)
+            self.both(fault, lambda g: g.draft(lease.job, lease.task, lease.fence, drafts, f"facts {shape}"))
+
+    @precondition(lambda self: self.leases)
+    @rule(numbers=st.lists(NUMBERS, min_size=1, max_size=4), kind=st.integers(0, 7), fault=FAULTS)
+    def complete(self, numbers: list[int], kind: int, fault: str) -> None:
+        chosen = [self.pick(n) for n in numbers]
+        worker = chosen[0][0]
+        finishes = [
+            Finish(lease.task, lease.fence, results(lease, kind), kind == 7, float(kind)) for _, lease in chosen
+        ]
+        self.both(fault, lambda g: g.complete(worker, finishes))
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, back=st.integers(1, 3), fault=FAULTS)
+    def a_zombie_wakes(self, n: int, back: int, fault: str) -> None:
+        """A worker uses a lease that it had on the task before."""
+        worker, lease = self.pick(n)
+        old = replace(lease, fence=lease.fence - back)
+        self.both(fault, lambda g: g.complete(worker, [Finish(old.task, old.fence, results(old, 3))]))
+        self.both(fault, lambda g: g.fail(worker, old.task, old.fence, FAILURE, None))
+        self.both(fault, lambda g: g.give_back(worker, [(old.task, old.fence)], "late"))
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, delay=st.sampled_from([None, 0.0, 10.0, 60.0]), fault=FAULTS)
+    def fail(self, n: int, delay: float | None, fault: str) -> None:
+        worker, lease = self.pick(n)
+        self.both(fault, lambda g: g.fail(worker, lease.task, lease.fence, FAILURE, delay))
+
+    @precondition(lambda self: self.leases)
+    @rule(numbers=st.lists(NUMBERS, min_size=1, max_size=3), fault=FAULTS)
+    def give_back(self, numbers: list[int], fault: str) -> None:
+        chosen = [self.pick(n) for n in numbers]
+        held = [(lease.task, lease.fence) for _, lease in chosen]
+        self.both(fault, lambda g: g.give_back(chosen[0][0], held, "drain"))
+
+    @rule(n=st.integers(0, 2), fraction=st.floats(0, 1), fault=FAULTS)
+    def renew(self, n: int, fraction: float, fault: str) -> None:
+        worker = self.workers[n]
+        holding = {lease.task: lease.fence for w, lease in self.leases if w == worker.id}
+        self.both(fault, lambda g: g.renew(worker, holding, dict.fromkeys(holding, fraction), "note"))
+
+    @rule(limit=st.sampled_from([1, 500]), pays=st.booleans(), fault=FAULTS)
+    def sweep(self, limit: int, pays: bool, fault: str) -> None:
+        paid = self.debts if pays else ()
+        self.debts = self.both(fault, lambda g: g.sweep(limit, paid)).debts
+
+    @rule(n=st.integers(0, 2), command=st.sampled_from(COMMANDS), value=st.integers(0, 3), fault=FAULTS)
+    def steer_job(self, n: int, command: Command, value: int, fault: str) -> None:
+        self.both(fault, lambda g: g.control(JOBS[n].id, command, value))
+
+    @rule(n=st.integers(0, 2), command=st.sampled_from([Command.DRAIN, Command.LEAVE]), fault=FAULTS)
+    def steer_worker(self, n: int, command: Command, fault: str) -> None:
+        self.both(fault, lambda g: g.control(self.workers[n].id, command))
+
+    @rule(n=st.integers(0, 2), stage=st.sampled_from(["", "part", "join"]), again=st.booleans(), fault=FAULTS)
+    def revive(self, n: int, stage: str, again: bool, fault: str) -> None:
+        self.both(fault, lambda g: g.revive(JOBS[n].id, (), stage, again))
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, again=st.booleans(), fault=FAULTS)
+    def revive_one(self, n: int, again: bool, fault: str) -> None:
+        _, lease = self.pick(n)
+        self.both(fault, lambda g: g.revive(lease.job, [lease.task], "", again))
+
+    @rule(key=st.sampled_from(["k1", "k2"]), etag=st.sampled_from(["e1", "e2"]), fault=FAULTS)
+    def arrived(self, key: str, etag: str, fault: str) -> None:
+        self.both(fault, lambda g: g.arrived(key, etag))
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, first=st.integers(1, 5), fault=FAULTS)
+    def log(self, n: int, first: int, fault: str) -> None:
+        _, lease = self.pick(n)
+        self.both(fault, lambda g: g.log(lease.task, lease.fence, first, ["a", "b"]))
+
+    @precondition(lambda self: self.leases)
+    @rule(n=NUMBERS, fault=FAULTS)
+    def set_aside(self, n: int, fault: str) -> None:
+        keys = [r.key for r in results(self.pick(n)[1], 3)]
+        self.both(fault, lambda g: g.set_aside("ann", keys, "damaged"))
+
+    @rule()
+    def they_list_the_same(self) -> None:
+        assert lists(self.real) == lists(self.model)
+
+    @rule(seconds=st.sampled_from([1.0, 10.0, 20.0, 31.0, 70.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.millis += int(seconds * 1000)
+
+    @rule(n=st.integers(0, 2))
+    def a_process_dies(self, n: int) -> None:
+        self.gone.add(self.workers[n].id)
+
+    @rule(n=st.integers(0, 2), fault=FAULTS)
+    def a_process_starts(self, n: int, fault: str) -> None:
+        old = self.workers[n].id
+        if any(w.incarnation.id == old for w in self.model.workers()):
+            return
+        self.workers[n] = Incarnation(f"{old}x", "h", "b", n, "1")
+        self.renew(n, 0.0, fault)
+
+    @invariant()
+    def they_look_the_same(self) -> None:
+        assert picture(self.real, self.submitted) == picture(self.model, self.submitted)
+
+    @invariant()
+    def counters_and_events_agree_with_the_tasks(self) -> None:
+        for job in self.submitted:
+            row, tasks, told = self.real.job(job), self.real.tasks(job).rows, self.real.events(job)
+            assert [e.number for e in told] == list(range(1, row.last_event + 1))
+            assert row.counts.total == len(tasks)
+            assert row.counts.done == sum(t.state is TaskState.DONE for t in tasks)
+            assert (row.finished_at is not None) == (row.state in ("completed", "failed", "cancelled"))
+            if row.state is JobState.COMPLETED:
+                assert row.counts.done == len(tasks)
+
+
+@contextlib.contextmanager
+def no_commit() -> Iterator[None]:
+    """The process dies just before every commit."""
+
+    def die(_name: str) -> contextlib.AbstractContextManager[None]:
+        raise StoreAway("died before the commit")
+
+    with mock.patch.object(sqlite_store, "effect", die):
+        yield
+
+
+def attempt(verb: Callable[[Ledger], Any], ledger: Ledger) -> Any:
+    """The answer, or the class of the refusal."""
+    try:
+        return verb(ledger)
+    except RushesError as e:
+        return type(e)
+
+
+def results(lease: Lease, kind: int) -> tuple[Result, ...]:
+    """None, one or three results."""
+    one, *others = results_of(lease.task)
+    one = replace(one, size=kind, publishes=kind > 3)
+    return () if kind == 0 else (one, *others) if kind == 3 else (one,)
+
+
+def results_of(task: str) -> tuple[Result, ...]:
+    """Results that a task may have; one is shared by all."""
+    return tuple(Result(key, "out", "ab" * 32) for key in (f"{task}-a", f"{task}-b", "shared"))
+
+
+def picture(ledger: Ledger, jobs: Collection[str]) -> object:
+    """What readers look at most."""
+    each = [(ledger.job(job), ledger.tasks(job).rows, ledger.events(job)) for job in jobs]
+    return each, set(ledger.changed()[0]), ledger.workers()
+
+
+def lists(ledger: Ledger) -> object:
+    """What readers look at now and then."""
+    tasks = ledger.tasks().rows
+    logs = [ledger.events(task.job, types={EventType.LOG}, task=task.id) for task in tasks]
+    keys = {r.key for task in tasks for r in results_of(task.id)}
+    jobs = [ledger.jobs("ann", state).rows for state in (None, *JobState)]
+    return tasks, logs, ledger.known("ann", keys), jobs, [ledger.tasks(state=state).rows for state in TaskState]
+
+
+TestLedgerMachine = LedgerMachine.TestCase
+TestLedgerMachine.settings = settings(
+    max_examples=EXAMPLES or 100,
+    stateful_step_count=40,
+    deadline=None,
+    database=None,
+    derandomize=not EXAMPLES,
+    suppress_health_check=list(HealthCheck),
+)
