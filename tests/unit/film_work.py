@@ -1,5 +1,6 @@
 """One film through stages without a worker: inputs and results are kept in a memory store."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.keys import JSON
-from rushes.domain.result import Manifest, Provenance
+from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.engines.port import Engine
@@ -31,6 +32,7 @@ class FilmWork:
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     made: dict[str, list[Input]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    taken: os.stat_result | None = None  # the file as it was when it was taken in
 
     def run(
         self,
@@ -40,7 +42,7 @@ class FilmWork:
         options: Mapping[str, JSON] | None = None,
     ) -> dict[str, Saved]:
         """Run a stage and keep its results as inputs of the next."""
-        stat = self.film.stat()
+        stat = self.taken or self.film.stat()
         work = Work(
             owner=OWNER,
             stage=stage.card.name,
@@ -67,8 +69,9 @@ class FilmWork:
         manifest = Manifest("key", output, tuple(saved.artifacts), _NOBODY, 1, saved.count, saved.facts)
         self.made.setdefault(f"{stage}.{output}", []).append(Input(manifest, OWNER, self.blobs))
 
-    def forget(self, stage: str) -> None:
-        self.made = {name: inputs for name, inputs in self.made.items() if not name.startswith(stage + ".")}
+    def artifact(self, name: str, data: bytes, media_type: str) -> Artifact:
+        blob = self.blobs.put(OWNER, data)
+        return Artifact(name, blob.sha256, blob.size, media_type)
 
     @property
     def facts(self) -> VideoFacts:

@@ -14,6 +14,7 @@ from rushes.domain.video import AudioTrack
 from rushes.media.open import audio_stream, open_footage
 
 _SLACK = Fraction(20, 1000)  # seconds; timestamps jitter by less, ears notice more
+_LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
 _RUN_UP = 1  # seconds decoded before a beginning, so that the decoder has its past
 
 
@@ -78,9 +79,23 @@ class Line:
                 container.seek(int((self._begin - _RUN_UP) / self._track.base), stream=stream, backward=True)
             for packet in container.demux(stream):
                 try:
-                    yield from packet.decode()
+                    yield from map(_named, packet.decode())
                 except FFmpegError:
                     self.damaged += 1
+
+
+def _named(frame: av.AudioFrame) -> av.AudioFrame:
+    """A frame whose channels have names; without them it cannot be resampled twice."""
+    channels = frame.layout.nb_channels
+    if frame.layout.name != f"{channels} channels":
+        return frame
+    data: NDArray[Any] = frame.to_ndarray()
+    if channels not in _LAYOUTS:  # many microphones: the first two are heard
+        kept = data[:2] if frame.format.is_planar else data.reshape(frame.samples, channels)[:, :2].reshape(1, -1)
+        data, channels = np.ascontiguousarray(kept), 2
+    named = av.AudioFrame.from_ndarray(data, format=frame.format.name, layout=_LAYOUTS[channels])
+    named.sample_rate, named.pts = frame.sample_rate, frame.pts
+    return named
 
 
 def _silence(like: av.AudioFrame, samples: int) -> Iterator[av.AudioFrame]:

@@ -85,6 +85,10 @@ class Pack:
         self._file.close()
         return PackIndex(self._track.base, *self._size, tuple(self._kept))
 
+    def let_go(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
     def _keep(self, pts: int, seen: int, frame: av.VideoFrame) -> None:
         picture = self._pictures.scaled(frame)
         jpeg = simplejpeg.encode_jpeg(picture, _QUALITY, "RGB", "420", fastdct=False)

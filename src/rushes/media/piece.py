@@ -96,6 +96,10 @@ class Proxy:
         segments = tuple(Segment(f.at, f.size, start, end - start) for f, start, end in rows)
         return Layout(init, self._track.base, segments)
 
+    def let_go(self) -> None:
+        """Close the file as it is."""
+        self._out.close()
+
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
         for packet in packets:
             # The lead that B-frames need must stay small where frames are far apart: times are never negative.

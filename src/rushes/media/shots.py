@@ -56,7 +56,7 @@ def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
         return False
     reach = _NARROW if step >= _STRONG else _WIDE
     before, after = steps[max(1, i - reach) : i][::-1], steps[i + 1 : i + 1 + reach]
-    level = max(_moving(before), _moving(after))
+    level = _second(np.concatenate([before, after])) if step >= _STRONG else max(_moving(before), _moving(after))
     return bool((step >= 10 and step >= 2 * level) or (step >= 8 and level == 0) or (level and step >= 4 * level))
 
 
@@ -64,6 +64,11 @@ def _moving(nearest_first: NDArray[np.float64]) -> float:
     """The largest of the three nearest differences that are not repeats."""
     moving = nearest_first[nearest_first > _DUPLICATE][:3]
     return float(moving.max()) if moving.size else 0.0
+
+
+def _second(steps: NDArray[np.float64]) -> float:
+    """The largest but one: two cuts in a few frames are one, not motion."""
+    return float(np.sort(steps)[-2]) if steps.size > 1 else 0.0
 
 
 def _is_flash(apart: NDArray[np.float64], i: int) -> bool:

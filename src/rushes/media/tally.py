@@ -78,6 +78,8 @@ class Tally:
 
 def can_be_entered(container: InputContainer, stream: VideoStream, tally: Tally) -> bool:
     """Whether key frames have the same times after a jump as they have in one go; in old formats times are guessed."""
+    if container.format.name == "mpeg":  # program streams give a time to some frames only
+        return False
     keys = tally.beginnings()[1:]
     few = keys[:: max(1, len(keys) // _ENTRIES)]
     return all(_found(container, stream, tally, key) for key in few)

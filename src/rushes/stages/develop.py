@@ -33,8 +33,11 @@ class Develop:
             return
         span = Span(work.span.start, work.span.end, track.base)
         makers = _Makers(work, span)
-        develop(work.footage(), work.facts, span, makers.sinks(), work.progress)
-        makers.save()
+        try:
+            develop(work.footage(), work.facts, span, makers.sinks(), work.progress)
+            makers.save()
+        finally:
+            makers.let_go()
 
 
 class _Makers:
@@ -54,6 +57,13 @@ class _Makers:
     def sinks(self) -> list[Sink]:
         """Those that are wanted."""
         return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
+
+    def let_go(self) -> None:
+        """Close the files, whatever happened."""
+        if self._proxy:
+            self._proxy.let_go()
+        if self._pack:
+            self._pack.let_go()
 
     def save(self) -> None:
         """Store what they made."""

@@ -1,0 +1,78 @@
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from film_work import chunks
+from hypothesis import given
+from hypothesis import strategies as st
+from media_files import Film, cfr, make
+
+from rushes.media.develop import develop
+from rushes.media.metrics import LAGS, PIXELS, Measure, Metrics, joined
+from rushes.media.probe import probe
+from rushes.media.shots import SHORTEST, cuts, shots
+
+
+def film_of(levels: list[float]) -> Metrics:
+    """Metrics of a film in which frame i is one flat picture of that level."""
+    values = np.array(levels)
+    apart = np.zeros((len(values), LAGS), np.uint32)
+    for lag in range(1, LAGS + 1):
+        apart[lag:, lag - 1] = np.abs(values[lag:] - values[:-lag]) * PIXELS
+    none = np.zeros((0, PIXELS), np.uint8)
+    return Metrics(np.arange(len(values), dtype=np.int64) * 512, apart, apart[:, 0], none, none)
+
+
+def test_a_jump_is_a_cut() -> None:
+    assert cuts(film_of([50.0] * 20 + [90.0] * 20)) == [20]
+
+
+def test_a_flash_is_none() -> None:
+    assert cuts(film_of([50.0] * 20 + [240.0] * 2 + [50.0] * 20)) == []
+
+
+def test_a_fade_is_no_hard_cut() -> None:
+    assert cuts(film_of([100.0] * 20 + [100.0 - 8 * i for i in range(12)] + [4.0] * 20)) == []
+
+
+def test_motion_at_few_frames_a_second_is_none() -> None:
+    levels = [50.0 + 12 * min(i // 5 % 8, 8 - i // 5 % 8) for i in range(120)]  # a step of 12 every fifth frame
+    assert cuts(film_of(levels)) == []
+
+
+def test_steady_motion_hides_nothing() -> None:
+    moving = [50.0 + 6 * (i % 2) for i in range(30)]
+    assert cuts(film_of(moving + [level + 60 for level in moving])) == [30]
+
+
+def test_shots_of_fewer_than_five_frames_do_not_exist() -> None:
+    found = cuts(film_of([20.0] * 20 + [90.0] * 3 + [160.0] * 20))
+    assert len(found) == 1
+
+
+@given(st.lists(st.floats(0, 255), max_size=60))
+def test_shots_cover_the_film_without_gap(levels: list[float]) -> None:
+    found = shots(film_of(levels), len(levels) * 512, Fraction(1, 12800))
+    bounds = [s.span.start for s in found] + [s.span.end for s in found[-1:]]
+    assert bounds == sorted(set(bounds))
+    assert (bounds[0], bounds[-1]) == (0, len(levels) * 512) if levels else not bounds
+    assert all(b - a >= SHORTEST * 512 for a, b in pairwise(bounds)) or len(found) == 1
+
+
+@pytest.mark.parametrize("seconds", [5, 20, 60])
+def test_cuts_of_a_film_are_found_whatever_the_grid(seconds: int, tmp_path: Path) -> None:
+    truth = [60, 125, 131, 250, 333, 501]  # 125 and 250 begin chunks
+    path = make(tmp_path / "x.mp4", Film(cfr(22), gop=125, cuts=truth, size=(320, 240)))
+    facts = probe(path)
+    assert facts.video
+    parts = []
+    for span in chunks(facts, seconds):
+        measure = Measure(facts.video)
+        develop(path, facts, span, [measure], lambda _: None)
+        parts.append(measure.close())
+    found = shots(joined(parts), facts.video.end, facts.video.base)
+    assert [s.span.start // 512 for s in found] == [0, *truth]
+    assert [s.kind for s in found] == ["start"] + ["cut"] * len(truth)
+    assert found[-1].span.end == facts.video.end

@@ -1,0 +1,43 @@
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from film_work import FilmWork
+from media_files import Film, decoded, make, plain
+
+from rushes.domain.errors import NeverWorks
+from rushes.stages import clip, probe
+
+
+def clipped(film: Path, folder: Path, **options: object) -> FilmWork:
+    work = FilmWork(film, folder)
+    work.run(probe.STAGE)
+    work.run(clip.STAGE, options=options)
+    return work
+
+
+def test_a_clip_has_room_on_both_sides(tmp_path: Path) -> None:
+    film = plain(tmp_path / "x.mp4", 4)
+    work = clipped(film, tmp_path, start_us=1_600_000, end_us=2_000_000, padding_ms=400, clip_id="clip_abc")
+    made = work.made["clip.clip"][0]
+    (artifact,) = made.manifest.artifacts
+    assert artifact.publish
+    assert artifact.publish.startswith("videos/clips/vid_")
+    assert artifact.publish.endswith("/clip_abc.mp4")
+    assert [n for _, n in decoded(made.path("clip.mp4"))] == list(range(30, 60))
+    assert made.manifest.facts == {"start_us": 1_200_000, "end_us": 2_400_000, "frames": 30}
+
+
+def test_sound_alone_can_be_cut(tmp_path: Path) -> None:
+    film = make(tmp_path / "x.m4a", Film([], tone=Fraction(3)))
+    work = clipped(film, tmp_path, start_us=1_000_000, end_us=2_000_000, padding_ms=0)
+    assert work.made["clip.clip"][0].manifest.facts["frames"] == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"start_us": 5, "end_us": 5}, {"start_us": 0, "end_us": 900_000, "clip_id": "../../etc/passwd"}]
+)
+def test_nonsense_is_refused_in_words(options: dict[str, object], tmp_path: Path) -> None:
+    film = plain(tmp_path / "x.mp4", 1)
+    with pytest.raises(NeverWorks):
+        clipped(film, tmp_path, **options)
