@@ -100,7 +100,7 @@ def test_the_grid_decides_who_works_and_never_what_is_heard(
 ) -> None:
     monkeypatch.setenv("RUSHES_ALLOW_STUB", "1")
     stub, blobs = StubEngine(), MemoryBlobs()
-    wav = noise(tmp_path / "a.wav", [(0.2, 4), (4.5, 9), (14, 33), (33.5, 47), (60, 61), (95, 119)], 120)
+    wav = noise(tmp_path / "a.wav", [(0.2, 4), (4.5, 9), (14, 33), (33.5, 47), (60, 61), (80.25, 82), (95, 119)], 120)
     facts = sound_facts(120, start)
     inputs = prepared(wav, round(start * RATE), stub, blobs, tmp_path)
     whole = transcribed(grid(facts, 600), facts, inputs, stub, tmp_path)
