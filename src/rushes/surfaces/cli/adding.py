@@ -97,7 +97,7 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
         session.remark((f"p50-p90, {measured}", DONE))
     for e in found:
         if e.error:
-            trouble.show(session.err, f"{e.path.name}: {e.error}", do=e.error.advice)
+            trouble.show(session.err, trouble.about(e.path.name, str(e.error)), do=e.error.advice)
 
 
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:

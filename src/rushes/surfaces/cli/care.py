@@ -103,7 +103,7 @@ def restore(session: Session, folder: str) -> None:
         session.document({"home": home, "files": count})
         return
     session.out.line(f"{home}  {many(count, 'file')} restored")
-    session.remark(("next: rushes verify", DONE))
+    session.remark((f"next: rushes --home {home} verify", DONE))
 
 
 @verb("reindex", "rushes reindex")

@@ -56,10 +56,18 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path]
         session.remark((f"paused: {_progress(stopped)} done; go on with: rushes jobs resume {stopped[0].id}", NOW))
     if good:
         _headline(session, ran, good, notes)
-        for job in good if len(good) <= FEW else ():
-            _film(session, library, job, several=len(good) > 1)
-        _beside(session, written)
+        if ran.worked:
+            _all_made(session, library, good, written)
         session.remark(f"next: {next_command(library, good)}")
+
+
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Path]) -> None:
+    for job in good if len(good) <= FEW else ():
+        _film(session, library, job, several=len(good) > 1)
+    some = " ".join(p.name for p in written[: 2 * FEW])
+    more = f" and {len(written) - 2 * FEW} more" if len(written) > 2 * FEW else ""
+    if written:
+        session.remark(f"  beside it: {some}{more}")
 
 
 def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> None:
@@ -69,7 +77,7 @@ def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> 
         return
     before = sum(notes.before.values())
     if before:
-        session.remark(f"done in {lasted(ran.seconds)}, going on from {many(before, 'task')} done before")
+        session.remark(f"done in {lasted(ran.seconds)}; {many(before, 'task was', 'tasks were')} done before")
         return
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
     known = [notes.estimates[j.id] for j in good if j.id in notes.estimates]
@@ -85,13 +93,6 @@ def _film(session: Session, library: Library, job: Job, *, several: bool) -> Non
     session.remark(f"  {job.name}: {words}" if several else f"  {words}")
     if made.proxy:
         session.remark((f"  watch it: {nearby(made.proxy)}", DONE))
-
-
-def _beside(session: Session, written: Sequence[Path]) -> None:
-    some = " ".join(p.name for p in written[: 2 * FEW])
-    more = f" and {len(written) - 2 * FEW} more" if len(written) > 2 * FEW else ""
-    if written:
-        session.remark(f"  beside it: {some}{more}")
 
 
 def _made(library: Library, job: Job) -> Made | None:
@@ -127,8 +128,7 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
             session.message("error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message)
             continue
         if stage == "probe":  # the file itself is refused
-            named = message if job.name in message else f"{job.name}: {message}"
-            trouble.show(session.err, named, means="nothing could be made of it", do=hint)
+            trouble.show(session.err, trouble.about(job.name, message), means="nothing could be made of it", do=hint)
             continue
         means = "what needs it is missing; all else is kept"
         trouble.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)

@@ -21,6 +21,11 @@ def meaning(kind: type[BaseException]) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
+def about(name: str, message: str) -> str:
+    """A message that names what it is about."""
+    return message if name in message else f"{name}: {message}"
+
+
 def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "") -> None:
     """The four lines; empty ones are left out."""
     for label, words in (("error", error), ("why", why), ("means", means), ("do", do)):

@@ -1,0 +1,131 @@
+"""What a run came to, in a few lines or in one JSON line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_library import Shelf, job, line, video
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import Counts, JobState
+from rushes.domain.task import Failure, Task, TaskState
+from rushes.library import Added, Ran
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.summary import Notes, tell
+
+DONE = job(JobState.COMPLETED, Counts(255, 255))
+SUBTITLES = [Path("/films/two_cities.en.srt"), Path("/films/two_cities.en.vtt")]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(
+        tmp_path / "home", [video(proxy="videos/proxy/x/index.m3u8")], [line("It was the epoch of incredulity")]
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: Ran, notes: Notes | None = None) -> list[str]:
+    tell(Session(), shelf, ran, SUBTITLES, notes or Notes())
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: Ran) -> list[dict[str, Any]]:
+    tell(Session(json=True), shelf, ran, SUBTITLES, Notes({DONE.id: (1140.0, 1560.0)}))
+    return [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+
+
+def test_a_finished_run_says_what_was_made_where_how_fast_and_one_next_command(
+    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = told(capsys, shelf, Ran((DONE,), (), 1330.0, worked=True), Notes({DONE.id: (1140.0, 1560.0)}))
+    assert lines[0] == "done in 22 min 10 s (estimated 19-26 min), 1.9x real time"
+    assert lines[1] == "  6 words  1 line"
+    assert lines[2].startswith("  watch it: ")
+    assert lines[2].endswith("videos/proxy/x/index.m3u8")
+    assert lines[3:] == ["  beside it: two_cities.en.srt two_cities.en.vtt", "next: rushes search incredulity"]
+
+
+def test_work_that_was_finished_before_is_told_in_one_line(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, shelf, Ran((DONE,), (), 0.1, worked=False)) == [
+        "two_cities.mkv: finished already, nothing was done again",
+        "next: rushes search incredulity",
+    ]
+
+
+def test_a_run_that_went_on_claims_no_speed(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, shelf, Ran((DONE,), (), 14.0, worked=True), Notes(before={DONE.id: 200}))
+    assert lines[0] == "done in 14 s; 200 tasks were done before"
+
+
+def test_a_film_without_words_leads_to_a_look_at_it(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    shelf.said = []
+    assert told(capsys, shelf, Ran((DONE,), (), 1.0, worked=False))[-1] == "next: rushes show vid_aaaabbbbccccdddd"
+
+
+def test_an_interrupted_run_says_that_nothing_is_lost(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran((job(),), (), 60.0, worked=True, signal=2)
+    assert told(capsys, shelf, ran) == ["paused: 219 of 255 tasks are done and kept; the same command goes on"]
+    last = summary(capsys, shelf, ran)[-1]
+    assert (last["message_type"], last["resumable"], last["code"]) == ("summary", True, 130)
+
+
+def test_a_run_that_would_only_wait_says_when_the_next_try_is_due(
+    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = Ran((job(),), (), 60.0, worked=True, due_in=58.2)
+    assert told(capsys, shelf, ran) == [
+        "waiting: the next try is due in 58 s; the same command goes on then",
+        "why: rushes jobs why job_aaaabbbbccccdddd",
+    ]
+    last = summary(capsys, shelf, ran)[-1]
+    assert (last["resumable"], last["code"], last["due_in"]) == (True, 5, 58.2)
+
+
+def dead(stage: str, chunk: int | None, message: str, kind: str = "KillsItsWorker") -> Task:
+    failure = Failure(kind, message, "Look at its log.", "will not work as it is")
+    spec = '{"span":[1320000,1380000,1,1000]}'
+    return Task("t", DONE.id, stage, chunk, "cpu", 1, TaskState.DEAD, 1, 0, 10, 0, spec, failure=failure)
+
+
+def test_what_failed_is_told_with_its_place_reason_meaning_and_remedy(
+    shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("develop", 23, "10 leases lost\x1b[2J; signal 11"),))
+    bad = job(JobState.FAILED, Counts(255, 250, dead=1))
+    ran = Ran((DONE, replace(bad, id="job_b", facts="")), (), 60.0, worked=True)
+    assert told(capsys, shelf, ran)[:4] == [
+        "error  two_cities.mkv: develop, chunk 23 (22:00-23:00)",
+        "why    KillsItsWorker: 10 leases lost[2J; signal 11",
+        "means  what needs it is missing; all else is kept",
+        "do     Look at its log.",
+    ]
+    error, last = summary(capsys, shelf, ran)
+    assert (error["message_type"], error["chunks"], error["kind"]) == ("error", [23], "KillsItsWorker")
+    assert (last["jobs_done"], last["errors"], last["code"]) == (1, 1, 3)
+    assert [j["state"] for j in last["jobs"]] == ["completed", "failed"]
+
+
+def test_a_file_that_is_no_footage_is_refused_by_name(
+    shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("probe", None, "is a text", "BadMedia"),))
+    ran = Ran((job(JobState.FAILED, facts=""),), (), 1.0, worked=True)
+    assert told(capsys, shelf, ran)[0] == "error  two_cities.mkv: is a text"
+
+
+def test_a_refused_path_is_told_and_counted(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    no = Added(Path("fifo.mp4"), error=Refused("fifo.mp4: not a regular file", "Name files."))
+    ran = Ran((DONE,), (no,), 1.0, worked=False)
+    assert told(capsys, shelf, ran)[:2] == ["error  fifo.mp4: not a regular file", "do     Name files."]
+    error, last = summary(capsys, shelf, ran)
+    assert (error["path"], last["errors"], last["code"]) == ("fifo.mp4", 1, 3)
+
+
+def test_many_films_are_told_together(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    many = tuple(replace(DONE, id=f"job_{n}") for n in range(9))
+    lines = told(capsys, shelf, Ran(many, (), 100.0, worked=True))
+    assert len(lines) == 3
