@@ -66,7 +66,7 @@ def parse_task_id(task: str) -> tuple[str, str, int | None]:
 
 def result_key(subject: str, question: JSON) -> str:
     """The hash of the question, led by its subject so that one video's results lie together."""
-    return f"{hashlib.sha256(subject.encode()).hexdigest()[:12]}-{digest(question)[:40]}"
+    return f"{digest(subject)[:12]}-{digest(question)[:40]}"
 
 
 def blob_key(owner: str, sha256: str) -> str:

@@ -1,0 +1,5 @@
+"""`python -m rushes` is the command line."""
+
+from rushes.surfaces.cli.main import main
+
+main()
