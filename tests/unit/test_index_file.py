@@ -125,6 +125,7 @@ def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: st
         values: Sequence[object] | dict[str, object] = dict.fromkeys(named, "word") if named else ["1"] * _count(sql)
         plan = " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values))
     assert not re.search(r"SCAN (line|run|video|rate)\b", plan), plan
+    assert "word" not in sql or re.search(r"SCAN word VIRTUAL TABLE.*SEARCH line USING INTEGER PRIMARY KEY", plan), plan
 
 
 def _count(sql: str) -> int:

@@ -149,15 +149,15 @@ SELECT count(*), coalesce(sum(duration_us), 0) FROM video WHERE owner = ?;
 SELECT kind, language, count(*) FROM line WHERE owner = ? GROUP BY kind, language;
 
 -- name: count_hits
--- How many lines match, in how many videos.
-SELECT count(*), count(DISTINCT line.video) FROM word JOIN line ON line.id = word.rowid
+-- How many lines match, in how many videos. CROSS JOIN keeps the order: words first, then their lines.
+SELECT count(*), count(DISTINCT line.video) FROM word CROSS JOIN line ON line.id = word.rowid
 WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video);
 
 -- name: search
 -- Lines that match after a place in the answer: best first, then by video and time.
 SELECT * FROM (
     SELECT round(bm25(word, 0.0, 1.0), 12) AS score, line.video, line.start_us, line.end_us, line.kind, line.key, line.n, line.doc
-    FROM word JOIN line ON line.id = word.rowid
+    FROM word CROSS JOIN line ON line.id = word.rowid
     WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video))
 WHERE :after IS NULL OR (score, video, start_us, end_us, kind, key, n)
     > (:score, :at_video, :start_us, :end_us, :at_kind, :at_key, :at_n)
