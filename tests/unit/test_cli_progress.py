@@ -74,7 +74,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Lines(Session(json=True))
+    watcher = Lines(Session(json=True), lambda _job: None)
     watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0))])
     ended, running, total = lines_of(capsys)
     assert (ended["message_type"], ended["stage"]) == ("stage", "probe")
@@ -95,7 +95,7 @@ def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str
 
 
 def test_json_lines_name_a_finished_stage_once_and_keep_quiet_in_between(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Lines(Session(json=True))
+    watcher = Lines(Session(json=True), lambda _job: None)
     for _ in range(3):
         watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), state=JobState.COMPLETED)])
     types = [line["message_type"] for line in lines_of(capsys)]

@@ -45,6 +45,13 @@ def test_a_table_is_whole_and_without_titles_in_a_pipe() -> None:
     assert ROWS[0][1] in lines[0]
 
 
+def test_a_terminal_without_utf8_gets_ascii_even_where_a_cell_is_cut() -> None:
+    made, file = screen(terminal=True, width=40, env={"LANG": "C"})
+    made.table(COLUMNS, [["vid_a", "Zo\u00eb " * 20, "0:55"]])
+    made.row("Zo\u00eb " * 20)
+    assert file.getvalue().isascii()
+
+
 def test_columns_line_up_under_wide_letters() -> None:
     made, file = screen(terminal=True)
     made.table([Column(""), Column("")], [["映画", "x"], ["film", "y"]])

@@ -89,7 +89,7 @@ def bar(row: Row, *, utf8: bool) -> list[Part]:
 def watcher(session: Session, expect: Expect) -> Watcher:
     """Who looks, by where the output goes."""
     if session.json:
-        return Lines(session)
+        return Lines(session, expect)
     if session.bars:
         return Bars(session.err, expect)
     return Plain(session, expect)
@@ -185,8 +185,9 @@ class Plain:
 class Lines:
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, expect: Expect) -> None:
         self._session, self._over, self._last = session, set[str](), 0.0
+        self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
         """So many films."""
@@ -197,6 +198,7 @@ class Lines:
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say where each running stage of each job stands."""
+        self._heads.look(snapshots)
         for snapshot in snapshots:
             for row in ended([snapshot], self._over, snapshot.job.id):
                 self._session.message("stage", **_line(snapshot, row))

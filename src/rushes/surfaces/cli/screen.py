@@ -86,7 +86,7 @@ class Screen:
             cells.insert(0, [self.styled((c.title, DONE)) for c in columns])
         widths = self._widths(columns, cells)
         for row in cells:
-            self._row(_joined(columns, widths, row))
+            self._row(self._joined(columns, widths, row))
 
     def raw(self, data: bytes) -> None:
         """A file's bytes: exact in a pipe, clean on a terminal."""
@@ -114,10 +114,22 @@ class Screen:
                     widths[n] = max(8, widths[n] - over)
         return widths
 
+    def _joined(self, columns: Sequence[Column], widths: Sequence[int], row: Sequence[Text]) -> Text:
+        out = Text()
+        for n, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
+            self._cut(cell, width)
+            pad = Text(" " * (width - cell_len(cell.plain)))
+            out.append("  " if n else "")
+            out.append_text(pad + cell if column.right else cell + pad)
+        return out
+
+    def _cut(self, text: Text, width: int) -> None:
+        text.truncate(width, overflow="ellipsis" if self.utf8 else "crop")
+
     def _row(self, text: Text) -> None:
         text.rstrip()
         if self.terminal:
-            text.truncate(self.width, overflow="ellipsis" if self.utf8 else "crop")
+            self._cut(text, self.width)
         self.console.print(text, soft_wrap=True)
 
 
@@ -131,13 +143,3 @@ def speaks_utf8(env: Mapping[str, str], encoding: str) -> bool:
     coerced = env.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8")
     chosen = env.get("LC_ALL") or ("" if coerced and env.get("LANG") else env.get("LC_CTYPE")) or env.get("LANG")
     return chosen not in ("C", "POSIX")
-
-
-def _joined(columns: Sequence[Column], widths: Sequence[int], row: Sequence[Text]) -> Text:
-    out = Text()
-    for n, (column, width, cell) in enumerate(zip(columns, widths, row, strict=True)):
-        cell.truncate(width, overflow="ellipsis")
-        pad = " " * (width - cell_len(cell.plain))
-        out.append("  " if n else "")
-        out.append_text(Text(pad) + cell if column.right else cell + Text(pad))
-    return out
