@@ -15,13 +15,13 @@ from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.port import Blobs
 from rushes.domain.job import Command, NewJob
 from rushes.domain.keys import canonical, manifest_key, task_id
-from rushes.domain.observation import Observation, dump
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
 from rushes.domain.task import Draft, Finish, Need
 from rushes.domain.worker import Incarnation
 from rushes.index.choose import Candidate, choose
-from rushes.index.follower import NAME, OBSERVATIONS, Follower
+from rushes.index.follower import NAME, Follower
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
@@ -30,7 +30,7 @@ from rushes.records.memory import MemoryRecords
 from rushes.records.port import Records
 
 MS = Fraction(1, 1000)
-WORKER = Incarnation("w1", "host", "boot", 1, "1", machine="arm-4")
+WORKER = Incarnation("arm-4.host.boot.w1", "host", "boot", 1, "1", machine="arm-4")
 
 
 def _line(text: str, second: int, language: str = "en") -> Observation:
@@ -90,7 +90,7 @@ class Studio:
     def save(self, key: str, lines: tuple[Observation, ...] | list[Observation], publish: str | None = None) -> Result:
         """Blob, then manifest."""
         blob = self.blobs.put("anna", dump(lines))
-        artifact = Artifact("lines.ndjson", blob.sha256, blob.size, OBSERVATIONS, publish)
+        artifact = Artifact("lines.ndjson", blob.sha256, blob.size, MEDIA_TYPE, publish)
         origin = Provenance("r", "transcribe", "p", "1", "balanced", "c", "i", 1)
         manifest = Manifest(key, "lines", (artifact,), origin, count=len(lines))
         self.blobs.create(manifest_key("anna", key), manifest.to_bytes())
@@ -101,11 +101,11 @@ class Studio:
         return sorted(h.text for h in self.index.search("anna", query).hits)
 
     def _claim(self) -> None:
-        for lease in self.ledger.claim("w1", ["cpu"], 50):
+        for lease in self.ledger.claim(WORKER.id, ["cpu"], 50):
             self.fences[lease.task] = lease.fence
 
     def _complete(self, task: str, result: Result) -> None:
-        self.ledger.complete("w1", [Finish(task, self.fences[task], (result,), seconds=2.5)])
+        self.ledger.complete(WORKER.id, [Finish(task, self.fences[task], (result,), seconds=2.5)])
 
 
 def _spec(results: dict[str, str], chunk: int | None = None) -> str:

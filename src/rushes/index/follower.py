@@ -14,17 +14,17 @@ from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON, manifest_key
-from rushes.domain.observation import Observation, load
+from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
+from rushes.domain.worker import machine_of
 from rushes.index.choose import Candidate, choose
 from rushes.index.port import Index, Offer, Rate, Run
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.telemetry import log
 
-OBSERVATIONS = "application/x-ndjson; observations"  # the media type of an artifact that is read into the index
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
 _PAGE = 200
@@ -78,9 +78,8 @@ class Follower:
         self._read_records()
         self._queue_changed()
         jobs = self.index.queued(limit)
-        machines: dict[str, str] = {}
         for job, number in jobs:
-            self._follow(job, number, machines)
+            self._follow(job, number)
             self._settle_all()
         self._settle_all()
         return len(jobs)
@@ -104,14 +103,14 @@ class Follower:
         if cursor != before:
             self.index.queue("records", cursor)
 
-    def _follow(self, job_id: str, number: int, machines: dict[str, str]) -> None:
+    def _follow(self, job_id: str, number: int) -> None:
         events = self._events(job_id, number)
         try:
             job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
         except NotFound:
             return self.index.met(job_id, number)
         if job.facts and (events or not number):
-            self._take_in(job, events, machines, everything=not number)
+            self._take_in(job, events, everything=not number)
         return self.index.met(job_id, events[-1].number if events else number)
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
@@ -121,19 +120,28 @@ class Follower:
             after = page[-1].number
         return found
 
-    def _take_in(self, job: Job, events: Sequence[Event], machines: dict[str, str], *, everything: bool) -> None:
+    def _take_in(self, job: Job, events: Sequence[Event], *, everything: bool) -> None:
         facts = json.loads(job.facts)
+        if facts.get("trial"):
+            return self._learn(job, events, facts)
         run = Run(job.id, job.owner, facts["video"], job.recipe, job.state.value, job.created_at, facts)
         self.index.take_in(run, (), {}, ())
         times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
         for page in self._finished(job.id, events, everything=everything):
             read = [self._results(run, task) for task in page]
-            rates = [r for t in page if t.id in times for r in self._rates(t, times[t.id], facts, machines)]
+            rates = [r for t in page if t.id in times for r in self._rates(t, times[t.id], facts)]
             names = dict(name for r in read for name in r.names)
             self.index.take_in(run, [offer for r in read for offer in r.offers], names, rates)
         if any(e.type in {EventType.REVIVED, EventType.FINISHED} for e in events):
             known = {o.key for o, _ in self.index.offers(job.owner, run.video)}
             self._forget_unknown(job.owner, known)
+        return None
+
+    def _learn(self, job: Job, events: Sequence[Event], facts: Mapping[str, JSON]) -> None:
+        """Of a trial only its rates are kept: nobody sees its results."""
+        times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
+        for page in self._finished(job.id, events, everything=True):
+            self.index.learn([r for t in page if t.id in times for r in self._rates(t, times[t.id], facts)])
 
     def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Sequence[Task]]:
         """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
@@ -174,7 +182,7 @@ class Follower:
     def _observations(self, owner: str, manifest: Manifest) -> list[Observation]:
         found: list[Observation] = []
         for artifact in manifest.artifacts:
-            if artifact.media_type == OBSERVATIONS:
+            if artifact.media_type == MEDIA_TYPE:
                 try:
                     with self.blobs.open(owner, artifact.sha256) as file:
                         found += load(file.read())
@@ -182,20 +190,14 @@ class Follower:
                     log.warning("result %s is left out of the index: %s", manifest.key, error)
         return found
 
-    def _rates(self, task: Task, event: Event, facts: Mapping[str, JSON], machines: dict[str, str]) -> Iterator[Rate]:
+    def _rates(self, task: Task, event: Event, facts: Mapping[str, JSON]) -> Iterator[Rate]:
         seconds = float(event.data.get("seconds") or 0.0)
-        machine = str(event.data.get("machine") or self._machine(str(event.data.get("worker") or ""), machines))
+        machine = machine_of(str(event.data.get("worker") or ""))
         span = _spec(task).get("span")
         media = float(Span.from_json(span).seconds) if span else int(facts.get("duration_us") or 0) / 1e6
         pixels = int(facts.get("width") or 0) * int(facts.get("height") or 0)
         if seconds > 0 and media > 0:
             yield Rate(task.id, task.stage, machine, seconds, media, pixels, event.at)
-
-    def _machine(self, worker: str, machines: dict[str, str]) -> str:
-        if worker and worker not in machines:
-            machines |= {w.incarnation.id: w.incarnation.machine for w in self.ledger.workers()}
-            machines.setdefault(worker, "")
-        return machines.get(worker, "")
 
     def _forget_unknown(self, owner: str, keys: Iterable[str]) -> int:
         wanted = list(keys)

@@ -186,6 +186,9 @@ class Feed(Protocol):
     def take_in(self, run: Run, offers: Sequence[Offer], names: Mapping[str, str], rates: Sequence[Rate]) -> None:
         """A run, what its results offer, published names (of whose key) and rates; its video is to be settled."""
 
+    def learn(self, rates: Sequence[Rate]) -> None:
+        """Rates alone."""
+
     def rename(self, owner: str, video: str, name: str | None) -> None:
         """The name a person gave a video; None takes it back."""
 

@@ -124,6 +124,11 @@ class SqliteIndex:
             db.executemany(_SQL["publish"], [(run.owner, run.video, name, key) for name, key in names.items()])
             db.executemany(_SQL["rate"], [asdict(rate) for rate in rates])
 
+    def learn(self, rates: Sequence[Rate]) -> None:
+        """As the port says."""
+        with self._file.writing() as db:
+            db.executemany(_SQL["rate"], [asdict(rate) for rate in rates])
+
     def rename(self, owner: str, video: str, name: str | None) -> None:
         """As the port says."""
         with self._file.writing() as db:

@@ -233,6 +233,7 @@ class Library:
     def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
         """Make what is damaged again, and nothing else."""
         repair(self.house.ledger, self.house.blobs, self._owner, damages)
+        self.house.follower.check(self._owner)
         jobs = [self.house.ledger.job(j) for j in dict.fromkeys(d.job for d in damages)]
         return run(self.house, [Added(Path(j.name), j) for j in jobs], look=look, signals=signals)
 
@@ -241,6 +242,7 @@ class Library:
         s = self.house.settings
         rules = Rules(self.house.cards, s.keep_days, s.clip_days, self._is_old)
         cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules, datetime.now(UTC))
+        self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared
 

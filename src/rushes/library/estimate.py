@@ -44,7 +44,7 @@ def estimate(house: House, paths: Sequence[Path], wish: Wish, machine: str, long
 
     Footage that is not longer than that many seconds is not worth a trial.
     """
-    probed = list(add(house, paths, replace(wish, only=("probe",), skip=())))
+    probed = list(add(house, paths, replace(wish, only=("probe",), skip=(), trial=True)))
     run(house, probed)
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     return [_estimate(house, one, wish, stages, machine, longer_than) for one in probed]
@@ -112,7 +112,7 @@ def _ranges(
     for stage in stages:
         rates = house.index.rates(stage, machine)
         chunked = house.cards[stage].scope is Scope.CHUNK
-        enough = len(rates) >= (least if chunked else 1)
+        enough = len(rates) >= least or not chunked  # work on whole videos is quick beside that on chunks
         out[stage] = _range(rates, facts, chunked and house.cards[stage].reads_source) if enough else None
     return out
 
