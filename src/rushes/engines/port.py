@@ -49,6 +49,7 @@ class Hearing:
     temperature: float = 0.0
     no_repeat: int = 0  # forbid repeating n-grams of this size
     repetition_penalty: float = 1.0
+    full: bool = False  # give the model all the context it can take, whatever that costs
 
 
 class Engine(Protocol):

@@ -78,16 +78,17 @@ class Listener:
         return doctor.cured(heard, stretches), finding
 
     def _ways(self, language: str) -> Iterator[tuple[str, Hearing]]:
-        """How a window is asked about: as usual, then without repeats, then by the other model, then greedily.
+        """How a window is asked about: as usual, then without repeats, by the other model, with another beam.
 
         Never by chance: sampling depends on what a thread sampled before, so that no two runs would agree.
         """
         first = hearing(self.profile, language)
+        again = replace(first, beam=5, full=True)
         yield self.ears.of(language), first
-        yield self.ears.of(language), replace(first, beam=5, no_repeat=3, repetition_penalty=1.1)
+        yield self.ears.of(language), replace(again, no_repeat=3, repetition_penalty=1.1)
         if other := self.ears.other(language):
-            yield other, replace(first, beam=5)
-        yield self.ears.of(language), replace(first, beam=1 if first.beam > 1 else 2, repetition_penalty=1.2)
+            yield other, again
+        yield self.ears.of(language), replace(again, beam=1 if first.beam > 1 else 2, repetition_penalty=1.2)
 
     def _pcm(self, window: Window) -> Pcm:
         return np.concatenate([self.sound.read(a, b) for a, b in window.groups])
