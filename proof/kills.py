@@ -24,7 +24,7 @@ class Film:
 
     path: Path
     only: str
-    chunk: str = "2"
+    chunk: str = "5"
     slots: int = 2
 
 

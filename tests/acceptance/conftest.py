@@ -47,8 +47,8 @@ def _speak(out: av.container.OutputContainer, sound: av.AudioStream, voice: Path
 
 @pytest.fixture(scope="session")
 def toy_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve seconds, no sound."""
-    return draw(tmp_path_factory.mktemp("films") / "toy.mp4", 12)
+    """Forty seconds, eight chunks at the least, no sound."""
+    return draw(tmp_path_factory.mktemp("films") / "toy.mp4", 40)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from rushes.jobs.why import Reason
 from rushes.library import Library, Wish
 
 DEADLINE = 120.0
-WISH = Wish(only=("toy_join",), chunk="2")
+WISH = Wish(only=("toy_join",), chunk="5")
 
 
 def wait_for(what: Callable[[], bool], why: str) -> None:

@@ -32,7 +32,7 @@ def test_an_installed_package_adds_a_stage(tmp_path: Path, toy_film: Path) -> No
     with Library(tmp_path / "home") as library:
         (job,) = library.run([toy_film], Wish(only=("brightness",), chunk="5")).jobs
         tasks = [t for t in library.tasks(job.id) if t.stage == "brightness"]
-        assert len(tasks) == 3
+        assert len(tasks) == 8
         manifest = read_manifest(library.house.blobs, "me", results_of(tasks[0].spec)["levels"])
         with library.house.blobs.open("me", manifest.artifact("levels.json").sha256) as f:
             levels = json.load(f)

@@ -1,0 +1,124 @@
+"""Verify, repair, gc, backup, restore: damage is found, exactly that is made again, and nothing needed is cleared."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from proof.audit import outputs
+from proof.kills import TOYS
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.event import EventType
+from rushes.domain.stage import Card
+from rushes.jobs.gc import Rules, gc
+from rushes.library import Library, Wish
+
+WISH = Wish(only=("toy_join",), chunk="5")
+
+
+@pytest.fixture
+def library(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """A home with one finished film."""
+    monkeypatch.syspath_prepend(str(TOYS))
+    monkeypatch.setenv("PYTHONPATH", str(TOYS))
+    with Library(tmp_path / "home") as library:
+        assert library.run([toy_film], WISH).exit_code == 0
+        yield library
+
+
+def blobs(library: Library) -> list[Path]:
+    return sorted((library.house.home / "files" / "blobs").rglob("?" * 64))
+
+
+def spoil(path: Path, how: str) -> None:
+    if how == "deleted":
+        path.unlink()
+        return
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data[: len(data) // 2] if how == "truncated" else data)
+
+
+def test_a_sound_home_is_verified_without_a_word(library: Library) -> None:
+    found = library.verify()
+    assert found.damages == ()
+    assert found.results == 18
+    assert found.files == len(blobs(library))
+
+
+@pytest.mark.parametrize("how", ["deleted", "truncated", "flipped"])
+def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Library) -> None:
+    before = outputs(library.house)
+    victim = max(blobs(library), key=lambda p: p.stat().st_size)
+    spoil(victim, how)
+    damages = library.verify().damages
+    assert len(damages) == 1
+    job = damages[0].job
+    last = library.job(job).last_event
+    assert library.repair(damages).exit_code == 0
+    done = [e.task for e in library.events(job, last) if e.type is EventType.DONE]
+    assert done == [damages[0].task]
+    assert library.verify().damages == ()
+    assert outputs(library.house) == before
+
+
+def test_a_missing_manifest_is_found_and_mended(library: Library) -> None:
+    before = outputs(library.house)
+    next((library.house.home / "files" / "results").rglob("*.json")).unlink()
+    damages = library.verify().damages
+    assert [d.what for d in damages] == ["the manifest is missing"]
+    library.repair(damages)
+    assert library.verify().damages == ()
+    assert outputs(library.house) == before
+
+
+def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(library: Library) -> None:
+    house = library.house
+    cards = dict(house.cards)
+    toy = cards["toy_chunk"]
+    cards["toy_chunk"] = Card(toy.name, toy.version, toy.scope, toy.outputs, toy.needs, passing=("piece",))
+    rules = Rules(cards, keep_days=1, clip_days=30, old_enough=lambda _key: True)
+    now = datetime.now(UTC)
+    assert gc(house.ledger, house.blobs, "me", rules, now).results == 0
+    cleared = gc(house.ledger, house.blobs, "me", rules, now + timedelta(days=2))
+    assert (cleared.results, cleared.blobs) == (8, 8)
+    assert library.verify().damages == (), "what was set aside does not exist for verify"
+    assert [p.name for p in (house.home / "files" / "toys").rglob("*.bin")] == ["whole.bin"]
+
+
+def test_gc_clears_blobs_that_no_manifest_names_but_not_young_ones(library: Library) -> None:
+    orphan = library.house.blobs.put("me", b"left by a killed attempt")
+    assert library.gc().blobs == 0
+    path = library.house.home / "files" / "blobs" / "me" / orphan.sha256[:2] / orphan.sha256
+    os.utime(path, (0, 0))
+    assert library.gc().blobs == 1
+    assert not path.exists()
+
+
+def test_a_backup_is_restored_and_goes_on(library: Library, tmp_path: Path, toy_film: Path) -> None:
+    first = library.backup(tmp_path / "backup")
+    assert first.copied == first.files
+    assert library.backup(tmp_path / "backup").copied == 0
+    Library.restore(tmp_path / "backup", tmp_path / "other" / "home")
+    with Library(tmp_path / "other" / "home") as restored:
+        assert outputs(restored.house) == outputs(library.house)
+        assert restored.verify().damages == ()
+        ran = restored.run([toy_film], WISH)
+        assert (ran.worked, ran.exit_code) == (False, 0)
+
+
+def test_half_a_backup_is_no_backup(library: Library, tmp_path: Path) -> None:
+    library.backup(tmp_path / "backup")
+    (tmp_path / "backup" / "backup.json").unlink()
+    with pytest.raises(NotFound):
+        Library.restore(tmp_path / "backup", tmp_path / "new")
+    assert not (tmp_path / "new" / "ledger.sqlite").exists()
+
+
+def test_a_home_is_never_restored_over(library: Library, tmp_path: Path) -> None:
+    library.backup(tmp_path / "backup")
+    with pytest.raises(Refused):
+        Library.restore(tmp_path / "backup", library.house.home)

@@ -1,0 +1,61 @@
+"""Settings: environment over file over default, and where each value came from."""
+
+from pathlib import Path
+
+import pytest
+
+from rushes import settings
+from rushes.domain.errors import Refused
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No file of the user who runs the tests plays a part."""
+    monkeypatch.setattr(settings, "user_file", lambda: tmp_path / "user.toml")
+
+
+def test_defaults_say_so(tmp_path: Path) -> None:
+    loaded = settings.load(tmp_path, {})
+    assert loaded.settings.chunk_seconds == 60
+    assert set(loaded.origin.values()) == {"default"}
+
+
+def test_the_environment_wins_over_the_home_which_wins_over_the_user(tmp_path: Path) -> None:
+    (tmp_path / "user.toml").write_text("chunk_seconds = 10\nslots = 1\nprofile = 'fast'\n")
+    (tmp_path / "rushes.toml").write_text("chunk_seconds = 20\nslots = 2\n")
+    loaded = settings.load(tmp_path, {"RUSHES_CHUNK_SECONDS": "30"})
+    s = loaded.settings
+    assert (s.chunk_seconds, s.slots, s.profile) == (30, 2, "fast")
+    assert loaded.origin["chunk_seconds"] == "RUSHES_CHUNK_SECONDS"
+    assert loaded.origin["slots"] == str(tmp_path / "rushes.toml")
+    assert loaded.origin["profile"] == str(tmp_path / "user.toml")
+
+
+def test_other_designs_names_are_aliases_and_ours_wins(tmp_path: Path) -> None:
+    loaded = settings.load(tmp_path, {"LOG_LEVEL": "info", "MODEL_CACHE_DIR": "a", "RUSHES_MODELS": "b"})
+    assert (loaded.settings.log_level, loaded.settings.models) == ("info", "b")
+    assert loaded.origin["log_level"] == "LOG_LEVEL"
+    assert loaded.origin["models"] == "RUSHES_MODELS"
+
+
+@pytest.mark.parametrize("text", ["chunk_seconds = 'many'", "no_such_thing = 1", "beside = 'perhaps'", "[broken"])
+def test_a_bad_file_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rushes.toml").write_text(text)
+    with pytest.raises(Refused, match=r"rushes\.toml"):
+        settings.load(tmp_path, {})
+
+
+def test_a_truth_value_in_the_environment_is_read_as_people_write_it(tmp_path: Path) -> None:
+    assert settings.load(tmp_path, {"RUSHES_BESIDE": "no"}).settings.beside is False
+    assert settings.load(tmp_path, {"RUSHES_BESIDE": "1"}).settings.beside is True
+
+
+def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RUSHES_HOME", raising=False)
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / ".rushes").mkdir()
+    assert settings.find_home(deep) == tmp_path / ".rushes"
+    assert settings.find_home(deep, tmp_path / "other") == tmp_path / "other"
+    monkeypatch.setenv("RUSHES_HOME", str(tmp_path / "named"))
+    assert settings.find_home(deep) == tmp_path / "named"

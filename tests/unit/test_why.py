@@ -1,0 +1,73 @@
+"""Why a task is not running: a closed list of reasons, one test each."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from rushes.domain.job import Counts, Job, JobState
+from rushes.domain.task import Failure, Task, TaskState
+from rushes.domain.worker import Incarnation, Worker
+from rushes.jobs.why import Reason, reason_of
+
+JOB = Job("job_a", "me", "", "r", "film.mp4", "searchable", "{}", "{}", JobState.RUNNING, False, 0, Counts(), 1, "")
+FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work as it is")
+
+
+def task(
+    state: TaskState = TaskState.READY, needs: tuple[str, ...] = (), name: str = "job_a.shots", **more: object
+) -> Task:
+    spec = json.dumps({"needs": list(needs), "results": {}})
+    base = Task(name, "job_a", name.split(".")[1], None, "cpu", 1, state, 1, 0, 0, len(needs), spec)
+    return replace(base, **more)
+
+
+def worker(**more: object) -> Worker:
+    who = Incarnation("w", "host", "boot", 1, "1", ("cpu",), 1)
+    return replace(Worker(who, True, False, "", (), 20.0, ""), **more)
+
+
+NEED = task(TaskState.READY, name="job_a.develop.00001")
+
+CASES = {
+    Reason.PAUSED: (task(), replace(JOB, paused=True), [], [worker()]),
+    Reason.CANCELLED: (task(TaskState.CANCELLED), JOB, [], [worker()]),
+    Reason.DEAD: (task(TaskState.DEAD, failure=FAILURE), JOB, [], [worker()]),
+    Reason.NEED_IS_DEAD: (
+        task(TaskState.WAITING, (NEED.id,)),
+        JOB,
+        [replace(NEED, state=TaskState.DEAD)],
+        [worker()],
+    ),
+    Reason.NEEDS_WORK: (task(TaskState.WAITING, (NEED.id,)), JOB, [NEED], [worker()]),
+    Reason.NEEDS_FILE: (task(TaskState.WAITING), JOB, [], [worker()]),
+    Reason.BACKS_OFF: (task(failure=FAILURE, failures=1, due_in=23.0), JOB, [], [worker()]),
+    Reason.NO_WORKER: (task(), JOB, [], [worker(alive=False)]),
+    Reason.WORKERS_DRAIN: (task(), JOB, [], [worker(draining=True)]),
+    Reason.DISK_FULL: (task(), JOB, [], [worker(note="disk full")]),
+    Reason.NO_FREE_SLOT: (task(), JOB, [], [worker(held=("job_b.x",))]),
+    Reason.NEXT: (task(), JOB, [], [worker()]),
+}
+
+
+def test_every_reason_has_its_case() -> None:
+    assert set(CASES) == set(Reason)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_each_reason_is_found_and_says_more(reason: Reason) -> None:
+    one, job, others, workers = CASES[reason]
+    found, detail = reason_of(one, job, {t.id: t for t in others}, workers)
+    assert found is reason
+    assert detail
+
+
+def test_a_need_that_is_not_done_is_counted() -> None:
+    one = task(TaskState.WAITING, (NEED.id, "job_a.develop.00002"))
+    others = {NEED.id: NEED, "job_a.develop.00002": replace(NEED, state=TaskState.DONE)}
+    assert reason_of(one, JOB, others, [worker()]) == (Reason.NEEDS_WORK, "develop (1 to go)")
+
+
+def test_a_backing_off_task_says_which_attempt_is_next() -> None:
+    one, job, _, workers = CASES[Reason.BACKS_OFF]
+    assert reason_of(one, job, {}, workers)[1] == "23 s, then attempt 2 of 4 (BadMedia)"
