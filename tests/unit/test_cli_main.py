@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,15 +58,13 @@ def test_every_command_teaches_with_one_sentence_and_examples(name: str, command
 
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
 def test_the_examples_can_be_parsed(name: str, command: click.Command) -> None:
-    import shlex  # noqa: PLC0415
-
     assert isinstance(command, Verb)
     for example in command.examples:
         words = shlex.split(example.split("|")[0].split(">")[0])
         words = words[words.index("rushes") + 1 :]
         if " ".join(w for w in words if not w.startswith("-")).startswith(name):
             own = words[words.index(name.rsplit(maxsplit=1)[-1]) + 1 :]
-            command.make_context(name, own, parent=click.Context(main, resilient_parsing=True))
+            command.make_context(name, own, parent=main.make_context("rushes", []))
 
 
 def test_the_sentence_in_the_overview_is_how_the_command_describes_itself() -> None:
@@ -181,8 +180,9 @@ def test_ctrl_c_is_130(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rushes("version").exit_code == 130
 
 
-def test_a_reader_that_has_seen_enough_hears_nothing_more(tmp_path: Path) -> None:
-    script = "from rushes.surfaces.cli.main import main; main(['config', 'show', '--home', '.'])"
+@pytest.mark.parametrize("args", ["['config', 'show', '--home', '.']", "['ls', '--json', '--home', '.']", "['--help']"])
+def test_a_reader_that_has_seen_enough_hears_nothing_more(tmp_path: Path, args: str) -> None:
+    script = f"from rushes.surfaces.cli.main import main; main({args})"
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(

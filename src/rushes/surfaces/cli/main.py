@@ -1,7 +1,8 @@
 """The command `rushes`: its commands by what people want, and one place where errors become exit codes."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,18 @@ SENTENCES: Mapping[str, str] = {
 }
 
 
+class ReaderLeft(Exception):
+    """The reader of a pipe has seen enough. Not an OSError: click would take that for a failure."""
+
+
+@contextmanager
+def _noticing_that_nobody_reads() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as e:
+        raise ReaderLeft from e
+
+
 class Rushes(click.Group):
     """The group of all commands."""
 
@@ -80,6 +93,16 @@ class Rushes(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, SENTENCES[name]) for name in group])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Where --help is printed."""
+        with _noticing_that_nobody_reads():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Where a command does its work."""
+        with _noticing_that_nobody_reads():
+            return super().invoke(ctx)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run and end the process with the exit code that the outcome means."""
         words = [*(args[0] if args else kwargs.get("args") or sys.argv[1:])]
@@ -97,7 +120,7 @@ def _guarded(go: Any, session: Session) -> int:
     try:
         code = go()
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderLeft):
         return trouble.hush()
     except (KeyboardInterrupt, click.Abort):
         return trouble.INTERRUPTED
