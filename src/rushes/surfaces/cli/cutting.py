@@ -24,7 +24,9 @@ AIR = 2.0  # seconds round a hit, so that its words can be followed
     "rushes clip holiday.mp4 --from f300 --to f450",
 )
 @click.argument("video")
-@click.option("--from", "start", metavar="TIME", help="Where it begins: 1:02:03.5, seconds, or a frame (f1234).")
+@click.option(
+    "--from", "start", metavar="TIME", help="Where it begins: 1:02:03.5, seconds, or f1234, a frame by the film's rate."
+)
 @click.option("--to", "end", metavar="TIME", help="Where it ends; that frame is not in it.")
 @click.option(
     "--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help="Air on both sides (for a hit 2, else 0)."

@@ -1,6 +1,5 @@
 """A hit in words: the line round what was found, the found words marked, and the reference that a clip takes."""
 
-import shlex
 from collections.abc import Sequence
 
 from rushes.domain.span import clock
@@ -29,11 +28,6 @@ def quoted(pieces: Sequence[Piece], room: int, *, utf8: bool) -> list[Part]:
         at += len(text)
         parts += [(some, MARK) if found else some] if some else []
     return [*parts, (_DOTS if end < whole else "") + '"']
-
-
-def typed(reference: str) -> str:
-    """A reference as a shell takes it."""
-    return shlex.quote(reference)
 
 
 def _window(pieces: Sequence[Piece], whole: int, room: int) -> tuple[int, int]:

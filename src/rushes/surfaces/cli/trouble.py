@@ -12,7 +12,7 @@ from rushes.domain.errors import RushesError
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def meaning(kind: type[BaseException]) -> str:
