@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rushes.domain import errors
-from rushes.surfaces.cli import about
+from rushes.surfaces.cli import itself
 from rushes.surfaces.cli.main import COMMANDS, SENTENCES, main
 from rushes.surfaces.cli.verb import Verb
 
@@ -129,7 +129,7 @@ def test_every_error_of_the_tree_is_told_with_its_meaning_hint_and_code(
     def raises(_session: object) -> None:
         raise kind("the film broke")
 
-    monkeypatch.setattr(about.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(itself.version, "callback", click.pass_obj(raises))
     shown = rushes("version")
     assert shown.exit_code == kind.exit_code
     lines = " ".join(shown.stderr.split())
@@ -142,7 +142,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def raises(_session: object) -> None:
         raise error
 
-    monkeypatch.setattr(about.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(itself.version, "callback", click.pass_obj(raises))
 
 
 def test_a_bug_is_one_line_and_its_traceback_lies_in_the_home(
@@ -195,7 +195,7 @@ def test_a_reader_that_has_seen_enough_hears_nothing_more(tmp_path: Path, args: 
 def test_help_and_completion_load_no_video_library() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from rushes.surfaces.cli.main import main;"
-        "assert CliRunner().invoke(main, ['--help']).exit_code == 0;"
+        "assert [CliRunner().invoke(main, [a]).exit_code for a in ('--help', 'version')] == [0, 0];"
         "print([m for m in ('av', 'numpy', 'faster_whisper', 'rushes.library') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

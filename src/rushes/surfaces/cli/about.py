@@ -1,28 +1,14 @@
-"""What this machine, this home and this program are: doctor, config, version, completion."""
+"""What this machine and this home are: doctor, config."""
 
-import sys
 from dataclasses import fields
 
 import click
-from click.shell_completion import get_completion_class
 
 from rushes.settings import Settings
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.verb import Group, verb
-from rushes.wiring import VERSION
-
-
-@verb("version", "rushes version", "rushes version --json")
-@click.pass_obj
-def version(session: Session) -> None:
-    """Say which version this is."""
-    python = sys.version.split()[0]
-    if session.json:
-        session.document({"version": VERSION, "python": python})
-    else:
-        session.out.line(f"rushes {VERSION}", (f"  Python {python}", DONE))
 
 
 @verb("doctor", "rushes doctor", "rushes doctor --json | jq '.[] | select(.ok == false)'")
@@ -59,15 +45,5 @@ def config_show(session: Session) -> None:
     session.remark((f"home {library.house.home}", DONE))
 
 
-@verb("completion", "rushes completion bash >> ~/.bashrc", "rushes completion fish | source")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell."""
-    made = get_completion_class(shell)
-    assert made
-    click.echo(made(ctx.find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source())
-
-
 config = Group("config", help="The settings in force.", commands=[config_show])
-COMMANDS = {"version": version, "doctor": doctor, "config": config, "completion": completion}
+COMMANDS = {"doctor": doctor, "config": config}

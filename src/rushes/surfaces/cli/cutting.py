@@ -37,6 +37,7 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     """Cut a span out, to the frame.
 
     VIDEO is an id, a file name, a path, or a hit as search names it (ID@FROM-TO). The same span again is the same clip.
+    Frames are counted from 0 at the rate that the film says it has.
     """
     library = opened(session)
     name, begin, finish, air = _wanted(video, start, end)

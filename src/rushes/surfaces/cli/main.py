@@ -29,8 +29,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "models": "models",
         "doctor": "about",
         "config": "about",
-        "version": "about",
-        "completion": "about",
+        "version": "itself",
+        "completion": "itself",
     },
 }
 SENTENCES: Mapping[str, str] = {
