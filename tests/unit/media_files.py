@@ -36,6 +36,7 @@ class Film:
     sar: Fraction | None = None
     noise: int = 0  # so that files have some weight
     pixels: str = "yuv420p"
+    still: bool = False  # nothing moves within a shot, and frames carry no number
 
 
 def cfr(seconds: float, rate: Fraction | int = 25, base: Fraction = Fraction(1, 12800), start: int = 0) -> list[int]:
@@ -61,6 +62,8 @@ def draw(number: int, film: Film) -> Picture:
     chance = np.random.default_rng(shot + 1)
     low = chance.integers(20, 236, (4, 6, 3), dtype=np.uint8)
     picture = np.repeat(np.repeat(low, -(-height // 4), 0), -(-width // 6), 1)[:height, :width].copy()
+    if film.still:
+        return picture
     x = (number * 3) % max(1, width - 20)
     picture[height // 2 : height // 2 + 12, x : x + 20] = 255 - picture[height // 2 : height // 2 + 12, x : x + 20]
     for bit in range(BITS):

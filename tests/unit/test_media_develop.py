@@ -33,7 +33,7 @@ FILMS = {
     "late.mkv": Film(cfr(11, 25, MS, 1500), base=MS),
     "negative.ts": Film(cfr(11, 25, TS, 2**33 - 180000), base=TS),
     "rotated.mp4": Film(cfr(6), rotation=180),
-    "slow.mp4": Film([i * 12800 * 3 for i in range(20)], rate=1, gop=2),  # one frame every three seconds
+    "slow.mp4": Film([i * 12800 * 20 for i in range(12)], rate=1, gop=2),  # one frame every 20 seconds
 }
 
 
@@ -131,9 +131,9 @@ def test_frames_far_apart_do_not_make_negative_times(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", FILMS["slow.mp4"])
     facts = probe(path)
     assert facts.video
-    done = developed(path, facts, chunks(facts, 20), tmp_path / "out")
+    done = developed(path, facts, [facts.video.span], tmp_path / "out")
     got = [time - shift_seconds(facts) for piece in done.pieces for _, time in _frames(piece)]
-    assert got == [i * 3 for i in range(20)]
+    assert got == [i * 20 for i in range(12)]
 
 
 @pytest.mark.parametrize("written", [-90, 90, 180])
@@ -194,6 +194,22 @@ def test_kept_frames_and_metrics_do_not_depend_on_the_grid(tmp_path: Path) -> No
     assert len(chunks(facts, 5)) > len(chunks(facts, 20)) > len(chunks(facts, 60))
     assert results[0] == results[1] == results[2]
     assert 7 < len(results[0][0]) < 310
+
+
+@pytest.mark.parametrize("seconds", GRIDS)
+def test_a_picture_that_never_changes_is_kept_once_every_five_seconds(seconds: int, tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(31), gop=40, still=True))  # a key frame every 1.6 seconds
+    facts = probe(path)
+    done = developed(path, facts, chunks(facts, seconds), tmp_path / "out")
+    assert [k.us for index in done.packs for k in index.frames] == [
+        0,
+        6_400_000,
+        11_200_000,
+        16_000_000,
+        20_800_000,
+        25_600_000,
+        30_400_000,
+    ]
 
 
 def test_metrics_of_chunks_shorter_than_the_look_back_join_exactly(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import random
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -75,6 +76,22 @@ def test_a_damaged_picture_is_an_error_and_not_a_guess(tmp_path: Path) -> None:
     assert facts.video
     with pytest.raises(BadMedia, match=r"the picture at 0:0\d"):
         list(decode(path, facts, facts.video.span))
+
+
+def test_damage_of_single_bits_is_noticed_where_it_shows(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
+    facts, good = probe(path), path.read_bytes()
+    assert facts.video
+    start, noticed = good.index(b"mdat"), 0
+    for seed in range(12):
+        chance, data = random.Random(seed), bytearray(good)
+        data[start + chance.randrange(2000, len(good) * 2 // 3)] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        try:
+            list(decode(path, facts, facts.video.span))
+        except BadMedia:
+            noticed += 1
+    assert noticed >= 3  # a plain decode notices none of them
 
 
 def test_known_damage_is_lived_with(tmp_path: Path) -> None:

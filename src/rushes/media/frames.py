@@ -48,7 +48,7 @@ def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Itera
         if progress.again:
             break
         progress.again = True
-        progress.strict = not (decoding.open_start)
+        progress.strict = not decoding.open_start
     decoding.complain(decoding.broken_at or span.start, "cannot be decoded")
 
 
@@ -99,7 +99,7 @@ class _Decoding:
                 check_pixels(frame.width, frame.height)
                 self.progress.shown, self.progress.last = self.progress.shown + 1, pts
                 yield frame
-            before = pts if pts is not None else before
+            before = pts if before is None else max(before, pts or before)
             frame = next(rest, None)
 
     def check(self) -> None:

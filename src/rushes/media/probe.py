@@ -105,7 +105,7 @@ def _audio_track(stream: AudioStream, tally: Tally) -> AudioTrack | None:
         raise BadMedia("its sound has no sample rate")
     return AudioTrack(
         index=stream.index,
-        codec=context.name,
+        codec=context.codec.canonical_name,
         rate=context.rate,
         channels=context.channels,
         base=tally.base,
@@ -131,7 +131,7 @@ def _video_track(container: InputContainer, stream: VideoStream, tally: Tally, h
     seekable = not damaged and can_be_entered(container, stream, tally)
     return VideoTrack(
         index=stream.index,
-        codec=stream.codec_context.name,
+        codec=stream.codec_context.codec.canonical_name,
         width=look.width,
         height=look.height,
         base=tally.base,
