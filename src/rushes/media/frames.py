@@ -99,7 +99,8 @@ class _Decoding:
                 check_pixels(frame.width, frame.height)
                 self.progress.shown, self.progress.last = self.progress.shown + 1, pts
                 yield frame
-            before = pts if before is None else max(before, pts or before)
+            if pts is not None:
+                before = pts if before is None else max(before, pts)
             frame = next(rest, None)
 
     def check(self) -> None:
