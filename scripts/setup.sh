@@ -43,7 +43,7 @@ stop_dots() {
 
 without_addresses() { sed 's|[a-z]*://[^ ]*|(address)|g'; }
 
-trap stop_dots EXIT
+trap 'stop_dots; rm -f "${step_log:-}"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -59,13 +59,16 @@ setup() {
     made_here || rm -rf .venv
     [ -x "$venv_python" ] || make_venv
     step "Installing what rushes needs (about 320 MB)" install_packages "$1" || exit 1
+    pwd -P >.venv/.setup-place
     say "$setup_mark" >".venv/.setup-$1"
 }
 
 setup_hash() { { pwd; say "$1"; cat pyproject.toml constraints.txt scripts/setup.sh; } | cksum; }
 
 # Whether .venv can be used: its scripts name the folder it was made in, so a moved one is made again.
-made_here() { [ "$("$venv_python" -c 'import sys; print(sys.prefix)' 2>/dev/null)" = "$(pwd -P)/.venv" ]; }
+made_here() {
+    "$venv_python" -c '' 2>/dev/null && [ "$(cat .venv/.setup-place 2>/dev/null || pwd -P)" = "$(pwd -P)" ]
+}
 
 find_python() {
     python=$(newest_python)
