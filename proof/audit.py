@@ -22,8 +22,7 @@ class Audit:
     bad: tuple[str, ...]
     tasks: int
     events: int
-    begun: int  # attempts that the witness saw begin
-    twice: int  # tasks that the witness saw end more than once
+    redone: int  # attempts that the witness saw begin beyond one per task, given back ones left out
     outputs: dict[str, str]  # every blob reachable and every published name -> sha256
 
 
@@ -31,19 +30,21 @@ def audit(home: Path, witness: Path | None = None) -> Audit:
     """Check a home after its work is done."""
     house = open_home(home, create=False)
     bad: list[str] = []
-    tasks = events = 0
+    tasks = events = given_back = 0
     for job in all_jobs(house.ledger, house.settings.owner):
         if job.state is not JobState.COMPLETED:
             bad.append(f"{job.id} is {job.state}")
         found = all_tasks(house.ledger, job.id)
         tasks += len(found)
         bad += [f"lost: {t.id} is {t.state}" for t in found if t.state is not TaskState.DONE]
-        count, trouble = _events(house.ledger, job.id, {t.id for t in found})
-        events, bad = events + count, bad + trouble
+        types, trouble = _events(house.ledger, job.id, {t.id for t in found})
+        events, given_back = events + types.total(), given_back + types[EventType.GIVEN_BACK]
+        bad += trouble
     checked = verify(house.ledger, house.blobs, house.settings.owner)
     bad += [f"damaged: {d.task} {d.output}: {d.what}" for d in checked.damages]
-    begun, twice = _witnessed(witness)
-    return Audit(tuple(bad), tasks, events, begun, twice, outputs(house))
+    found_outputs = outputs(house)
+    house.close()
+    return Audit(tuple(bad), tasks, events, _redone(witness) - given_back, found_outputs)
 
 
 def outputs(house: House) -> dict[str, str]:
@@ -61,23 +62,22 @@ def outputs(house: House) -> dict[str, str]:
     return found
 
 
-def _events(ledger: Ledger, job: str, tasks: set[str]) -> tuple[int, list[str]]:
+def _events(ledger: Ledger, job: str, tasks: set[str]) -> tuple[Counter[EventType], list[str]]:
     numbers: list[int] = []
+    types: Counter[EventType] = Counter()
     done: Counter[str] = Counter()
-    after = 0
-    while events := ledger.events(job, after):
+    while events := ledger.events(job, numbers[-1] if numbers else 0):
         numbers += [e.number for e in events]
+        types.update(e.type for e in events)
         done.update(e.task or "" for e in events if e.type in (EventType.DONE, EventType.ADOPTED))
-        after = numbers[-1]
     bad = [f"event gap in {job}: {numbers}"] if numbers != list(range(1, len(numbers) + 1)) else []
     bad += [f"done twice: {task} ({n})" for task, n in done.items() if n != 1]
     bad += [f"never done: {task}" for task in sorted(tasks - done.keys())]
-    return len(numbers), bad
+    return types, bad
 
 
-def _witnessed(witness: Path | None) -> tuple[int, int]:
+def _redone(witness: Path | None) -> int:
     if witness is None or not witness.exists():
-        return 0, 0
-    lines = [line.split() for line in witness.read_text().splitlines()]
-    ends = Counter((stage, chunk) for what, stage, chunk, _pid in lines if what == "end")
-    return sum(what == "begin" for what, *_ in lines), sum(n > 1 for n in ends.values())
+        return 0
+    begun = [line.split()[1:4] for line in witness.read_text().splitlines() if line.startswith("begin")]
+    return len(begun) - len({tuple(task) for task in begun})

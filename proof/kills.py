@@ -26,6 +26,7 @@ class Film:
     only: str
     chunk: str = "5"
     slots: int = 2
+    guests: tuple[Path, ...] = ()  # films that come in while the first is worked on
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +57,35 @@ def drive(folder: Path, film: Film, **env: str) -> subprocess.CompletedProcess[b
 
 def command(folder: Path, film: Film) -> list[str]:
     """The command line of a driven run."""
-    base = [sys.executable, "-m", "proof.drive", str(folder / "home"), str(film.path)]
+    base = [sys.executable, "-m", "proof.drive", str(folder / "home"), str(film.path), *map(str, film.guests)]
     return [*base, "--only", film.only, "--chunk", film.chunk, "--slots", str(film.slots)]
 
 
-def undisturbed(folder: Path, film: Film) -> tuple[Audit, Counter[str]]:
+def undisturbed(folder: Path, film: Film, **env: str) -> tuple[Audit, Counter[str]]:
     """The reference: a whole run, and how often each crash point was passed."""
     trace = folder / "trace"
-    done = drive(folder, film, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace))
+    done = drive(folder, film, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace), **env)
     assert done.returncode == 0, done.stderr.decode()
     points = Counter(line.split()[1] for line in trace.read_text().splitlines())
     return audit(folder / "home", folder / "witness"), points
 
 
-def kill(folder: Path, film: Film, point: str, nth: int, reference: Audit) -> Kill:
+def kill(folder: Path, film: Film, point: str, nth: int, reference: Audit, **env: str) -> Kill:
     """Kill at the nth time that any process passes a point, run again, audit."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    first = drive(folder, film, RUSHES_CRASH=f"{point}#{nth}", RUSHES_CRASH_COUNT=str(folder / "count"))
+    first = drive(folder, film, RUSHES_CRASH=f"{point}#{nth}", RUSHES_CRASH_COUNT=str(folder / "count"), **env)
     died = first.returncode == -signal.SIGKILL
     held = _held(folder / "home") if died else 0
-    again = drive(folder, film)
+    again = drive(folder, film, **env)
     bad = [] if again.returncode == 0 else [f"exit {again.returncode}: {again.stderr.decode()[-500:]}"]
     found = audit(folder / "home", folder / "witness")
     bad += found.bad
     bad += differences(reference.outputs, found.outputs)
-    redone = found.begun - reference.begun
-    if redone > film.slots:
-        bad.append(f"{redone} attempts redone with {film.slots} slots")
+    if found.redone > film.slots:
+        bad.append(f"{found.redone} attempts redone with {film.slots} slots")
     shutil.rmtree(folder, ignore_errors=True)
-    return Kill(point, nth, died, held, redone, tuple(bad))
+    return Kill(point, nth, died, held, found.redone, tuple(bad))
 
 
 def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequence[str]:
@@ -97,5 +97,7 @@ def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequen
 def _held(home: Path) -> int:
     if not (home / "ledger.sqlite").exists():
         return 0
-    ledger = open_home(home, create=False).ledger
-    return len(ledger.tasks(state=TaskState.LEASED).rows)
+    house = open_home(home, create=False)
+    held = len(house.ledger.tasks(state=TaskState.LEASED).rows)
+    house.close()
+    return held

@@ -18,12 +18,13 @@ def witness(what: str, work: Work) -> None:
     name = os.environ.get("TOY_WITNESS")
     if name:
         fd = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(fd, f"{what} {work.stage} {work.chunk} {os.getpid()}\n".encode())
+        os.write(fd, f"{what} {work.stage} {work.chunk} {work.video} {os.getpid()}\n".encode())
         os.close(fd)
 
 
 def hold(work: Work) -> None:
-    """Wait at a named gate until a test opens it (removes the file), so that it can kill or freeze in mid-work."""
+    """Take as long as asked, and wait at a named gate until a test opens it (removes the file)."""
+    time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
     gate = os.environ.get("TOY_GATE")
     while gate and Path(f"{gate}.{work.stage}.{work.chunk}").exists():
         time.sleep(0.01)

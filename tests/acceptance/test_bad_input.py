@@ -87,8 +87,11 @@ def make_bad(folder: Path) -> dict[str, Path]:
     }
 
 
+Disaster = tuple[Path, subprocess.CompletedProcess[str], set[str]]
+
+
 @pytest.fixture(scope="module")
-def disaster(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str], set[str]]:
+def disaster(tmp_path_factory: pytest.TempPathFactory) -> Disaster:
     """A folder of every bad thing and one good film, run once."""
     top = tmp_path_factory.mktemp("disaster")
     (top / "films").mkdir()
@@ -97,7 +100,7 @@ def disaster(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     return top, rushes(top / "home", "run", str(top / "films"), "--only", "shots"), before
 
 
-def test_one_bad_file_never_stops_the_rest(disaster: tuple) -> None:
+def test_one_bad_file_never_stops_the_rest(disaster: Disaster) -> None:
     top, done, _ = disaster
     assert done.returncode == 3, done.stderr
     listed = rushes(top / "home", "ls").stdout
@@ -105,20 +108,20 @@ def test_one_bad_file_never_stops_the_rest(disaster: tuple) -> None:
 
 
 @pytest.mark.parametrize("name", ["empty", "text", "playlist", "concat", "truncated", "gaps", "huge", "pipe", "out"])
-def test_each_bad_file_is_refused_with_its_name_and_a_reason(name: str, disaster: tuple) -> None:
+def test_each_bad_file_is_refused_with_its_name_and_a_reason(name: str, disaster: Disaster) -> None:
     _, done, _ = disaster
     said = done.stdout + done.stderr
     assert f"{name}." in said
     assert "Traceback" not in said
 
 
-def test_nothing_is_written_outside_the_home(disaster: tuple) -> None:
+def test_nothing_is_written_outside_the_home(disaster: Disaster) -> None:
     top, _, before = disaster
     assert snapshot(top / "films") == before
     assert {p.name for p in top.iterdir()} == {"films", "home", "private.ts"}
 
 
-def test_no_byte_of_a_foreign_file_is_read(disaster: tuple) -> None:
+def test_no_byte_of_a_foreign_file_is_read(disaster: Disaster) -> None:
     """A playlist or concat script named .mp4 is refused before it can lead anywhere."""
     top, _, _ = disaster
     listed = rushes(top / "home", "ls", "--json").stdout

@@ -1,9 +1,11 @@
 """Killed at every named point, started again: nothing lost, nothing done twice, the same bytes."""
 
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from proof.audit import Audit
 from proof.kills import Film, Kill, kill, undisturbed
 
 TOY_POINTS = [
@@ -30,34 +32,36 @@ REAL = random.Random(SEED).sample(
     ["blob:after", "manifest:before", "manifest:after", "ledger.complete:before", "publish:before"], 3
 )
 
+Reference = tuple[Film, Audit, Counter[str]]
+
 
 @pytest.fixture(scope="module")
-def toys(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> tuple[Film, object, object]:
+def toys(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Reference:
     film = Film(toy_film, "toy_join")
     return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, spoken_film: Path) -> tuple[Film, object, object]:
+def real(tmp_path_factory: pytest.TempPathFactory, spoken_film: Path) -> Reference:
     film = Film(spoken_film, "", chunk="5")
     return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
 
 
-def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: tuple) -> None:
+def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Reference) -> None:
     _, reference, points = toys
     assert reference.bad == ()
     assert set(points) == set(TOY_POINTS)
 
 
 @pytest.mark.parametrize("point", TOY_POINTS)
-def test_killed_at_a_point_and_started_again(point: str, toys: tuple, tmp_path: Path) -> None:
+def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_path: Path) -> None:
     film, reference, points = toys
     nth = random.Random(f"{SEED}{point}").randint(1, max(1, points[point] * 2 // 3))
     _is_well(kill(tmp_path / "run", film, point, nth, reference))
 
 
 @pytest.mark.parametrize("point", REAL)
-def test_the_real_recipe_killed_and_started_again(point: str, real: tuple, tmp_path: Path) -> None:
+def test_the_real_recipe_killed_and_started_again(point: str, real: Reference, tmp_path: Path) -> None:
     film, reference, points = real
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(2, max(2, points[point] * 2 // 3))

@@ -129,12 +129,12 @@ def test_a_list_that_goes_on_says_how(shelf: Shelf) -> None:
     ("args", "asked"),
     [
         (["two_cities.mkv", "--from", "12:41", "--to", "12:45.5"], (761_000_000, 765_500_000, 0)),
-        (["two_cities.mkv", "--from", "f25", "--to", "f50", "--padding", "0.5"], (1_000_000, 2_000_000, 500)),
+        (["two_cities.mkv", "--from", "1", "--to", "2.0", "--padding", "0.5"], (1_000_000, 2_000_000, 500)),
         (["vid_aaaa@12:41.000-12:44.500"], (761_000_000, 764_500_000, 2000)),
         (["vid_aaaa@12:41.000-12:44.500", "--padding", "0"], (761_000_000, 764_500_000, 0)),
     ],
 )
-def test_a_clip_is_asked_for_by_times_frames_or_a_hit(
+def test_a_clip_is_asked_for_by_times_or_a_hit(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, args: list[str], asked: tuple[int, int, int]
 ) -> None:
     def clip(_video: str, start_us: int, end_us: int, padding_ms: int, *_more: Any, **_: Any) -> Clip:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -141,11 +142,19 @@ LOOP = heard(words(" ".join(["and so on"] * 10), step=0.3))
 
 
 def test_a_loop_is_decoded_again_without_repeats_and_the_better_answer_kept(tmp_path: Path) -> None:
-    fake = FakeEngine(LOOP, GOOD)
+    fake = FakeEngine(LOOP, LOOP, GOOD)
     (line,) = listener(tmp_path, fake).window(Window(((0, 10 * RATE),)))
     assert line.text.startswith("this is what was really said")
     assert not line.extra
-    assert [h.no_repeat for _, h in fake.asked] == [0, 3]
+    assert [(h.full, h.no_repeat) for _, h in fake.asked] == [(False, 0), (True, 0), (True, 3)]
+
+
+def test_a_second_answer_that_is_worse_is_not_taken(tmp_path: Path) -> None:
+    odd = heard(words("this is what was said in the ten seconds that we heard", step=0.7), packs=3.5)
+    worse = heard(words("this what said in ten second heard of the whole thing", step=0.7, confidence=0.3))
+    (line,) = listener(tmp_path, FakeEngine(odd, worse)).window(Window(((0, 10 * RATE),)))
+    assert line.text.startswith("this is what was said")
+    assert line.extra == {"doubtful": True}
 
 
 def test_what_stays_doubtful_is_marked_and_its_loop_said_once(tmp_path: Path) -> None:
@@ -155,14 +164,23 @@ def test_what_stays_doubtful_is_marked_and_its_loop_said_once(tmp_path: Path) ->
 
 
 def test_the_other_model_is_asked_if_the_question_names_one(tmp_path: Path) -> None:
-    fake = FakeEngine(LOOP, LOOP, GOOD)
+    fake = FakeEngine(LOOP, LOOP, LOOP, GOOD)
     list(listener(tmp_path, fake, "fast").window(Window(((0, 10 * RATE),))))
-    assert [m for m, _ in fake.asked] == ["english", "english", "every"]
+    assert [m for m, _ in fake.asked] == ["english", "english", "english", "every"]
 
 
 def test_invented_text_is_dropped(tmp_path: Path) -> None:
     thanks = heard(words("Thanks for watching!", step=0.1), confidence=0.3, no_speech=0.9)
     assert list(listener(tmp_path, FakeEngine(thanks)).window(Window(((0, RATE // 4),)))) == []
+
+
+def test_a_phrase_invented_for_the_silence_at_the_end_costs_no_second_look(tmp_path: Path) -> None:
+    you = heard(words("You", start=9.4, step=0.5), confidence=0.3, no_speech=0.7).phrases
+    fake = FakeEngine(replace(GOOD, phrases=(*GOOD.phrases, *you)))
+    (line,) = listener(tmp_path, fake).window(Window(((0, 10 * RATE),)))
+    assert line.text.endswith("of speech")
+    assert not line.extra
+    assert len(fake.asked) == 1
 
 
 def test_no_answer_is_taken_by_chance(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,14 @@ FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work a
 
 
 def task(
-    state: TaskState = TaskState.READY, needs: tuple[str, ...] = (), name: str = "job_a.shots", **more: object
+    state: TaskState = TaskState.READY, needs: tuple[str, ...] = (), name: str = "job_a.shots", **more: Any
 ) -> Task:
     spec = json.dumps({"needs": list(needs), "results": {}})
     base = Task(name, "job_a", name.split(".")[1], None, "cpu", 1, state, 1, 0, 0, len(needs), spec)
     return replace(base, **more)
 
 
-def worker(**more: object) -> Worker:
+def worker(**more: Any) -> Worker:
     who = Incarnation("w", "host", "boot", 1, "1", ("cpu",), 1)
     return replace(Worker(who, True, False, "", (), 20.0, ""), **more)
 

@@ -92,6 +92,20 @@ class NoRoom(Drained):
     exit_code = 8
 
 
+class Interrupted(Drained):
+    """Ctrl-C ended the work before it was finished."""
+
+    hint = "Run the same command again: it goes on."
+    exit_code = 130
+
+
+class Terminated(Drained):
+    """SIGTERM ended the work before it was finished."""
+
+    hint = "Run the same command again: it goes on."
+    exit_code = 143
+
+
 class BadMedia(NeverWorks):
     """The file is not footage that can be opened safely and completely."""
 

@@ -31,24 +31,24 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
             local_files_only=True,
         )
         self._encoded: tuple[Any, Any] | None = None
-        self._context = _LONGEST
+        self._full = False
 
     def encode(self, features: Any) -> Any:
         """The encoder's output for as much context as the sound needs."""
-        features = features[..., : self._context]
+        features = features if self._full else features[..., : _needed(features)]
         if self._encoded is None or not np.array_equal(self._encoded[0], features):
             self._encoded = (features, super().encode(np.ascontiguousarray(features)))
         return self._encoded[1]
 
     def language_of(self, pcm: Pcm) -> tuple[str, float]:
         """The language and how sure that is; 5 s take 0.1 CPU-seconds (base), more than 10 s are shared with `hear`."""
-        self._context = _context(pcm)
+        self._full = False
         few = 5 * _FRAMES * math.ceil(len(pcm) / RATE / 5)
         return self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1], few if few <= _LEAST else _LONGEST))
 
     def hear(self, pcm: Pcm, hearing: Hearing) -> Heard:
         """Words with times of up to 30 s of sound."""
-        self._context = _LONGEST if hearing.full else _context(pcm)
+        self._full = hearing.full
         language, sure = hearing.language, 1.0
         if language is None:
             language, sure = self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1]))
@@ -74,9 +74,11 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         return token[2:-2], float(sure)
 
 
-def _context(pcm: Pcm) -> int:
-    """Frames of context for a sound: its length and a little silence, in whole seconds."""
-    return min(_LONGEST, max(_LEAST, _FRAMES * math.ceil(len(pcm) / RATE) + _ROOM))
+def _needed(features: Any) -> int:
+    """Frames of context: those of the sound (what is filled up is zero) and a little silence, in whole seconds."""
+    filled = np.flatnonzero(features.any(axis=0))
+    frames = int(filled[-1]) + 1 if len(filled) else 0
+    return min(_LONGEST, max(_LEAST, _FRAMES * math.ceil(frames / _FRAMES) + _ROOM))
 
 
 def voiced(pcm: Pcm) -> list[tuple[int, int]]:

@@ -47,6 +47,7 @@ class SqliteLedger:
             raise WrongHome(f"{path.parent} lies on a network file system ({kind})", "Keep the home on a local disk.")
         seconds = clock or boot_seconds
         self._is_gone = is_gone
+        self._known: dict[str, int] = {}  # keys of tasks that were claimed here
         self._store = Store(path, lambda: seconds() + shift, wall)
         try:
             self._move_in(host or presence.host_id(), boot or boot_id(), take_over)
@@ -80,7 +81,7 @@ class SqliteLedger:
             if not sqlite_work.may_claim(turn, worker, lanes):
                 return ()
         with self._store.write("claim") as turn:
-            return sqlite_work.claim(turn, worker, lanes, min(n, self.batch), hinted)
+            return sqlite_work.claim(turn, worker, lanes, min(n, self.batch), hinted, self._known)
 
     def renew(
         self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
@@ -92,7 +93,7 @@ class SqliteLedger:
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         """Done: results, count-down of dependants, events, job counters, debts."""
         with self._store.write("complete") as turn:
-            return sqlite_finish.complete(turn, worker, finishes)
+            return sqlite_finish.complete(turn, worker, finishes, self._known)
 
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""

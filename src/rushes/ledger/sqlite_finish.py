@@ -1,70 +1,88 @@
 """Completion on SQLite: done, results, count-down, events, counters and debts in one transaction."""
 
-import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rushes.domain.event import EventType
 from rushes.domain.task import Finish, Said
 from rushes.ledger.port import Completed
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
-from rushes.ledger.sqlite_work import standing
+from rushes.ledger.sqlite_work import Standing, standing
 
-Won = dict[tuple[str, int], int]  # (task, fence) of each lease that counted -> the task's key
+Won = list[tuple[int, Finish]]  # the key of each task whose lease counted, and its finish
 
 
-def complete(turn: Turn, worker: str, finishes: Sequence[Finish]) -> Completed:
-    """Commit every finish whose lease counts; the answer to the others says why not."""
-    won = _win(turn, worker, finishes)
+def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> Completed:
+    """Commit every finish whose lease counts; the answer to the others says why not.
+
+    `known` has the keys of tasks that were claimed here: a task's key never changes.
+    """
+    won = _win(turn, worker, finishes, known)
     if not won:
         return Completed(_said(turn, finishes, won))
-    jobs = JobRows(turn)
-    jobs.load({key >> PLACES for key in won.values()})
-    opened: list[str] = []
-    for number, group in _by_job(finishes, won).items():
-        opened += _count(turn, jobs.of(number << PLACES), worker, group)
-    met = turn.column("meet", json.dumps(list(won.values())))
-    ready = count_down(turn, jobs, met)
+    jobs, groups = JobRows(turn), _by_job(won)
+    jobs.load(groups)
+    ready: list[str] = []
+    for number, group in groups.items():
+        ready += _count(turn, jobs.of(number << PLACES), worker, group)
+    _keep_results(turn, jobs, groups)
+    ready += _meet(turn, jobs, encode([key for key, _ in won]))
     jobs.save()
-    return Completed(_said(turn, finishes, won), (*opened, *ready))
+    return Completed(_said(turn, finishes, won), tuple(ready))
 
 
-def _win(turn: Turn, worker: str, finishes: Sequence[Finish]) -> Won:
-    """One statement for all that share a fence: nearly always one."""
-    row = turn.one("worker_row", worker)
-    if row is None:
-        return {}
-    groups: dict[tuple[int, bool], list[str]] = defaultdict(list)
-    for finish in finishes:
-        groups[finish.fence, finish.adopted].append(finish.task)
-    won: Won = {}
-    for (fence, adopted), tasks in groups.items():
-        values = (int(adopted), turn.wall, json.dumps(tasks), fence, row[0])
-        won.update(((id, fence), key) for key, id in turn.run("finish", *values))
+def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> Won:
+    """One look and one write for all that share a fence: nearly always all."""
+    number = turn.column("worker_row", worker)
+    groups: dict[tuple[int, bool], dict[int, Finish]] = defaultdict(dict)
+    for finish, key in zip(finishes, _keys(turn, finishes, known), strict=True):
+        if key is not None:
+            groups[finish.fence, finish.adopted].setdefault(key, finish)
+    won: Won = []
+    for (fence, adopted), tasks in groups.items() if number else ():
+        won += _finish(turn, tasks, fence, adopted, number[0])
     return won
 
 
-def _by_job(finishes: Sequence[Finish], won: Won) -> dict[int, list[tuple[int, Finish]]]:
-    """The finishes that counted by job, each once."""
-    groups: dict[int, list[tuple[int, Finish]]] = defaultdict(list)
-    left = dict(won)
-    for finish in finishes:
-        key = left.pop((finish.task, finish.fence), None)
-        if key is not None:
-            groups[key >> PLACES].append((key, finish))
+def _finish(turn: Turn, tasks: dict[int, Finish], fence: int, adopted: bool, worker: int) -> Won:
+    """These are done, if all leases count; else look which do, and only they are."""
+    turn.run("mark")
+    if turn.run("finish", adopted, turn.wall, encode(list(tasks)), fence, worker).rowcount == len(tasks):
+        return list(tasks.items())
+    turn.run("back")
+    held = set(turn.column("holds", encode(list(tasks)), fence, worker))
+    turn.run("finish", adopted, turn.wall, encode(list(held)), fence, worker)
+    return [(key, finish) for key, finish in tasks.items() if key in held]
+
+
+def _keys(turn: Turn, finishes: Sequence[Finish], known: dict[str, int]) -> list[int | None]:
+    keys = [known.pop(finish.task, None) for finish in finishes]
+    if None not in keys:
+        return keys
+    found: dict[str, int] = dict(
+        turn.all("keys", encode([f.task for f, key in zip(finishes, keys, strict=True) if key is None]))
+    )
+    return [found.get(f.task) if key is None else key for f, key in zip(finishes, keys, strict=True)]
+
+
+def _by_job(won: Won) -> dict[int, Won]:
+    groups: dict[int, Won] = defaultdict(list)
+    for one in won:
+        groups[one[0] >> PLACES].append(one)
     return groups
 
 
-def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[tuple[int, Finish]]) -> tuple[str, ...]:
+def _count(turn: Turn, job: OpenJob, worker: str, group: Won) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
     job.done, job.live = job.done + len(group), job.live - len(group)
-    _keep_results(turn, job, group)
     skip = len(job.id) + 1
-    for type, adopted in ((EventType.DONE, False), (EventType.ADOPTED, True)):
-        each = [[f.task[skip:], f.fence, f.seconds] for _, f in group if f.adopted is adopted]
-        job.tell_each(type, turn.wall, each, worker)
+    done = [(f.task[skip:], f.fence, f.seconds) for _, f in group if not f.adopted]
+    job.tell_each(EventType.DONE, turn.wall, done, worker)
+    if len(done) < len(group):
+        adopted = [(f.task[skip:], f.fence, f.seconds) for _, f in group if f.adopted]
+        job.tell_each(EventType.ADOPTED, turn.wall, adopted, worker)
     first = next((f for key, f in group if not key & FIRST), None)
     if first is None:
         return ()
@@ -72,22 +90,34 @@ def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[tuple[int, Fin
     return () if job.opened else open_plan(turn, job, first.fence)
 
 
-def _keep_results(turn: Turn, job: OpenJob, group: Sequence[tuple[int, Finish]]) -> None:
-    results = [r for _, f in group for r in f.results]
-    rows: list[Row] = [
-        (job.owner, r.key, r.output, r.manifest_sha256, r.size, r.count, r.schema_version, r.publishes) for r in results
-    ]
-    turn.many("result_add", rows)
-    debts: list[Row] = [(job.owner, job.id, r.key) for r in results if r.publishes]
-    if debts:
-        turn.many("debt_add", debts)
+def _meet(turn: Turn, jobs: JobRows, keys: str) -> tuple[str, ...]:
+    down = turn.all("dependants", keys)
+    turn.run("meet", keys)
+    return count_down(turn, jobs, down)
+
+
+def _keep_results(turn: Turn, jobs: JobRows, groups: Mapping[int, Won]) -> None:
+    rows: list[Row] = []
+    debts: list[Row] = []
+    for number, group in groups.items():
+        job = jobs.of(number << PLACES)
+        for r in (r for _, finish in group for r in finish.results):
+            row = (job.owner, r.key, r.output, r.manifest_sha256, r.size, r.count, r.schema_version, r.publishes)
+            rows.append(row)
+            if r.publishes:
+                debts.append((job.owner, job.id, r.key))
+    turn.bulk("result_add", rows)
+    turn.many("debt_add", debts)
 
 
 def _said(turn: Turn, finishes: Sequence[Finish], won: Won) -> tuple[Said, ...]:
     if len(won) == len(finishes):
         return (Said.OK,) * len(finishes)
-    rows = standing(turn, (f.task for f in finishes))
-    return tuple(
-        Said.OK if (f.task, f.fence) in won else rows[f.task].said(f.fence, "done") if f.task in rows else Said.LOST
-        for f in finishes
-    )
+    rows, ours = standing(turn, (f.task for f in finishes)), {(f.task, f.fence) for _, f in won}
+    return tuple(_answer(f, ours, rows) for f in finishes)
+
+
+def _answer(finish: Finish, ours: set[tuple[str, int]], rows: Mapping[str, Standing]) -> Said:
+    if (finish.task, finish.fence) in ours:
+        return Said.OK
+    return rows[finish.task].said(finish.fence, "done") if finish.task in rows else Said.LOST

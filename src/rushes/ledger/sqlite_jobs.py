@@ -1,6 +1,5 @@
 """The job rows that a transaction changes: read once, written once, their events numbered in between."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -8,7 +7,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Counts, JobState
 from rushes.domain.keys import JSON
 from rushes.ledger.settle import settled
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode
 
 PLACES = 20  # bits of a task's key that say its place in the plan
 FIRST = (1 << PLACES) - 1  # key & FIRST == 0: the task that opens the plan
@@ -65,7 +64,7 @@ class OpenJob:
             self.finished = None
 
     def _add(self, type: EventType, at: int, n: int, task: str | None, body: JSON) -> None:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        text = encode(body)
         self.events.append((self.number, self.last_event + 1, n, type.value, at, task, text))
         self.last_event += n
 
@@ -81,7 +80,7 @@ class JobRows:
         """Read the rows that are not here yet."""
         missing = sorted(set(numbers) - self._rows.keys())
         if missing:
-            self._keep(self._turn.run("job_rows", json.dumps(missing)))
+            self._keep(self._turn.run("job_rows", encode(missing)))
 
     def find(self, id: str) -> OpenJob | None:
         """The row of a job by its id."""

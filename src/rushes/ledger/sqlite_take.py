@@ -1,8 +1,6 @@
 """Taking in on SQLite: a job with its first task, pages of a plan, keys that arrive."""
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rushes.domain.errors import OverLimit
 from rushes.domain.event import EventType
@@ -10,7 +8,7 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_work import standing
 
 
@@ -51,7 +49,7 @@ def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
     if not turn.run("arrival_add", key, etag, turn.wall).rowcount:
         return ()
     jobs = JobRows(turn)
-    ready = count_down(turn, jobs, turn.column("meet_key", key))
+    ready = count_down(turn, jobs, [(task, 1) for task in turn.column("meet_key", key)])
     jobs.save()
     return ready
 
@@ -66,19 +64,18 @@ def open_plan(turn: Turn, job: OpenJob, fence: int) -> tuple[str, ...]:
     return ()
 
 
-def count_down(turn: Turn, jobs: JobRows, met: Iterable[int]) -> tuple[str, ...]:
-    """One unmet need less for each time that a task's key is named; the tasks that became ready."""
-    down = Counter(met)
+def count_down(turn: Turn, jobs: JobRows, down: Sequence[Row]) -> tuple[str, ...]:
+    """So many unmet needs less for each task by its key; the tasks that became ready."""
     if not down:
         return ()
-    rows = turn.all("count_down", json.dumps(list(down.items())))
+    rows = turn.all("count_down", encode(down))
     ready = sorted((key, id) for key, id, state in rows if state == "ready")
     jobs.load({key >> PLACES for key, _ in ready})
     for key, _ in ready:
         jobs.of(key).live += 1
     parked = [key for key, _ in ready if jobs.of(key).stopped]
     if parked:
-        turn.run("park", json.dumps(parked))
+        turn.run("park", encode(parked))
     return tuple(id for key, id in ready if key not in parked)
 
 
@@ -105,5 +102,5 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
 def _draft(job: int, fence: int, d: Draft) -> Row:
     if parse_task_id(d.id) != (d.job, d.stage, d.chunk):
         raise ValueError(f"the id {d.id!r} is not that of {d.job!r}, {d.stage!r}, {d.chunk!r}")
-    needs = json.dumps([[need.ref, need.is_key] for need in d.needs])
+    needs = encode([[need.ref, need.is_key] for need in d.needs])
     return (job, fence, d.id, d.stage, d.chunk, d.lane, d.order, int(d.adopted), needs, d.spec)

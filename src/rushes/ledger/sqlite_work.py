@@ -1,8 +1,8 @@
 """Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
 
-import json
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
@@ -11,7 +11,10 @@ from rushes.domain.task import LEASE_SECONDS, Failure, Lease, Order, Said
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Renewed
 from rushes.ledger.sqlite_jobs import FIRST, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode
+
+KNOWN = 20_000  # keys of leased tasks that are remembered
+_SLOTS = [getattr(Lease, field.name).__set__ for field in fields(Lease)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Standing:
 
 def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
     """Where these tasks stand; those that do not exist are left out."""
-    return {row[0]: Standing(*row) for row in turn.run("standing", json.dumps(list(ids)))}
+    return {row[0]: Standing(*row) for row in turn.run("standing", encode(list(ids)))}
 
 
 def may_claim(turn: Turn, worker: str, lanes: Sequence[str]) -> bool:
@@ -57,11 +60,13 @@ def may_claim(turn: Turn, worker: str, lanes: Sequence[str]) -> bool:
         LeaseLost: the worker's own row is over.
     """
     _, draining = _own_row(turn, worker)
-    return not draining and any(turn.one("to_claim", lane, 1) for lane in lanes)
+    return not draining and any(turn.one("claimable", lane) for lane in lanes)
 
 
-def claim(turn: Turn, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
-    """Lease the next tasks.
+def claim(
+    turn: Turn, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str], known: dict[str, int]
+) -> tuple[Lease, ...]:
+    """Lease the next tasks; `known` keeps their keys for their completion.
 
     Raises:
         LeaseLost: the worker's own row is over.
@@ -69,13 +74,16 @@ def claim(turn: Turn, worker: str, lanes: Sequence[str], n: int, hinted: Collect
     number, draining = _own_row(turn, worker)
     if draining:
         return ()
-    keys = [key for _, key in _next(turn, lanes, n, hinted)]
-    rows = sorted(turn.all("claim", number, turn.wall, json.dumps(keys)))
-    _begin(turn, [row[1] for row in rows if not row[1] & FIRST])
-    return tuple(
-        Lease(id, fence, id[: id.index(".")], stage, chunk, lane, spec, failures, losses)
-        for _, _, id, fence, stage, chunk, lane, spec, failures, losses in rows
-    )
+    rows = _next(turn, lanes, n, hinted)
+    if not rows:
+        return ()
+    keys = [row[1] for row in rows]
+    turn.run("claim", number, turn.wall, encode(keys))
+    _begin(turn, [key for key in keys if not key & FIRST])
+    if len(known) > KNOWN:
+        known.clear()
+    known.update((row[2], row[1]) for row in rows)
+    return _leases(rows)
 
 
 def renew(
@@ -106,7 +114,7 @@ def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay
     job = jobs.of(row.key)
     job.failures += 1
     about = row.told(kind=failure.kind, message=failure.message, verdict=failure.verdict, delay=delay)
-    turn.run("failure_keep", row.key, turn.wall, json.dumps(asdict(failure)))
+    turn.run("failure_keep", row.key, turn.wall, encode(asdict(failure)))
     job.tell(EventType.FAILED, turn.wall, about, task)
     if delay is None:
         bury(turn, job, row, "failed", failures=1, about=about)
@@ -164,10 +172,11 @@ def _own_row(turn: Turn, worker: str) -> tuple[int, bool]:
 
 def _next(turn: Turn, lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
     if hinted:
-        return turn.all("to_claim_of", json.dumps(list(hinted)), json.dumps(list(lanes)), n)
+        return turn.all("to_claim_of", encode(list(hinted)), encode(list(lanes)), n)
     if len(lanes) == 1:
         return turn.all("to_claim", lanes[0], n)
-    return sorted(row for lane in dict.fromkeys(lanes) for row in turn.all("to_claim", lane, n))[:n]
+    found = [row for lane in dict.fromkeys(lanes) for row in turn.all("to_claim", lane, n)]
+    return sorted(found, key=lambda row: row[:2])[:n]
 
 
 def _begin(turn: Turn, firsts: Sequence[int]) -> None:
@@ -180,6 +189,16 @@ def _begin(turn: Turn, firsts: Sequence[int]) -> None:
         job.chunking = 1
         job.started = job.started or turn.wall
     jobs.save()
+
+
+def _leases(rows: Sequence[Row]) -> tuple[Lease, ...]:
+    """Leases column by column: a third of the time of 500 calls of a frozen class's constructor."""
+    _, _, ids, fences, *rest = zip(*rows, strict=True)
+    jobs = [id[: id.index(".")] for id in ids]
+    leases = tuple(map(object.__new__, [Lease] * len(rows)))
+    for slot, column in zip(_SLOTS, (ids, fences, jobs, *rest), strict=True):
+        deque(map(slot, leases, column), maxlen=0)
+    return leases
 
 
 def _held(turn: Turn, holding: Mapping[str, int]) -> list[tuple[str, Standing | None]]:
@@ -199,6 +218,6 @@ def _order(row: Standing | None, worker: str, fence: int) -> Order:
 
 def _who(worker: Incarnation) -> Row:
     return (
-        worker.host, worker.boot, worker.pid, worker.pid_start, json.dumps(worker.lanes), worker.slots,
+        worker.host, worker.boot, worker.pid, worker.pid_start, encode(worker.lanes), worker.slots,
         worker.machine, worker.version,
     )  # fmt: skip

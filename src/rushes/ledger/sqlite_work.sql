@@ -15,33 +15,57 @@ UPDATE worker SET until = ?, note = ?, seen = ? WHERE number = ?;
 
 -- name: to_claim
 -- Ready tasks of a lane in the order in which they are taken: priority, age of the job, plan order.
-SELECT rank, key FROM task
+SELECT rank, key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+FROM task CROSS JOIN task_text ON task_text.task = task.key
 WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ?
 ORDER BY rank, key LIMIT ?;
 
 -- name: to_claim_of
 -- The same among tasks that were hinted at.
-SELECT rank, key FROM task
+SELECT rank, key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+FROM task CROSS JOIN task_text ON task_text.task = task.key
 WHERE id IN (SELECT value FROM json_each(?)) AND state = 'ready' AND parked = 0 AND due IS NULL
-    AND lane IN (SELECT value FROM json_each(?))
+    AND +lane IN (SELECT value FROM json_each(?))
 ORDER BY rank, key LIMIT ?;
+
+-- name: claimable
+-- Whether a lane has a ready task.
+SELECT 1 FROM task WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ? LIMIT 1;
 
 -- name: claim
 -- Lease these tasks to a worker, each with the next fence.
 UPDATE task SET state = 'leased', worker = ?, fence = fence + 1, started = ?, outcome = NULL, progress = 0
-WHERE key IN (SELECT value FROM json_each(?))
-RETURNING rank, key, id, fence, stage, chunk, lane,
-    (SELECT spec FROM task_text WHERE task_text.task = task.key), failures, losses;
+WHERE key IN (SELECT value FROM json_each(?));
+
+-- name: keys
+-- The keys of tasks.
+SELECT id, key FROM task WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: holds
+-- Which of these tasks are still leased to this worker at this fence.
+SELECT key FROM task
+WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND +state = 'leased';
 
 -- name: finish
 -- Done, if the lease is still this worker's at this fence.
 UPDATE task SET state = 'done', outcome = 'done', worker = NULL, adopted = ?, finished = ?
-WHERE id IN (SELECT value FROM json_each(?)) AND fence = ? AND worker = ? AND state = 'leased'
-RETURNING key, id;
+WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND +state = 'leased';
+
+-- name: mark
+-- A point to come back to within the transaction.
+SAVEPOINT mark;
+
+-- name: back
+-- Come back to it.
+ROLLBACK TO mark;
+
+-- name: dependants
+-- Who needs these tasks and has not been told, and how many of them.
+SELECT task, count(*) FROM need WHERE ref IN (SELECT value FROM json_each(?)) AND NOT met GROUP BY task;
 
 -- name: meet
 -- The needs of tasks that were done are met, each once.
-UPDATE need SET met = 1 WHERE ref IN (SELECT value FROM json_each(?)) AND NOT met RETURNING task;
+UPDATE need SET met = 1 WHERE ref IN (SELECT value FROM json_each(?)) AND NOT met;
 
 -- name: count_down
 -- The counts of dependants follow their needs; at none left a waiting one is ready.

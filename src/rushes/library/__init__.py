@@ -83,7 +83,7 @@ class Library:
             if one.job:
                 wake(self.house, one.job)
         on_added(added)
-        learn(self.house, added, wish or Wish(), machine())
+        learn(self.house, added, wish or Wish(), machine(), signals=signals)
         ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal)
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
@@ -93,9 +93,11 @@ class Library:
         """Be a worker of this home until told to stop; answers the exit code."""
         return Work(self.house, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
 
-    def estimate(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Estimate]:
+    def estimate(
+        self, paths: Iterable[str | Path], wish: Wish | None = None, *, signals: bool = False
+    ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.house, [Path(p) for p in paths], wish or Wish(), machine())
+        return estimate(self.house, [Path(p) for p in paths], wish or Wish(), machine(), signals=signals)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""

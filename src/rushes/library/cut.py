@@ -13,7 +13,7 @@ from rushes.jobs.opening import read_manifest
 from rushes.jobs.submit import submit_clip
 from rushes.jobs.why import all_tasks
 from rushes.library.intake import wake
-from rushes.library.run import Work
+from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
 from rushes.wiring import House
 
@@ -54,6 +54,8 @@ def cut(
     if row.state is not JobState.COMPLETED:
         work = Work(house, [job], slots=0)
         work.run(signals=signals)
+        if work.signal:
+            raise stopped(work.signal)
     return _made(house, job, video.id, start_us, end_us, created, out)
 
 
@@ -61,7 +63,7 @@ def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: 
     asked = Asked.from_text(house.ledger.job(video.job).payload)
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
-    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options}, profile=asked.profile)
+    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options})
     (probe,) = house.ledger.tasks(ids=[task_id(video.job, "probe", None)]).rows
     made = submit_clip(
         house.ledger,

@@ -1,5 +1,6 @@
 """How long it will take here: from rates learnt on this machine, else measured on a few seconds of the footage."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
 from rushes.index.port import Rate
 from rushes.jobs.opening import read_facts
+from rushes.jobs.why import all_tasks
 from rushes.library.intake import Added, Wish, add
-from rushes.library.run import run
+from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked, results_of
 from rushes.plan.recipes import stages_of
@@ -39,15 +41,25 @@ class Estimate:
     error: RushesError | None = None
 
 
-def estimate(house: House, paths: Sequence[Path], wish: Wish, machine: str, longer_than: float = 0.0) -> list[Estimate]:
+def estimate(
+    house: House,
+    paths: Sequence[Path],
+    wish: Wish,
+    machine: str,
+    longer_than: float = 0.0,
+    *,
+    signals: bool = False,
+) -> list[Estimate]:
     """Probe each file (in a slot, like all work on media), then multiply rates with what there is to do.
 
     Footage that is not longer than that many seconds is not worth a trial.
+    Raises:
+        Interrupted, Terminated: a signal came.
     """
     probed = list(add(house, paths, replace(wish, only=("probe",), skip=(), trial=True)))
-    run(house, probed)
+    _work(house, probed, signals)
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    return [_estimate(house, one, wish, stages, machine, longer_than) for one in probed]
+    return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in probed]
 
 
 def facts_of(house: House, job: Job) -> VideoFacts:
@@ -67,22 +79,34 @@ def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None
     known = {stage: r for stage, r in ranges.items() if r}
     if len(known) < len(ranges):
         return None
-    p50, p90 = _sum(house, known)
+    p50, p90 = _sum(house, _left(house, job, known))
     house.records.put(KIND, job.owner, job.id, {"p50": round(p50, 1), "p90": round(p90, 1)})
     return p50, p90
 
 
-def learn(house: House, added: Sequence[Added], wish: Wish, machine: str) -> None:
-    """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate."""
+def _left(house: House, job: Job, ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Without what was adopted: its results were there already."""
+    tasks = all_tasks(house.ledger, job.id)
+    total, adopted = Counter(t.stage for t in tasks), Counter(t.stage for t in tasks if t.adopted)
+    part = {stage: 1 - adopted[stage] / total[stage] for stage in total}
+    return {stage: (low * part.get(stage, 1), high * part.get(stage, 1)) for stage, (low, high) in ranges.items()}
+
+
+def learn(house: House, added: Sequence[Added], wish: Wish, machine: str, *, signals: bool) -> None:
+    """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate.
+
+    Raises:
+        Interrupted, Terminated: a signal came.
+    """
     house.follower.catch_up()
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     new = [a for a in added if a.created and a.path.stat().st_size >= WORTH_A_LOOK]
     if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
-        estimate(house, [new[0].path], wish, machine, longer_than=WORTH_A_TRIAL)
+        estimate(house, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
 
 
 def _estimate(
-    house: House, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float
+    house: House, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float, signals: bool
 ) -> Estimate:
     if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
@@ -90,7 +114,7 @@ def _estimate(
     ranges = _ranges(house, facts, stages, machine)
     missing = [s for s, r in ranges.items() if r is None]
     if missing and facts.duration > longer_than:
-        _calibrate(house, one.path, wish, missing)
+        _calibrate(house, one.path, wish, missing, signals)
         ranges = _ranges(house, facts, stages, machine, least=1)
     known = {s: r for s, r in ranges.items() if r}
     low, high = _sum(house, known)
@@ -138,7 +162,13 @@ def _sum(house: House, ranges: dict[str, tuple[float, float]]) -> tuple[float, f
     return low, max(high, low * 1.1)
 
 
-def _calibrate(house: House, path: Path, wish: Wish, missing: Sequence[str]) -> None:
+def _calibrate(house: House, path: Path, wish: Wish, missing: Sequence[str], signals: bool) -> None:
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
-    run(house, list(add(house, [path], trial)))
+    _work(house, list(add(house, [path], trial)), signals)
+
+
+def _work(house: House, added: Sequence[Added], signals: bool) -> None:
+    ran = run(house, added, signals=signals)
+    if ran.signal:
+        raise stopped(ran.signal)

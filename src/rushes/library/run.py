@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.progress import Snapshot, Watch
@@ -21,6 +21,12 @@ LOOK_SECONDS = 0.25
 
 Looker = Callable[[Sequence[Snapshot]], None]
 OnSignal = Callable[[int], None]
+
+
+def stopped(number: int) -> RushesError:
+    """What a signal means for work that cannot be shown half done."""
+    kind = Interrupted if number == signal.SIGINT else Terminated
+    return kind("stopped before it was finished")
 
 
 @dataclass(frozen=True, slots=True)

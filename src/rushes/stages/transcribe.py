@@ -65,26 +65,31 @@ class Listener:
         return language
 
     def _best(self, language: str, part: Window) -> tuple[Heard, doctor.Finding]:
-        """The first answer that nothing is wrong with, else the least bad one, cured."""
+        """The first answer if nothing is wrong with it, else the least bad of several, cured.
+
+        A later answer must be better than all before: forbidding repeats cures a loop, but spoils honest text.
+        """
         pcm, stretches = self._pcm(part), _stretches(part)
-        tries: list[tuple[float, int, Heard, doctor.Finding]] = []
+        best: tuple[Heard, doctor.Finding] | None = None
         for model, asked in self._ways(language):
-            heard = self.engine.hear(model, pcm, asked)
+            heard = doctor.without_invention(self.engine.hear(model, pcm, asked), stretches)
             finding = doctor.examine(heard, stretches)
-            if not finding.reasons:
-                return heard, finding
-            tries.append((finding.badness, len(tries), heard, finding))
-        _, _, heard, finding = min(tries, key=lambda t: t[:2])
-        return doctor.cured(heard, stretches), finding
+            if best is None or finding.badness < best[1].badness:
+                best = heard, finding
+                if not finding.reasons:
+                    return best
+        assert best is not None
+        return doctor.unlooped(best[0]), best[1]
 
     def _ways(self, language: str) -> Iterator[tuple[str, Hearing]]:
-        """How a window is asked about: as usual, then without repeats, by the other model, with another beam.
+        """How a window is asked about: as usual, then with all context, without repeats, by another model or beam.
 
         Never by chance: sampling depends on what a thread sampled before, so that no two runs would agree.
         """
         first = hearing(self.profile, language)
         again = replace(first, beam=5, full=True)
         yield self.ears.of(language), first
+        yield self.ears.of(language), again
         yield self.ears.of(language), replace(again, no_repeat=3, repetition_penalty=1.1)
         if other := self.ears.other(language):
             yield other, again

@@ -10,9 +10,10 @@ from rushes.engines.port import RATE, Heard, Phrase, Word
 LOOP = "loop"
 FAST = "more words than anybody can say"
 LOST = "speech without words"
-SILENT = "words without speech"
 
 _PACKS_TOO_WELL = 2.4
+_NOBODY_SPEAKS_SO = 3.2  # the opening of A Tale of Two Cities reaches 2.4 and is no loop
+_SURE = 0.8
 _MAX_LETTERS = 35.0  # in a second; fast speakers reach 25
 _MIN_LETTERS = 1.5
 _STOCK = re.compile(
@@ -39,15 +40,16 @@ def examine(heard: Heard, groups: Sequence[tuple[int, int]]) -> Finding:
     seconds = sum(b - a for a, b in groups) / RATE
     letters = sum(len(w.text.strip()) for w in words) / max(seconds, 0.1)
     reasons: dict[str, float] = {}
-    if looping(words) or any(p.compression > _PACKS_TOO_WELL for p in heard.phrases):
+    sure = _confidence(words)
+    if looping(words):
         reasons[LOOP] = 3.0
+    elif any(p.compression > (_PACKS_TOO_WELL if sure < _SURE else _NOBODY_SPEAKS_SO) for p in heard.phrases):
+        reasons[LOOP] = 1.0
     if letters > _MAX_LETTERS:
         reasons[FAST] = 2.0
     if lost := _lost(words, groups):
         reasons[LOST] = min(2.5, lost / RATE / 2)
-    if any(invented(p, groups) for p in heard.phrases):
-        reasons[SILENT] = 1.0
-    return Finding(tuple(reasons), sum(reasons.values()) + (0.5 - _confidence(words) / 2))
+    return Finding(tuple(reasons), sum(reasons.values()) + 2 * (1 - sure))
 
 
 def looping(words: Sequence[Word]) -> bool:
@@ -56,8 +58,7 @@ def looping(words: Sequence[Word]) -> bool:
     return any(_loop_at(said, at)[1] > 1 for at in range(len(said)))
 
 
-def unlooped(words: Sequence[Word]) -> list[Word]:
-    """The words with every loop said once."""
+def _once(words: Sequence[Word]) -> list[Word]:
     said = [_plain(w.text) for w in words]
     kept: list[Word] = []
     at = 0
@@ -91,13 +92,16 @@ def invented(phrase: Phrase, groups: Sequence[tuple[int, int]]) -> bool:
     return voice < 0.1 or (stock and (unsure or voice < 0.4))
 
 
-def cured(heard: Heard, groups: Sequence[tuple[int, int]]) -> Heard:
-    """What is left when nothing better can be had: no invented phrases, every loop once."""
-    phrases = [p for p in heard.phrases if not invented(p, groups)]
-    said = [w for p in phrases for w in p.words]
-    if looping(said):
-        kept = {id(w) for w in unlooped(said)}
-        phrases = [replace(p, words=tuple(w for w in p.words if id(w) in kept)) for p in phrases]
+def without_invention(heard: Heard, groups: Sequence[tuple[int, int]]) -> Heard:
+    """An answer without its invented phrases: models like to add one to the silence at the end."""
+    return replace(heard, phrases=tuple(p for p in heard.phrases if p.words and not invented(p, groups)))
+
+
+def unlooped(heard: Heard) -> Heard:
+    """An answer with every loop said once: what is left when nothing better can be had."""
+    said = [w for p in heard.phrases for w in p.words]
+    kept = {id(w) for w in _once(said)}
+    phrases = [replace(p, words=tuple(w for w in p.words if id(w) in kept)) for p in heard.phrases]
     return replace(heard, phrases=tuple(p for p in phrases if p.words))
 
 

@@ -45,7 +45,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     From what was measured here before; what was never done here is tried on a few seconds of the footage first.
     """
-    found = opened(session, create=True).estimate(paths, wish_of(words))
+    found = opened(session, create=True).estimate(paths, wish_of(words), signals=True)
     if session.json:
         session.document([_estimate_doc(e) for e in found])
     else:

@@ -6,8 +6,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.domain.span import clock
-from rushes.surfaces.cli.looking import rate_of
-from rushes.surfaces.cli.moment import Moment, parse_moment, parse_reference
+from rushes.surfaces.cli.moment import parse_moment, parse_reference
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
@@ -21,12 +20,9 @@ AIR = 2.0  # seconds round a hit, so that its words can be followed
     "clip",
     "rushes clip holiday.mp4 --from 12:41 --to 12:45.5",
     "rushes clip vid_7f3k@12:41.000-12:45.000 --out quote.mp4",
-    "rushes clip holiday.mp4 --from f300 --to f450",
 )
 @click.argument("video")
-@click.option(
-    "--from", "start", metavar="TIME", help="Where it begins: 1:02:03.5, seconds, or f1234, a frame by the film's rate."
-)
+@click.option("--from", "start", metavar="TIME", help="Where it begins: 1:02:03.5, or seconds.")
 @click.option("--to", "end", metavar="TIME", help="Where it ends; that frame is not in it.")
 @click.option(
     "--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help="Air on both sides (for a hit 2, else 0)."
@@ -37,16 +33,13 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     """Cut a span out, to the frame.
 
     VIDEO is an id, a file name, a path, or a hit as search names it (ID@FROM-TO). The same span again is the same clip.
-    Frames are counted from 0 at the rate that the film says it has.
     """
     library = opened(session)
     name, begin, finish, air = _wanted(video, start, end)
     if out and Path(out).exists():
         raise Refused(f"{out} is there already", "Choose another name, or remove it first.")
-    found = library.video(name)
-    rate = rate_of(found)
     air = air if padding is None else padding
-    made = library.clip(found.id, begin.at(rate), finish.at(rate), round(air * 1000), out or None, signals=True)
+    made = library.clip(name, begin, finish, round(air * 1000), out or None, signals=True)
     if session.json:
         session.document(made)
         return
@@ -77,7 +70,7 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
         session.out.raw(data)
 
 
-def _wanted(video: str, start: str | None, end: str | None) -> tuple[str, Moment, Moment, float]:
+def _wanted(video: str, start: str | None, end: str | None) -> tuple[str, int, int, float]:
     if start is None and end is None:
         hit = parse_reference(video)
         if hit is None:

@@ -1,54 +1,30 @@
-"""Moments as people type them: 1:02:03.5, 754.25, 90s, or a frame like f1234; and references to hits."""
+"""Moments as people type them: 1:02:03.5, 754.25, 90s; and references to hits."""
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
 from rushes.domain.errors import Refused
 
 _CLOCK = re.compile(r"^(?:(\d+):)?(\d+):([0-5]?\d(?:[.,]\d+)?)\Z", re.ASCII)
 _SECONDS = re.compile(r"^(\d+(?:[.,]\d+)?)s?\Z", re.ASCII)
-_FRAME = re.compile(r"^f(\d+)\Z", re.ASCII)
-_HINT = "Write a time as 1:02:03.5, as seconds (754.25), or as a frame (f1234)."
+_HINT = "Write a time as 1:02:03.5, or as seconds (754.25)."
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A place in a film: microseconds, or the number of a frame."""
-
-    us: int = 0
-    frame: int | None = None
-
-    def at(self, rate: Fraction | None) -> int:
-        """In microseconds; a frame needs the film's rate.
-
-        Raises:
-            Refused: the film has no rate of its own.
-        """
-        if self.frame is None:
-            return self.us
-        if not rate:
-            raise Refused("this film has no fixed frame rate, so a frame has no number", _HINT)
-        return int(self.frame * 1_000_000 / rate)
-
-
-def parse_moment(text: str) -> Moment:
-    """A moment from what a person typed.
+def parse_moment(text: str) -> int:
+    """Microseconds from what a person typed.
 
     Raises:
         Refused: it is not a moment.
     """
-    if found := _FRAME.match(text):
-        return Moment(frame=int(found[1]))
     if found := _SECONDS.match(text):
-        return Moment(_us(found[1]))
+        return _us(found[1])
     if found := _CLOCK.match(text):
         hours, minutes, seconds = found.groups()
-        return Moment((int(hours or 0) * 3600 + int(minutes) * 60) * 1_000_000 + _us(seconds))
+        return (int(hours or 0) * 3600 + int(minutes) * 60) * 1_000_000 + _us(seconds)
     raise Refused(f"{text!r} is not a time", _HINT)
 
 
-def parse_reference(text: str) -> tuple[str, Moment, Moment] | None:
+def parse_reference(text: str) -> tuple[str, int, int] | None:
     """VIDEO, start and end of `VIDEO@12:41.000-12:45.000`; None if the text is not such a reference."""
     video, at, span = text.rpartition("@")
     start, dash, end = span.partition("-")
