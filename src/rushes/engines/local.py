@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -23,10 +24,11 @@ class LocalEngine:
         self._warm: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self.loading = 0.0
 
     def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples in which somebody speaks, in order."""
-        return _whisper().voiced(pcm)  # type: ignore[no-any-return]
+        return self._import().voiced(pcm)  # type: ignore[no-any-return]
 
     def language_of(self, model: str, pcm: Pcm) -> tuple[str, float]:
         """The language of up to 30 s of speech, and how sure that is."""
@@ -49,11 +51,19 @@ class LocalEngine:
         if self._timer:
             self._timer.cancel()
         if model not in self._warm:
-            self._warm[model] = _whisper().Whisper(self._store.find(model), self._threads)
+            whisper, begun = self._import(), time.monotonic()
+            self._warm[model] = whisper.Whisper(self._store.find(model), self._threads)
+            self.loading += time.monotonic() - begun
         self._timer = threading.Timer(self._idle, self.rest)
         self._timer.daemon = True
         self._timer.start()
         return self._warm[model]
+
+    def _import(self) -> ModuleType:
+        begun = time.monotonic()
+        whisper = _whisper()
+        self.loading += time.monotonic() - begun
+        return whisper
 
 
 def _whisper() -> ModuleType:

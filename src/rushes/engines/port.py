@@ -55,6 +55,8 @@ class Hearing:
 class Engine(Protocol):
     """Where inference runs; models are named by their id in the manifest, or by a path."""
 
+    loading: float  # seconds spent on loading models so far: no part of the work, so no part of its rate
+
     def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples in which somebody speaks, in order."""
 

@@ -23,6 +23,8 @@ class StubEngine:
         Refused: not in a test; invented words must never be mistaken for a transcript.
     """
 
+    loading = 0.0
+
     def __init__(self) -> None:
         if os.environ.get(FLAG) != "1":
             raise Refused("the stub engine invents its answers", f"It is for tests only, which set {FLAG}=1.")

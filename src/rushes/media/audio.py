@@ -38,9 +38,16 @@ def chosen(facts: VideoFacts) -> AudioTrack | None:
 
 
 def extract(
-    path: Path, facts: VideoFacts, pcm_out: Path, sound_out: Path | None, on_progress: Callable[[float], None]
+    path: Path,
+    facts: VideoFacts,
+    pcm_out: Path,
+    sound_out: Path | None,
+    on_progress: Callable[[float], None],
+    part: tuple[Fraction, Fraction] | None = None,
 ) -> AudioFacts:
     """Write the chosen track as a 16 kHz mono WAV and, if wanted, as AAC in fragmented MP4; memory stays constant.
+
+    Of a `part` only what lies between those two moments.
 
     Raises:
         BadMedia: there is no sound, or none of it can be decoded.
@@ -48,7 +55,7 @@ def extract(
     track = chosen(facts)
     if track is None:
         raise BadMedia(f"{path.name} has no sound")
-    line = Line(path, track)
+    line = Line(path, track, *part) if part else Line(path, track)
     sound = Sound(sound_out, facts, track) if sound_out else None
     with wave.open(str(pcm_out), "wb") as wav:
         wav.setnchannels(1)

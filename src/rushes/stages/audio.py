@@ -16,7 +16,9 @@ from rushes.stages.speech.windows import Window, voices, windows
 class Audio:
     """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
 
-    card = Card("audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True)
+    card = Card(
+        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, passing=("pcm",)
+    )
 
     def run(self, work: Work) -> None:
         """Save pcm.wav, sound.mp4 and windows.json; of a film without sound only empty windows."""
@@ -36,7 +38,8 @@ def _extracted(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
     if not work.facts.audio:
         return None
     try:
-        made = extract(work.footage(), work.facts, pcm, sound, lambda done: work.progress(done * 0.8))
+        part = (work.span.start * work.span.base, work.span.end * work.span.base) if work.span else None
+        made = extract(work.footage(), work.facts, pcm, sound, lambda done: work.progress(done * 0.8), part)
     except BadMedia as e:
         if work.facts.video is None:
             raise
@@ -72,6 +75,8 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 
 def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_sound(pcm)
+    if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
+        return windows([(0, sound.samples)], sound.read, sound.samples)
     voiced = voices(sound.samples, sound.read, work.engine.voiced)
     return windows(voiced, sound.read, sound.samples)
 

@@ -62,10 +62,11 @@ def die_with_parent() -> None:
 
 
 def _answer(parts: Parts, ask: Mapping[str, JSON], line: Connection) -> JSON:
-    begun = time.monotonic()
+    begun, loading = time.monotonic(), parts.engine.loading
     try:
         results = run_task(parts, ask, _teller(line))
-        return {"say": "made", "results": [asdict(r) for r in results], "seconds": time.monotonic() - begun}
+        seconds = time.monotonic() - begun - (parts.engine.loading - loading)
+        return {"say": "made", "results": [asdict(r) for r in results], "seconds": seconds}
     except RushesError as e:
         return _failure(e, type(e).__name__, str(e), e.advice, e.verdict)
     except MemoryError as e:
