@@ -88,6 +88,8 @@ class Stuck:
 
     TEXT = "and this is what was really said before it began to go round and round again in circles"
 
+    loading = 0.0
+
     def __init__(self) -> None:
         self.asked = 0
 

@@ -132,6 +132,8 @@ def heard(*said: tuple[Word, ...], confidence: float = 0.9, no_speech: float = 0
 class FakeEngine:
     """Answers what it is told, in turn, and remembers what it was asked; the last answer stays."""
 
+    loading = 0.0
+
     def __init__(self, *answers: Heard, languages: Sequence[tuple[str, float]] = (("en", 0.99),)) -> None:
         self._answers = list(answers) or [heard()]
         self._languages = list(languages)
