@@ -1,7 +1,7 @@
 """Completion on SQLite: done, results, count-down, events, counters and debts in one transaction."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rushes.domain.event import EventType
 from rushes.domain.task import Finish, Said
@@ -9,7 +9,7 @@ from rushes.ledger.port import Completed
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
-from rushes.ledger.sqlite_work import Standing, standing
+from rushes.ledger.sqlite_work import DONE, Standing, standing
 
 Won = list[tuple[int, Finish]]  # the key of each task whose lease counted, and its finish
 
@@ -48,12 +48,13 @@ def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, i
 
 def _finish(turn: Turn, tasks: dict[int, Finish], fence: int, adopted: bool, worker: int) -> Won:
     """These are done, if all leases count; else look which do, and only they are."""
+    outcome = DONE[adopted]
     turn.run("mark")
-    if turn.run("finish", adopted, turn.wall, encode(list(tasks)), fence, worker).rowcount == len(tasks):
+    if turn.run("finish", outcome, turn.wall, encode(list(tasks)), fence, worker).rowcount == len(tasks):
         return list(tasks.items())
     turn.run("back")
     held = set(turn.column("holds", encode(list(tasks)), fence, worker))
-    turn.run("finish", adopted, turn.wall, encode(list(held)), fence, worker)
+    turn.run("finish", outcome, turn.wall, encode(list(held)), fence, worker)
     return [(key, finish) for key, finish in tasks.items() if key in held]
 
 
@@ -78,16 +79,21 @@ def _count(turn: Turn, job: OpenJob, worker: str, group: Won) -> tuple[str, ...]
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
     job.done, job.live = job.done + len(group), job.live - len(group)
     skip = len(job.id) + 1
-    done = [(f.task[skip:], f.fence, f.seconds) for _, f in group if not f.adopted]
-    job.tell_each(EventType.DONE, turn.wall, done, worker)
-    if len(done) < len(group):
-        adopted = [(f.task[skip:], f.fence, f.seconds) for _, f in group if f.adopted]
-        job.tell_each(EventType.ADOPTED, turn.wall, adopted, worker)
+    for type, told in _told(group):
+        tasks, fences = [f.task[skip:] for f in told], [f.fence for f in told]
+        job.tell_each(type, turn.wall, worker, tasks, fences, [f.seconds for f in told])
     first = next((f for key, f in group if not key & FIRST), None)
     if first is None:
         return ()
     job.chunking = 0
     return () if job.opened else open_plan(turn, job, first.fence)
+
+
+def _told(group: Won) -> Iterator[tuple[EventType, list[Finish]]]:
+    done = [f for _, f in group if not f.adopted]
+    yield EventType.DONE, done
+    if len(done) < len(group):
+        yield EventType.ADOPTED, [f for _, f in group if f.adopted]
 
 
 def _meet(turn: Turn, jobs: JobRows, keys: str) -> tuple[str, ...]:
@@ -120,4 +126,4 @@ def _said(turn: Turn, finishes: Sequence[Finish], won: Won) -> tuple[Said, ...]:
 def _answer(finish: Finish, ours: set[tuple[str, int]], rows: Mapping[str, Standing]) -> Said:
     if (finish.task, finish.fence) in ours:
         return Said.OK
-    return rows[finish.task].said(finish.fence, "done") if finish.task in rows else Said.LOST
+    return rows[finish.task].said(finish.fence, *DONE) if finish.task in rows else Said.LOST

@@ -1,6 +1,6 @@
 """The job rows that a transaction changes: read once, written once, their events numbered in between."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from rushes.domain.event import EventType
@@ -46,10 +46,13 @@ class OpenJob:
         """One event."""
         self._add(type, at, 1, task, data)
 
-    def tell_each(self, type: EventType, at: int, each: Sequence[JSON], worker: str | None) -> None:
-        """An event for each of some tasks, kept as one row: [task without its job, fence, seconds]."""
-        if each:
-            self._add(type, at, len(each), None, {"worker": worker, "each": each})
+    def tell_each(
+        self, type: EventType, at: int, worker: str | None, tasks: list[str], fences: list[int], seconds: list[float]
+    ) -> None:
+        """An event for each of some tasks (named without their job), kept as one row."""
+        if tasks:
+            body = {"worker": worker, "fences": fences, "seconds": seconds, "tasks": tasks}
+            self._add(type, at, len(tasks), None, body)
 
     def settle(self, at: int) -> None:
         """State, and what a change of state owes, from the counters."""

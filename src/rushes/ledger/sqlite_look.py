@@ -148,10 +148,11 @@ def _worker(row: Row, held: tuple[str, ...], now: float) -> Worker:
 def _expanded(job: str, row: Row) -> Iterator[Event]:
     seq, _, kind, at, task, text = row
     type, body, stamp = EventType(kind), json.loads(text), iso(at)
-    if "each" not in body:
+    if "fences" not in body:
         yield Event(job, seq, type, stamp, task, body)
         return
-    for place, (rest, fence, seconds) in enumerate(body["each"]):
+    each = zip(body["tasks"], body["fences"], body["seconds"], strict=True)
+    for place, (rest, fence, seconds) in enumerate(each):
         id = f"{job}.{rest}"
         _, stage, chunk = parse_task_id(id)
         data = {"stage": stage, "chunk": chunk, "fence": fence, "worker": body["worker"], "seconds": seconds}

@@ -40,7 +40,7 @@ ORDER BY key LIMIT ?6;
 -- name: tasks_named
 -- Tasks by their ids.
 SELECT * FROM task_seen
-WHERE id IN (SELECT value FROM json_each(?1)) AND key > ?2 AND (?3 = '' OR state = ?3) AND (?4 = '' OR stage = ?4)
+WHERE key IN (SELECT task FROM task_text WHERE id IN (SELECT value FROM json_each(?1))) AND key > ?2 AND (?3 = '' OR state = ?3) AND (?4 = '' OR stage = ?4)
 ORDER BY key LIMIT ?5;
 
 -- name: tasks_undone
@@ -48,7 +48,8 @@ ORDER BY key LIMIT ?5;
 SELECT * FROM task_seen WHERE key IN (
     SELECT task.key FROM job
     CROSS JOIN task ON task.key BETWEEN max(?1 + 1, job.number << 20) AND (job.number << 20) + 1048575
-    WHERE job.state <> 'completed' AND job.number >= ?1 >> 20 AND (?3 = '' OR task.stage = ?3)
+    CROSS JOIN task_text ON task_text.task = task.key
+    WHERE job.state <> 'completed' AND job.number >= ?1 >> 20 AND (?3 = '' OR task_text.stage = ?3)
         AND CASE WHEN job.cancelled AND task.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE task.state END = ?2
     ORDER BY task.key LIMIT ?4
 ) ORDER BY key;
@@ -66,8 +67,8 @@ SELECT number FROM job WHERE id = ?;
 -- name: log_lines
 -- Log lines of a task's latest attempt that has any.
 SELECT line, at, fence, text FROM log
-WHERE task = (SELECT key FROM task WHERE id = ?1)
-    AND fence = (SELECT max(fence) FROM log WHERE task = (SELECT key FROM task WHERE id = ?1)) AND line > ?2
+WHERE task = (SELECT task FROM task_text WHERE id = ?1)
+    AND fence = (SELECT max(fence) FROM log WHERE task = (SELECT task FROM task_text WHERE id = ?1)) AND line > ?2
 ORDER BY line LIMIT ?3;
 
 -- name: changed
@@ -76,4 +77,5 @@ SELECT id, changed FROM job WHERE changed > ? ORDER BY changed LIMIT ?;
 
 -- name: held
 -- What every worker holds.
-SELECT worker, id FROM task WHERE state = 'leased' ORDER BY worker, key;
+SELECT worker, id FROM task CROSS JOIN task_text ON task_text.task = task.key
+WHERE state = 'leased' ORDER BY worker, key;

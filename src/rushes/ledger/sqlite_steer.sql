@@ -26,14 +26,14 @@ UPDATE task SET rank = ? WHERE key BETWEEN ? AND ? AND rank <> ?;
 
 -- name: to_revive
 -- Tasks that a revival means: dead ones, and with `again` those that are done.
-SELECT key, id, state FROM task
+SELECT key, id, state FROM task JOIN task_text ON task_text.task = task.key
 WHERE key BETWEEN ?1 AND ?2 AND (state = 'dead' OR (?3 AND state = 'done')) AND (?4 = '' OR stage = ?4)
     AND (?5 = '[]' OR id IN (SELECT value FROM json_each(?5)))
 ORDER BY key;
 
 -- name: revive
 -- These tasks have fresh tries.
-UPDATE task SET state = 'waiting', failures = 0, losses = 0, due = NULL, adopted = 0, finished = NULL, progress = 0
+UPDATE task SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0
 WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: rearm
@@ -76,12 +76,12 @@ DELETE FROM result WHERE owner = ? AND key IN (SELECT value FROM json_each(?));
 
 -- name: log_add
 -- One line of an attempt.
-INSERT INTO log (task, fence, line, at, text) SELECT key, ?, ?, ?, ? FROM task WHERE id = ? ON CONFLICT DO NOTHING;
+INSERT INTO log (task, fence, line, at, text) SELECT task, ?, ?, ?, ? FROM task_text WHERE id = ? ON CONFLICT DO NOTHING;
 
 -- name: log_trim
 -- Only the last lines of an attempt are kept.
-DELETE FROM log WHERE task = (SELECT key FROM task WHERE id = ?1) AND fence = ?2
-    AND line <= (SELECT max(line) FROM log WHERE task = (SELECT key FROM task WHERE id = ?1) AND fence = ?2) - ?3;
+DELETE FROM log WHERE task = (SELECT task FROM task_text WHERE id = ?1) AND fence = ?2
+    AND line <= (SELECT max(line) FROM log WHERE task = (SELECT task FROM task_text WHERE id = ?1) AND fence = ?2) - ?3;
 
 -- name: meta_get
 -- A fact about the home.

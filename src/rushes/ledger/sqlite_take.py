@@ -9,18 +9,17 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
 from rushes.ledger.sqlite_store import Row, Turn, encode
-from rushes.ledger.sqlite_work import standing
+from rushes.ledger.sqlite_work import DONE, standing
 
 
 def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
     """Whether a job was made."""
-    values = (new.id, new.owner, new.team, new.request_id, new.name, new.recipe, new.priority, turn.wall)
-    if not turn.run("job_add", *values).rowcount:
+    if not turn.run("job_add", new.id, new.owner, new.priority, turn.wall).rowcount:
         return False
     jobs = JobRows(turn)
     job = jobs.find(new.id)
     assert job is not None
-    turn.run("job_text_add", job.number, new.payload)
+    turn.run("job_text_add", job.number, new.team, new.request_id, new.name, new.recipe, new.payload)
     turn.run("draft_add", *_draft(job.number, 0, first))
     job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})
     job.opened = int(first.adopted)
@@ -32,7 +31,7 @@ def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
 def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
     """Keep a page of the plan for the attempt that holds `task`."""
     row = standing(turn, (task,)).get(task)
-    said = Said.LOST if row is None else row.said(fence, "done")
+    said = Said.LOST if row is None else row.said(fence, *DONE)
     if row is None or not row.holds(fence):
         return said
     number = row.key >> PLACES
@@ -82,8 +81,8 @@ def count_down(turn: Turn, jobs: JobRows, down: Sequence[Row]) -> tuple[str, ...
 def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
     """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting."""
     these, last = (job.number, fence), (job.number << PLACES) + FIRST
-    turn.run("plant_tasks", before, -job.priority, turn.wall, *these)
-    turn.run("plant_texts", turn.wall, *these)
+    turn.run("plant_texts", before, turn.wall, *these)
+    turn.run("plant_tasks", -job.priority, turn.wall, *these, before + 1, last)
     turn.run("plant_needs", *these)
     turn.run("plant_key_needs", *these)
     turn.run("plant_counts", *these)
@@ -95,7 +94,8 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": size, "adopted": len(adopted)})
     skip = len(job.id) + 1
-    job.tell_each(EventType.ADOPTED, turn.wall, [[id[skip:], 0, 0.0] for id in adopted], None)
+    many = len(adopted)
+    job.tell_each(EventType.ADOPTED, turn.wall, None, [id[skip:] for id in adopted], [0] * many, [0.0] * many)
     return () if job.stopped else tuple(ready)
 
 

@@ -31,13 +31,12 @@ INSERT INTO event (job, seq, n, type, at, task, body) VALUES (?, ?, ?, ?, ?, ?, 
 
 -- name: job_add
 -- A new job, unless its id is taken.
-INSERT INTO job (id, owner, team, request_id, name, recipe, state, priority, created)
-VALUES (?, ?, ?, ?, ?, ?, 'created', ?, ?)
+INSERT INTO job (id, owner, state, priority, created) VALUES (?, ?, 'created', ?, ?)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: job_text_add
--- The long texts of a new job.
-INSERT INTO job_text (job, payload) VALUES (?, ?);
+-- The texts of a new job.
+INSERT INTO job_text (job, team, request_id, name, recipe, payload) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: drafts_drop
 -- Forget drafts of earlier attempts.
@@ -63,59 +62,62 @@ SELECT count(*) FROM draft WHERE job = ? AND fence = ?;
 UPDATE job_text SET facts = CASE WHEN drafted_fence = ? THEN drafted_facts ELSE facts END, drafted_facts = ''
 WHERE job = ?;
 
--- name: plant_tasks
--- Drafts become tasks with places in plan order; adopted ones are done, the others wait.
-INSERT INTO task (key, id, stage, chunk, lane, rank, state, adopted, finished)
-SELECT ?1 + row_number() OVER (ORDER BY place, id), id, stage, chunk, lane, ?2,
-    CASE WHEN adopted THEN 'done' ELSE 'waiting' END, adopted, CASE WHEN adopted THEN ?3 END
-FROM draft
-WHERE job = ?4 AND fence = ?5 AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = draft.id);
-
 -- name: plant_texts
--- What never changes about the new tasks.
-INSERT OR IGNORE INTO task_text (task, place, created, spec)
-SELECT task.key, draft.place, ?, draft.spec FROM draft JOIN task ON task.id = draft.id
-WHERE draft.job = ? AND draft.fence = ?;
+-- Drafts become tasks with places in plan order: what never changes about them.
+INSERT INTO task_text (task, id, stage, chunk, place, created, spec)
+SELECT ?1 + row_number() OVER (ORDER BY place, id), id, stage, chunk, place, ?2, spec
+FROM draft
+WHERE job = ?3 AND fence = ?4 AND NOT EXISTS (SELECT 1 FROM task_text WHERE task_text.id = draft.id);
+
+-- name: plant_tasks
+-- Adopted ones are done, the others wait.
+INSERT INTO task (key, lane, rank, state, outcome, finished)
+SELECT task_text.task, lane, ?1, CASE WHEN adopted THEN 'done' ELSE 'waiting' END, CASE WHEN adopted THEN 'adopted' END,
+    CASE WHEN adopted THEN ?2 END
+FROM task_text JOIN draft ON draft.job = ?3 AND draft.fence = ?4 AND draft.id = task_text.id
+WHERE task_text.task BETWEEN ?5 AND ?6;
 
 -- name: plant_needs
 -- A row for each task that a new task needs; met at once if that one is done.
 INSERT OR IGNORE INTO need (ref, task, met)
-SELECT other.key, mine.key, draft.adopted OR other.state = 'done'
+SELECT other.task, mine.task, draft.adopted OR (SELECT state FROM task WHERE task.key = other.task) = 'done'
 FROM draft CROSS JOIN json_each(draft.needs) AS need
-CROSS JOIN task AS mine ON mine.id = draft.id
-CROSS JOIN task AS other ON other.id = need.value ->> 0
+CROSS JOIN task_text AS mine ON mine.id = draft.id
+CROSS JOIN task_text AS other ON other.id = need.value ->> 0
 WHERE draft.job = ? AND draft.fence = ? AND NOT need.value ->> 1;
 
 -- name: plant_key_needs
 -- A row for each blob key that a new task needs; met at once if it arrived before.
 INSERT OR IGNORE INTO need_key (key, task, met)
-SELECT need.value ->> 0, mine.key, EXISTS (SELECT 1 FROM arrival WHERE arrival.key = need.value ->> 0)
+SELECT need.value ->> 0, mine.task, EXISTS (SELECT 1 FROM arrival WHERE arrival.key = need.value ->> 0)
 FROM draft CROSS JOIN json_each(draft.needs) AS need
-CROSS JOIN task AS mine ON mine.id = draft.id
+CROSS JOIN task_text AS mine ON mine.id = draft.id
 WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND need.value ->> 1;
 
 -- name: plant_counts
 -- Needs not met, counted on the new tasks; a task that nobody knows is never met.
 UPDATE task SET unmet = open.n
 FROM (
-    SELECT draft.id AS id, count(DISTINCT need.value) AS n
-    FROM draft CROSS JOIN json_each(draft.needs) AS need
+    SELECT mine.task AS key, count(DISTINCT need.value) AS n
+    FROM draft CROSS JOIN task_text AS mine ON mine.id = draft.id CROSS JOIN json_each(draft.needs) AS need
     WHERE draft.job = ? AND draft.fence = ? AND NOT draft.adopted AND CASE WHEN need.value ->> 1
         THEN NOT EXISTS (SELECT 1 FROM arrival WHERE arrival.key = need.value ->> 0)
-        ELSE NOT EXISTS (SELECT 1 FROM task WHERE task.id = need.value ->> 0 AND task.state = 'done') END
-    GROUP BY draft.id
+        ELSE NOT EXISTS (SELECT 1 FROM task_text AS other JOIN task ON task.key = other.task
+            WHERE other.id = need.value ->> 0 AND task.state = 'done') END
+    GROUP BY mine.task
 ) AS open
-WHERE task.id = open.id;
+WHERE task.key = open.key;
 
 -- name: plant_ready
 -- New tasks without unmet needs are ready, parked if their job is stopped.
 UPDATE task SET state = 'ready', parked = ?
 WHERE key BETWEEN ? AND ? AND state = 'waiting' AND unmet = 0
-RETURNING key, id;
+RETURNING key, (SELECT id FROM task_text WHERE task_text.task = task.key);
 
 -- name: plant_adopted
 -- New tasks that are done from the start, in plan order.
-SELECT id FROM task WHERE key BETWEEN ? AND ? AND adopted ORDER BY key;
+SELECT id FROM task JOIN task_text ON task_text.task = task.key
+WHERE key BETWEEN ? AND ? AND outcome = 'adopted' ORDER BY key;
 
 -- name: plant_size
 -- How many tasks were added.

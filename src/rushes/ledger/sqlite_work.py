@@ -13,6 +13,7 @@ from rushes.ledger.port import Renewed
 from rushes.ledger.sqlite_jobs import FIRST, JobRows, OpenJob
 from rushes.ledger.sqlite_store import Row, Turn, encode
 
+DONE = ("done", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _SLOTS = [getattr(Lease, field.name).__set__ for field in fields(Lease)]
 
@@ -37,9 +38,9 @@ class Standing:
         """Whether that lease is the one that counts."""
         return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
 
-    def said(self, fence: int, outcome: str) -> Said:
+    def said(self, fence: int, *outcomes: str) -> Said:
         """The answer to a lease that holds no more."""
-        if self.fence == fence and self.state != "leased" and self.outcome == outcome:
+        if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
             return Said.OK
         return Said.CANCELLED if self.cancelled else Said.LOST
 

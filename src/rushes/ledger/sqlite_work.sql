@@ -23,8 +23,8 @@ ORDER BY rank, key LIMIT ?;
 -- name: to_claim_of
 -- The same among tasks that were hinted at.
 SELECT rank, key, id, fence + 1, stage, chunk, lane, spec, failures, losses
-FROM task CROSS JOIN task_text ON task_text.task = task.key
-WHERE id IN (SELECT value FROM json_each(?)) AND state = 'ready' AND parked = 0 AND due IS NULL
+FROM task_text CROSS JOIN task ON task.key = task_text.task
+WHERE task_text.id IN (SELECT value FROM json_each(?)) AND +state = 'ready' AND +parked = 0 AND due IS NULL
     AND +lane IN (SELECT value FROM json_each(?))
 ORDER BY rank, key LIMIT ?;
 
@@ -39,7 +39,7 @@ WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: keys
 -- The keys of tasks.
-SELECT id, key FROM task WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, task FROM task_text WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: holds
 -- Which of these tasks are still leased to this worker at this fence.
@@ -48,7 +48,7 @@ WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND
 
 -- name: finish
 -- Done, if the lease is still this worker's at this fence.
-UPDATE task SET state = 'done', outcome = 'done', worker = NULL, adopted = ?, finished = ?
+UPDATE task SET state = 'done', outcome = ?, worker = NULL, finished = ?
 WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND +state = 'leased';
 
 -- name: mark
@@ -73,7 +73,7 @@ UPDATE task SET unmet = unmet - down.n,
     state = CASE WHEN state = 'waiting' AND unmet = down.n THEN 'ready' ELSE state END
 FROM (SELECT value ->> 0 AS key, value ->> 1 AS n FROM json_each(?)) AS down
 WHERE task.key = down.key
-RETURNING task.key, task.id, task.state;
+RETURNING task.key, (SELECT id FROM task_text WHERE task_text.task = task.key), task.state;
 
 -- name: park
 -- Ready tasks of a stopped job are out of sight of claims.
@@ -91,10 +91,11 @@ INSERT INTO debt (owner, job, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- name: standing
 -- Where tasks stand, for an answer about a fence.
-SELECT task.id, task.key, task.state, task.fence, task.outcome, worker.id, job.cancelled, job.paused,
-    task.stage, task.chunk, task.losses
-FROM task JOIN job ON job.number = task.key >> 20 LEFT JOIN worker ON worker.number = task.worker
-WHERE task.id IN (SELECT value FROM json_each(?));
+SELECT task_text.id, task.key, task.state, task.fence, task.outcome, worker.id, job.cancelled, job.paused,
+    task_text.stage, task_text.chunk, task.losses
+FROM task_text CROSS JOIN task ON task.key = task_text.task CROSS JOIN job ON job.number = task.key >> 20
+LEFT JOIN worker ON worker.number = task.worker
+WHERE task_text.id IN (SELECT value FROM json_each(?));
 
 -- name: release
 -- A lease ended without success: ready again, perhaps not before a time.
@@ -114,7 +115,7 @@ INSERT INTO failure (task, at, body) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET 
 
 -- name: progress
 -- How far a lease has come.
-UPDATE task SET progress = ? WHERE id = ? AND fence = ? AND worker = ? AND state = 'leased';
+UPDATE task SET progress = ? WHERE key = (SELECT task FROM task_text WHERE id = ?) AND fence = ? AND worker = ? AND state = 'leased';
 
 -- name: workers_in
 -- Every worker whose row is not over.
@@ -127,7 +128,9 @@ UPDATE worker SET over = 1, until = min(until, ?) WHERE number = ?;
 
 -- name: orphans
 -- Tasks leased to workers that are over.
-SELECT task.id FROM worker CROSS JOIN task ON task.worker = worker.number AND task.state = 'leased'
+SELECT task_text.id FROM worker
+CROSS JOIN task ON task.worker = worker.number AND task.state = 'leased'
+CROSS JOIN task_text ON task_text.task = task.key
 WHERE worker.over ORDER BY task.key LIMIT ?;
 
 -- name: workers_forget
@@ -154,7 +157,8 @@ SELECT min(lane) FROM task WHERE state = 'ready' AND parked = 0 AND due IS NULL 
 
 -- name: ready_in
 -- Tasks of a lane to announce.
-SELECT id FROM task WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ? ORDER BY rank, key LIMIT ?;
+SELECT id FROM task CROSS JOIN task_text ON task_text.task = task.key
+WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ? ORDER BY rank, key LIMIT ?;
 
 -- name: debt_paid
 -- Published names that were made.

@@ -8,10 +8,6 @@ CREATE TABLE job (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     owner TEXT NOT NULL,
-    team TEXT NOT NULL,
-    request_id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    recipe TEXT NOT NULL,
     state TEXT NOT NULL,
     priority INTEGER NOT NULL,
     paused INTEGER NOT NULL DEFAULT 0,     -- 1: nothing new starts, 2: and what runs is given back
@@ -36,9 +32,13 @@ CREATE INDEX job_by_finish ON job (owner, state, finished, number) WHERE finishe
 CREATE INDEX job_incomplete ON job (number) WHERE state <> 'completed';
 CREATE INDEX job_by_change ON job (changed);
 
--- The long texts of a job lie apart, so that counting does not write them again.
+-- The texts of a job lie apart, so that counting does not write them again.
 CREATE TABLE job_text (
     job INTEGER PRIMARY KEY REFERENCES job (number),
+    team TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    recipe TEXT NOT NULL,
     payload TEXT NOT NULL,
     facts TEXT NOT NULL DEFAULT '',
     drafted_fence INTEGER NOT NULL DEFAULT 0,
@@ -49,9 +49,6 @@ CREATE TABLE job_text (
 -- and the tasks of a job lie together. Place 0 is the task that opens the plan.
 CREATE TABLE task (
     key INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
-    stage TEXT NOT NULL,
-    chunk INTEGER,
     lane TEXT NOT NULL,
     rank INTEGER NOT NULL,                 -- minus the job's priority
     state TEXT NOT NULL,                   -- waiting, ready, leased, done, dead
@@ -60,22 +57,23 @@ CREATE TABLE task (
     unmet INTEGER NOT NULL DEFAULT 0,
     fence INTEGER NOT NULL DEFAULT 0,
     worker INTEGER,
-    outcome TEXT,                          -- of the last attempt: done, failed, lost, given_back
+    outcome TEXT,                          -- of the last attempt: done, adopted, failed, lost, given_back
     failures INTEGER NOT NULL DEFAULT 0,
     losses INTEGER NOT NULL DEFAULT 0,
     progress REAL NOT NULL DEFAULT 0,
-    adopted INTEGER NOT NULL DEFAULT 0,
     started INTEGER,
     finished INTEGER
 );
-CREATE UNIQUE INDEX task_by_id ON task (id);
 CREATE INDEX task_to_claim ON task (lane, rank) WHERE state = 'ready' AND parked = 0 AND due IS NULL;
 CREATE INDEX task_due ON task (due) WHERE due IS NOT NULL;
 CREATE INDEX task_leased ON task (worker) WHERE state = 'leased';
 
--- What never changes about a task lies apart, so that a claim does not write it again.
+-- What never changes about a task lies apart, so that a lease does not write it again: a third less to write.
 CREATE TABLE task_text (
     task INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    stage TEXT NOT NULL,
+    chunk INTEGER,
     place INTEGER NOT NULL,
     created INTEGER NOT NULL,
     spec TEXT NOT NULL
@@ -167,8 +165,8 @@ CREATE TABLE debt (
     PRIMARY KEY (owner, job, key)
 ) WITHOUT ROWID;
 
--- A row is the numbers seq .. seq + n - 1 of one type. Many in one row: the body's "each" has one entry per number,
--- [task without its job, fence, seconds].
+-- A row is the numbers seq .. seq + n - 1 of one type. Many in one row: the body has lists with one entry per number:
+-- tasks (without their job), fences, seconds.
 CREATE TABLE event (
     job INTEGER NOT NULL REFERENCES job (number),
     seq INTEGER NOT NULL,
@@ -195,11 +193,12 @@ SELECT id, owner, team, request_id, name, recipe, payload, facts, state, paused,
 FROM job JOIN job_text ON job_text.job = job.number;
 
 CREATE VIEW task_seen AS
-SELECT task.key, task.id, job.id AS job, stage, chunk, lane, place,
+SELECT task.key, task_text.id, job.id AS job, stage, chunk, lane, place,
     CASE WHEN job.cancelled AND task.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE task.state END AS state,
     fence, task.failures, task.losses, unmet, spec, worker.id AS worker,
     task.state = 'ready' AND parked AND NOT job.cancelled AS parked, due, progress,
-    task_text.created, task.started, task.finished, failure.body AS failure, adopted
+    task_text.created, task.started, task.finished, failure.body AS failure,
+    task.state = 'done' AND task.outcome = 'adopted' AS adopted
 FROM task
 CROSS JOIN job ON job.number = task.key >> 20
 CROSS JOIN task_text ON task_text.task = task.key
@@ -237,12 +236,12 @@ SELECT id AS file_id,
         WHERE f.task BETWEEN job.number << 20 AND (job.number << 20) + 1048575 AND t.state <> 'done'
         ORDER BY f.at DESC LIMIT 1) AS last_error,
     strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(finished, started, created) / 1000.0, 'unixepoch') AS updated_at
-FROM job;
+FROM job JOIN job_text ON job_text.job = job.number;
 
 CREATE VIEW chunks AS
-SELECT t.id AS chunk_id,
+SELECT x.id AS chunk_id,
     j.id AS file_id,
-    t.chunk AS chunk_index,
+    x.chunk AS chunk_index,
     NULL AS start_seconds,
     NULL AS end_seconds,
     NULL AS chunk_plan_hash,
@@ -264,21 +263,22 @@ SELECT t.id AS chunk_id,
     strftime('%Y-%m-%dT%H:%M:%fZ', t.started / 1000.0, 'unixepoch') AS started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', t.finished / 1000.0, 'unixepoch') AS completed_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(t.finished, t.started, j.created) / 1000.0, 'unixepoch') AS updated_at,
-    t.stage AS stage
+    x.stage AS stage
 FROM task t
+JOIN task_text x ON x.task = t.key
 JOIN job j ON j.number = t.key >> 20
 LEFT JOIN worker w ON w.number = t.worker AND t.state = 'leased'
 LEFT JOIN failure f ON f.task = t.key;
 
 CREATE VIEW leases AS
-SELECT t.id || '#' || t.fence AS lease_id,
+SELECT x.id || '#' || t.fence AS lease_id,
     'chunk' AS scope,
-    t.id AS scope_id,
+    x.id AS scope_id,
     w.id AS worker_id,
     strftime('%Y-%m-%dT%H:%M:%fZ', t.started / 1000.0, 'unixepoch') AS acquired_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', (w.seen + 30000) / 1000.0, 'unixepoch') AS expires_at,
     NULL AS released_at
-FROM task t JOIN worker w ON w.number = t.worker
+FROM task t JOIN task_text x ON x.task = t.key JOIN worker w ON w.number = t.worker
 WHERE t.state = 'leased';
 
 CREATE VIEW event_log AS
@@ -287,13 +287,14 @@ SELECT j.id || '#' || (e.seq + coalesce(one.key, 0)) AS event_id,
     CASE e.type WHEN 'dead' THEN 'error' WHEN 'failed' THEN 'warning' WHEN 'lost' THEN 'warning' ELSE 'info' END
         AS level,
     CASE WHEN one.value IS NULL AND e.task IS NULL THEN 'job' ELSE 'chunk' END AS entity_type,
-    coalesce(e.task, j.id || '.' || json_extract(one.value, '$[0]'), j.id) AS entity_id,
+    coalesce(e.task, j.id || '.' || one.value, j.id) AS entity_id,
     e.type AS message,
     CASE WHEN one.value IS NULL THEN e.body
-        ELSE json_object('worker', json_extract(e.body, '$.worker'), 'fence', json_extract(one.value, '$[1]'),
-            'seconds', json_extract(one.value, '$[2]')) END AS data_json
+        ELSE json_object('worker', json_extract(e.body, '$.worker'),
+            'fence', json_extract(e.body, '$.fences[' || one.key || ']'),
+            'seconds', json_extract(e.body, '$.seconds[' || one.key || ']')) END AS data_json
 FROM event e JOIN job j ON j.number = e.job
-LEFT JOIN json_each(e.body, '$.each') one;
+LEFT JOIN json_each(CASE WHEN e.type IN ('done', 'adopted') THEN e.body END, '$.tasks') one;
 
 CREATE VIEW attempts AS
 SELECT entity_id || '#' || json_extract(data_json, '$.fence') AS attempt_id,
