@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.port import Found, Hit, Index, Offer, Rate, Run, Video
-from rushes.index.query import matches, parse
+from rushes.index.query import Clause, Query, matches, parse
 from rushes.index.sqlite import SqliteIndex
 from rushes.index.words import words
 
@@ -351,6 +351,14 @@ def _looked(videos: dict[str, list[Observation]], text: str) -> set[tuple[str, s
             places = matches(query, line.kind, words(line.text))
             if places is not None:
                 owners = list(itertools.chain.from_iterable([n] * len(words(w[0])) for n, w in enumerate(line.words)))
-                timed = [line.words[owners[p]] for p in places]
+                timed = [line.words[owners[p]] for p in shortest(query, line.kind, words(line.text))]
                 found.add((video, line.kind, line.span.start, (min(w[1] for w in timed), max(w[2] for w in timed))))
     return found
+
+
+def shortest(query: Query, kind: str, said: list[str]) -> range:
+    """By brute force: the shortest run of words that is itself a hit (of what must be there), the earliest of equals."""
+    whole = Query(tuple(Clause(c.must) for c in query.clauses if matches(Query((c,)), kind, said) is not None))
+    runs = [range(a, b + 1) for a in range(len(said)) for b in range(a, len(said))]
+    hits = [r for r in runs if matches(whole, kind, said[r.start : r.stop]) is not None]
+    return min(hits, key=lambda r: (len(r), r.start))

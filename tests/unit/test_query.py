@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rushes.index.query import MOST_WORDS, Clause, Query, Term, matches, parse
+from rushes.index.query import MOST_WORDS, Clause, Query, Term, matches, parse, tightest
 from rushes.index.words import words
 
 ODD = ['"', '"""', "a AND", "AND", "NEAR(", "NEAR(a b, 5)", "*", "**", "col:x", "-", "--", "- -", "OR", "OR OR", "|",
@@ -119,3 +119,18 @@ def test_a_field_narrows_to_its_kind_also_when_negated() -> None:
     assert matches(parse("say:a"), "text", ["a"]) is None
     assert matches(parse("b -say:a"), "text", ["a", "b"]) == (1,)
     assert matches(parse("b -say:a"), "speech", ["a", "b"]) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "run"),
+    [
+        ("b", "a b c b", (1, 1)),
+        ("a c", "a x x c a c", (3, 4)),
+        ('"a b" c', "c x a b x a b c", (5, 7)),
+        ("z OR b", "a b", (1, 1)),
+        ("b -a", "a b", None),
+        ("z", "a b", None),
+    ],
+)
+def test_the_tightest_run_holds_all_that_is_looked_for(query: str, line: str, run: tuple[int, int] | None) -> None:
+    assert tightest(parse(query), "speech", line.split()) == run

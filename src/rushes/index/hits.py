@@ -5,19 +5,21 @@ from collections.abc import Iterator, Sequence
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.port import Hit, Piece
-from rushes.index.query import Query, matches
+from rushes.index.query import Query, matches, tightest
 from rushes.index.words import Token, safe, tokens
 
 
 def hit(query: Query, line: Observation, video: str, name: str, score: float) -> Hit:
     """The hit of a query in a line that matches it."""
     found = tokens(line.text)
-    places = matches(query, line.kind, [token.word for token in found]) or ()
+    words = [token.word for token in found]
+    places = matches(query, line.kind, words) or ()
+    near = tightest(query, line.kind, words)
     return Hit(
         video=video,
         name=name,
         kind=line.kind,
-        span=_range(line, [found[at] for at in places]),
+        span=_range(line, found[near[0] : near[1] + 1] if near else ()),
         line=line.span,
         pieces=tuple(_pieces(line.text, found, places)),
         score=score,
@@ -27,7 +29,7 @@ def hit(query: Query, line: Observation, video: str, name: str, score: float) ->
 
 
 def _range(line: Observation, matched: Sequence[Token]) -> Span:
-    """From the first to the last word that matched; the whole line where words have no times of their own."""
+    """From the first to the last of these words; the whole line where words have no times of their own."""
     spans = [
         (start, end)
         for start, end, first, last in _timed(line)

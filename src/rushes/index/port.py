@@ -17,12 +17,12 @@ Piece = tuple[str, bool]  # some text, and whether it is part of what was found;
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One time-coded search match: a line, and the exact range of the words in it that matched."""
+    """One time-coded search match: a line, and the exact range of what was looked for in it."""
 
     video: str
     name: str
     kind: str
-    span: Span  # from the first to the last word that matched
+    span: Span  # the shortest stretch of words that holds all that was looked for
     line: Span  # the whole line
     pieces: tuple[Piece, ...]
     score: float

@@ -75,14 +75,32 @@ def matches(query: Query, kind: str, line: Sequence[str]) -> tuple[int, ...] | N
     return tuple(sorted(hit)) if found else None
 
 
+def tightest(query: Query, kind: str, line: Sequence[str]) -> tuple[int, int] | None:
+    """The shortest run of words (first, last) that holds all that one clause looks for; the earliest of equals."""
+    best: tuple[int, int, int] | None = None
+    for clause in query.clauses:
+        if any(_runs(term, kind, line) for term in clause.never):
+            continue
+        runs = [_runs(term, kind, line) for term in clause.must]
+        starts = sorted({first for found in runs for first, _ in found})
+        for start in starts if all(runs) else ():
+            ends = [min((last for first, last in found if first >= start), default=-1) for found in runs]
+            if min(ends) >= 0:
+                here = (max(ends) - start, start, max(ends))
+                best = here if best is None else min(best, here)
+    return best[1:] if best else None
+
+
 def _places(term: Term, kind: str, line: Sequence[str]) -> set[int]:
+    return {at for first, last in _runs(term, kind, line) for at in range(first, last + 1)}
+
+
+def _runs(term: Term, kind: str, line: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a term stands: first and last word of each occurrence."""
     if term.kinds and kind not in term.kinds:
-        return set()
-    size, places = len(term.words), set[int]()
-    for at in range(len(line) - size + 1):
-        if _here(term, line[at : at + size]):
-            places.update(range(at, at + size))
-    return places
+        return []
+    size = len(term.words)
+    return [(at, at + size - 1) for at in range(len(line) - size + 1) if _here(term, line[at : at + size])]
 
 
 def _here(term: Term, part: Sequence[str]) -> bool:

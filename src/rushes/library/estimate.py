@@ -79,8 +79,8 @@ def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None
     known = {stage: r for stage, r in ranges.items() if r}
     if len(known) < len(ranges):
         return None
-    p50, p90 = _sum(house, _left(house, job, known))
-    house.records.put(KIND, job.owner, job.id, {"p50": round(p50, 1), "p90": round(p90, 1)})
+    p50, p90 = (round(seconds, 1) for seconds in _sum(house, _left(house, job, known)))
+    house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
     return p50, p90
 
 

@@ -1,0 +1,147 @@
+"""The default recipe on a spoken film: what a person gets, while it runs and afterwards."""
+
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import pytest
+
+from rushes.domain.event import EventType
+from rushes.domain.job import JobState
+from rushes.domain.task import TaskState
+from rushes.library import Library, Wish
+
+DEADLINE = 240.0
+FAST = Wish(chunk="5", profile="fast")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, spoken_film: Path) -> Iterator[tuple[Library, Path]]:
+    """A folder with a home of its own, and the film developed in it."""
+    folder = tmp_path_factory.mktemp("footage")
+    film = folder / "speech.mp4"
+    film.write_bytes(spoken_film.read_bytes())
+    with Library(folder / ".rushes") as library:
+        ran = library.run([film], FAST)
+        assert ran.exit_code == 0
+        yield library, film
+
+
+def shown(film: av.container.InputContainer) -> list[Fraction]:
+    return [(f.pts or 0) * Fraction(f.time_base or 0) for f in film.decode(video=0)]
+
+
+def test_words_are_found_to_the_word_and_the_time(done: tuple[Library, Path]) -> None:
+    library, _ = done
+    (hit,) = library.search('"can do for you"').hits
+    assert 6_000_000 < hit.start_us < hit.end_us < 11_000_000
+    assert hit.end_us - hit.start_us < 2_500_000
+    assert [text for text, marked in hit.pieces if marked] == ["can do for you"]
+
+
+def test_the_proxy_plays_from_its_playlist_with_every_frame(done: tuple[Library, Path]) -> None:
+    library, film = done
+    video = library.video("speech.mp4")
+    playlist = Path(library.house.blobs.address(video.proxy))
+    with av.open(str(playlist)) as proxy, av.open(str(film)) as original:
+        times, wanted = shown(proxy), shown(original)
+    shift = times[0] - wanted[0]
+    assert [t - shift for t in times] == wanted
+    with av.open(str(playlist)) as proxy:
+        assert sum(f.samples for f in proxy.decode(audio=0)) / 48000 == pytest.approx(11.0, abs=0.3)
+
+
+def test_subtitles_lie_beside_the_film_and_a_foreign_file_is_never_overwritten(done: tuple[Library, Path]) -> None:
+    library, film = done
+    srt = film.with_suffix(".en.srt")
+    assert "country" in srt.read_text()
+    srt.write_text("mine")
+    job = library.jobs().rows[-1]  # the first one
+    library.write_beside([job])
+    assert srt.read_text() == "mine"
+    srt.unlink()
+    library.write_beside([job])
+    assert "country" in srt.read_text()
+
+
+def test_a_clip_is_exact_and_the_same_again_is_the_same(done: tuple[Library, Path], tmp_path: Path) -> None:
+    library, _ = done
+    clip = library.clip("speech.mp4", 3_000_000, 5_000_000, 0, tmp_path / "clip.mp4")
+    assert clip.made
+    with av.open(str(clip.path)) as made:
+        assert len(list(made.decode(video=0))) == 20
+    assert not library.clip("speech.mp4", 3_000_000, 5_000_000, 0).made
+
+
+@pytest.mark.parametrize(
+    "kind", ["srt", "vtt", "txt", "json", "csv", "jsonl", "chapters", "chapters.vtt", "edl", "otio"]
+)
+def test_every_export_is_there(kind: str, done: tuple[Library, Path]) -> None:
+    library, _ = done
+    assert library.export("speech.mp4", kind)
+
+
+def test_reindexing_gives_the_same_answers(done: tuple[Library, Path]) -> None:
+    library, _ = done
+    before = library.search("country OR americans").hits
+    library.reindex()
+    assert library.search("country OR americans").hits == before
+
+
+def test_another_profile_runs_only_what_depends_on_the_model(done: tuple[Library, Path]) -> None:
+    library, film = done
+    (job,) = library.run([film], Wish(chunk="5", profile="balanced"), beside=False).jobs
+    ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
+    assert ran == {"transcribe", "transcript"}
+
+
+def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:
+    library, _ = done
+    for key in library.house.blobs.keys("results/"):
+        data = library.house.blobs.read(key) or b""
+        assert b'"run_id":"job_' in data
+        assert b'"config_hash"' in data
+
+
+def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path, spoken_film: Path) -> None:
+    with Library(tmp_path / "home") as library:
+        (added,) = library.add([spoken_film], FAST)
+        assert added.job
+        job = added.job.id
+        shell = library.house.worker(
+            slots=1, until=lambda _s: library.house.ledger.job(job).state is JobState.COMPLETED
+        )
+        thread = threading.Thread(target=shell.run)
+        thread.start()
+        try:
+            first = f"{job}.transcribe.00000"
+            over = time.monotonic() + DEADLINE
+            while not any(e.task == first and e.type is EventType.DONE for e in library.events(job)):
+                assert time.monotonic() < over, "the first chunk was never heard"
+                time.sleep(0.05)
+            library.pause(job)
+            found = library.search("fellow")
+            assert found.total == 1
+            waiting = [t for t in library.tasks(job) if t.stage == "transcribe" and t.state is TaskState.READY]
+            assert waiting, "nothing was left to do"
+            assert library.job(job).state is JobState.RUNNING
+            library.resume(job)
+        finally:
+            thread.join(DEADLINE)
+        assert library.job(job).state is JobState.COMPLETED
+
+
+def test_what_was_estimated_is_kept_with_the_job(done: tuple[Library, Path]) -> None:
+    library, film = done
+    (estimate,) = library.estimate([film], FAST)
+    assert estimate.error is None
+    assert 0 < estimate.p50 <= estimate.p90
+    assert not estimate.measured, "everything was done here before"
+    (job,) = library.run([film], Wish(chunk="5", profile="fast", again=1), beside=False).jobs
+    expected = library.expected(job)
+    assert expected
+    assert expected == library.expected(library.job(job.id))
+    assert Fraction(job.counts.done, job.counts.total) == 1
