@@ -99,7 +99,8 @@ class House:
     @cached_property
     def models(self) -> ModelStore:
         """The weights on this machine."""
-        return ModelStore(models_folder(self.settings))
+        own = self.settings.speech_model
+        return ModelStore(models_folder(self.settings), paths=[Path(own)] if own else [])
 
     @property
     def slots(self) -> int:

@@ -357,7 +357,7 @@ def _looked(videos: dict[str, list[Observation]], text: str) -> set[tuple[str, s
 
 
 def shortest(query: Query, kind: str, said: list[str]) -> range:
-    """By brute force: the shortest run of words that is itself a hit (of what must be there), the earliest of equals."""
+    """By brute force: the shortest run of words that is itself a hit of what must be there, the earliest of equals."""
     whole = Query(tuple(Clause(c.must) for c in query.clauses if matches(Query((c,)), kind, said) is not None))
     runs = [range(a, b + 1) for a in range(len(said)) for b in range(a, len(said))]
     hits = [r for r in runs if matches(whole, kind, said[r.start : r.stop]) is not None]

@@ -9,7 +9,7 @@ from rushes.domain.span import Span
 from rushes.engines.port import RATE, Word
 
 BASE = Fraction(1, RATE)
-PAUSE = RATE * 6 // 10
+PAUSE = 2 * RATE  # speakers pause inside a sentence, and phrases are searched within a line
 LONGEST = 160
 
 _END = re.compile(r"[.!?。！？…]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
