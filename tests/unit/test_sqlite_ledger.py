@@ -1,0 +1,375 @@
+"""What is SQLite's own: its file, its settings, its refusals, its clock, its views, its crash points."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
+from rushes.domain.job import Command, NewJob
+from rushes.domain.keys import job_id, task_id
+from rushes.domain.result import Result
+from rushes.domain.task import Draft, Failure, Finish, Need, TaskState
+from rushes.domain.worker import Incarnation
+from rushes.ledger import presence, sqlite_store
+from rushes.ledger.clock import boot_id, boot_seconds, iso
+from rushes.ledger.place import network_file_system
+from rushes.ledger.sqlite import SqliteLedger
+
+NEW = NewJob(job_id("ann", "film"), "ann", "film", "film.mp4", "searchable", "{}")
+PROBE = Draft(task_id(NEW.id, "probe", None), NEW.id, "probe", None, "{}")
+PARTS = [Draft(task_id(NEW.id, "part", n), NEW.id, "part", n, "{}", order=n, needs=(Need(PROBE.id),)) for n in range(3)]
+FAILURE = Failure("BadMedia", "no picture", "play it", "will not work as it is")
+
+
+def here(id: str = "w1") -> Incarnation:
+    """A worker in this process."""
+    start = presence.process_start()
+    assert start is not None
+    return Incarnation(id, presence.host_id(), boot_id(), os.getpid(), start)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
+    with contextlib.closing(SqliteLedger(tmp_path / "ledger.sqlite")) as ledger:
+        yield ledger
+
+
+def opened(ledger: SqliteLedger) -> None:
+    ledger.renew(here(), {}, {})
+    ledger.submit(NEW, PROBE)
+    (lease,) = ledger.claim("w1", ["cpu"], 1)
+    ledger.draft(NEW.id, lease.task, lease.fence, PARTS, "{}")
+    ledger.complete("w1", [Finish(lease.task, lease.fence)])
+
+
+def look(path: Path, sql: str) -> list[tuple[object, ...]]:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+# Settings and schema
+def test_every_commit_is_durable(ledger: SqliteLedger) -> None:
+    db = ledger._store._db
+    pragmas = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "cache_size", "wal_autocheckpoint")
+    assert [db.execute(f"PRAGMA {p}").fetchone()[0] for p in pragmas] == ["wal", 2, 1, 5000, -65536, 4000]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    SqliteLedger(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 999")
+    with pytest.raises(WrongHome, match="newer rushes"):
+        SqliteLedger(path)
+    assert look(path, "PRAGMA user_version") == [(999,)]
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"this is not a database, not at all" * 100)
+    with pytest.raises(WrongHome, match="damaged"):
+        SqliteLedger(path)
+
+
+def test_many_who_open_a_new_home_at_once_all_get_in(tmp_path: Path) -> None:
+    path, errors = tmp_path / "ledger.sqlite", []
+    gate = threading.Barrier(8)
+
+    def enter() -> None:
+        gate.wait()
+        try:
+            SqliteLedger(path).close()
+        except RushesError as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_an_id_that_is_not_its_own_is_refused(ledger: SqliteLedger) -> None:
+    with pytest.raises(ValueError, match="is not that of"):
+        ledger.submit(NEW, replace(PROBE, stage="other"))
+
+
+# Where a home may lie, and whose it is
+def test_a_network_file_system_is_refused(tmp_path: Path) -> None:
+    table = f"22 1 0:1 / / rw - ext4 /dev/a rw\n23 22 0:2 / {tmp_path} rw - nfs4 server:/x rw\n"
+    with pytest.raises(WrongHome, match="nfs4"):
+        SqliteLedger(tmp_path / "ledger.sqlite", mounts=lambda: table)
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "remote"),
+    [("ext4", False), ("tmpfs", False), ("fuse.sshfs", True), ("cifs", True), ("9p", True), ("fuseblk", False)],
+)
+def test_the_deepest_mount_says_what_a_place_is(tmp_path: Path, kind: str, remote: bool) -> None:
+    inner = tmp_path / "a b"
+    escaped = str(inner).replace(" ", "\\040")
+    table = f"1 0 0:1 / / rw - nfs x rw\n2 1 0:2 / {tmp_path} rw - xfs x rw\n3 2 0:3 / {escaped} rw - {kind} x rw\n"
+    assert network_file_system(inner / "c", table) == (kind if remote else None)
+    assert network_file_system(tmp_path, table) is None
+
+
+def test_a_second_machine_is_refused_while_workers_of_the_first_may_run(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(path, host="one", boot="b1")) as ledger:
+        ledger.renew(Incarnation("w1", "one", "b1", 1, ""), {}, {})
+    with pytest.raises(WrongHome, match="another machine") as refused:
+        SqliteLedger(path, host="two", boot="b2")
+    assert "--take-over" in refused.value.advice
+    with contextlib.closing(SqliteLedger(path, host="two", boot="b2", take_over=True)) as ledger:
+        assert not ledger.workers()[0].alive
+    SqliteLedger(path, host="two", boot="b2").close()
+
+
+def test_a_machine_that_left_nothing_behind_is_succeeded_without_asking(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(path, host="one", boot="b1")) as ledger:
+        ledger.renew(Incarnation("w1", "one", "b1", 1, ""), {}, {})
+        ledger.control("w1", Command.LEAVE)
+    SqliteLedger(path, host="two", boot="b2").close()
+
+
+def test_the_same_boot_is_the_same_machine_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(path, host="container-1", boot="b1")) as ledger:
+        ledger.renew(Incarnation("w1", "container-1", "b1", 1, ""), {}, {})
+    SqliteLedger(path, host="container-2", boot="b1").close()
+
+
+# Time
+def test_after_another_boot_every_lease_is_over_and_every_wait_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(path, clock=lambda: 50_000.0, boot="b1")) as ledger:
+        opened(ledger)
+        one, two = ledger.claim("w1", ["cpu"], 2)
+        ledger.fail("w1", one.task, one.fence, FAILURE, 900.0)
+    with contextlib.closing(SqliteLedger(path, clock=lambda: 10.0, boot="b2")) as ledger:
+        assert [w.alive for w in ledger.workers()] == [False]
+        swept = ledger.sweep()
+        assert swept.released == 1
+        assert {one.task, two.task} <= set(swept.ready)
+
+
+def test_a_shifted_clock_sees_leases_of_others_expire(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with contextlib.closing(SqliteLedger(path)) as now, contextlib.closing(SqliteLedger(path, shift=31.0)) as later:
+        opened(now)
+        now.claim("w1", ["cpu"], 1)
+        assert now.sweep().released == 0
+        assert later.sweep().released == 1
+
+
+def test_boot_time_goes_on_and_the_stamp_is_iso() -> None:
+    assert boot_seconds() <= boot_seconds()
+    assert iso(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
+
+
+# Who is gone
+def test_this_process_is_here() -> None:
+    assert not presence.is_gone(here())
+
+
+def test_a_process_that_was_killed_is_gone_even_before_it_is_reaped() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    worker = replace(here(), pid=child.pid, pid_start=str(presence.process_start(child.pid)))
+    assert not presence.is_gone(worker)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
+    assert presence.is_gone(worker)
+    child.communicate()
+    assert presence.is_gone(worker)
+
+
+def test_a_pid_that_was_used_again_is_not_the_worker() -> None:
+    assert presence.is_gone(replace(here(), pid_start=f"1@{here().pid_start.partition('@')[2]}"))
+
+
+def test_a_worker_of_another_boot_is_gone_and_one_of_another_host_or_container_is_not_judged() -> None:
+    assert presence.is_gone(replace(here(), boot="another"))
+    assert not presence.is_gone(replace(here(), host="another", pid=2**22))
+    assert not presence.is_gone(replace(here(), pid=2**22, pid_start="1@pid:[1]"))
+
+
+def test_a_start_in_another_form_is_judged_by_its_pid_alone() -> None:
+    assert not presence.is_gone(replace(here(), pid_start="1699999999.123"))
+    assert presence.is_gone(replace(here(), pid=2**22, pid_start="1699999999.123"))
+
+
+def test_what_a_killed_worker_held_is_free_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    code = textwrap.dedent(f"""
+        import os, signal, sys
+        sys.path[:0] = {sys.path!r}
+        from pathlib import Path
+        from rushes.domain.worker import Incarnation
+        from rushes.ledger import presence
+        from rushes.ledger.clock import boot_id
+        from rushes.ledger.sqlite import SqliteLedger
+        ledger = SqliteLedger(Path({str(path)!r}))
+        me = Incarnation("victim", presence.host_id(), boot_id(), os.getpid(), presence.process_start())
+        ledger.renew(me, {{}}, {{}})
+        assert len(ledger.claim("victim", ["cpu"], 2)) == 2
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    with contextlib.closing(SqliteLedger(path)) as ledger:
+        opened(ledger)
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+        assert ledger.sweep().released == 2
+        assert len(ledger.claim("w1", ["cpu"], 5)) == 3
+
+
+# Crash points
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_round_the_commit_leaves_all_or_nothing(tmp_path: Path, when: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    code = textwrap.dedent(f"""
+        import sys
+        sys.path[:0] = {sys.path!r}
+        from pathlib import Path
+        from rushes.domain.task import Finish
+        from rushes.ledger.sqlite import SqliteLedger
+        ledger = SqliteLedger(Path({str(path)!r}))
+        ledger.complete("w1", [Finish("{PARTS[0].id}", 1)])
+    """)
+    with contextlib.closing(SqliteLedger(path)) as ledger:
+        opened(ledger)
+        (lease,) = ledger.claim("w1", ["cpu"], 1)
+        env = {**os.environ, "RUSHES_CRASH": f"ledger.complete:{when}#1", "RUSHES_CRASH_COUNT": str(tmp_path / "n")}
+        assert subprocess.run([sys.executable, "-c", code], check=False, env=env).returncode == -signal.SIGKILL
+        (task,) = ledger.tasks(ids=[lease.task]).rows
+        assert task.state is (TaskState.LEASED if when == "before" else TaskState.DONE)
+        assert len(ledger.events(NEW.id)) == ledger.job(NEW.id).last_event == (3 if when == "before" else 4)
+
+
+def test_every_writing_verb_has_a_crash_point(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[str] = []
+
+    @contextlib.contextmanager
+    def note(name: str) -> Iterator[None]:
+        met.append(name)
+        yield
+
+    monkeypatch.setattr(sqlite_store, "effect", note)
+    opened(ledger)
+    (lease,) = ledger.claim("w1", ["cpu"], 1)
+    ledger.fail("w1", lease.task, lease.fence, FAILURE, None)
+    ledger.give_back("w1", [], "drain")
+    ledger.arrived("k", "e")
+    ledger.revive(NEW.id)
+    ledger.set_aside("ann", ["x"], "gc")
+    ledger.log(lease.task, 1, 1, ["line"])
+    ledger.control("w1", Command.LEAVE)
+    ledger.sweep(paid=[])
+    verbs = {name.removeprefix("ledger.") for name in met}
+    expected = {"submit", "draft", "arrived", "claim", "renew", "complete", "fail", "give_back", "control", "revive"}
+    assert expected | {"set_aside", "log"} <= verbs
+
+
+def test_an_idle_claim_and_an_idle_sweep_write_nothing(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.renew(here(), {}, {})
+    monkeypatch.delattr(sqlite_store, "effect")  # a commit would miss it
+    assert ledger.claim("w1", ["cpu"], 5) == ()
+    ledger.sweep()
+
+
+# Errors in our own words
+def test_a_locked_store_is_away(ledger: SqliteLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger._store._db.execute("PRAGMA busy_timeout = 1")
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreAway, match="locked"):
+            ledger.submit(NEW, PROBE)
+        other.execute("ROLLBACK")
+    assert ledger.submit(NEW, PROBE).created
+
+
+def test_a_full_disk_is_no_room_and_nothing_is_half_written(ledger: SqliteLedger) -> None:
+    ledger.submit(NEW, PROBE)
+    db = ledger._store._db
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    big = replace(NEW, id=job_id("ann", "big"), payload="x" * 1_000_000)
+    first = Draft(task_id(big.id, "probe", None), big.id, "probe", None, "{}")
+    with pytest.raises(NoRoom):
+        ledger.submit(big, first)
+    assert [job.id for job in ledger.jobs("ann").rows] == [NEW.id]
+    db.execute("PRAGMA max_page_count = 1000000")
+    assert ledger.submit(big, first).created
+
+
+def test_a_bug_is_not_taken_for_a_store_that_is_away(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "SQL", {**sqlite_store.SQL, "job": "SELECT nonsense FROM nowhere WHERE ?"})
+    with pytest.raises(RushesError) as told:
+        ledger.job("x")
+    assert not isinstance(told.value, StoreAway)
+
+
+def test_a_backup_is_a_whole_ledger(ledger: SqliteLedger, tmp_path: Path) -> None:
+    opened(ledger)
+    to = tmp_path / "copy.sqlite"
+    ledger.backup(to)
+    assert sorted(p.name for p in tmp_path.glob("copy*")) == ["copy.sqlite"]
+    ledger.control(NEW.id, Command.CANCEL)
+    with contextlib.closing(SqliteLedger(to)) as copy:
+        assert copy.job(NEW.id).counts.total == 4
+        assert copy.tasks(NEW.id).rows[1].state is TaskState.READY
+
+
+# The views of the checkpoint document
+def test_the_runbook_query_of_the_checkpoint_document_works(ledger: SqliteLedger, tmp_path: Path) -> None:
+    opened(ledger)
+    one, two, three = ledger.claim("w1", ["cpu"], 3)
+    ledger.complete("w1", [Finish(one.task, one.fence)])
+    ledger.fail("w1", two.task, two.fence, FAILURE, None)
+    ledger.fail("w1", three.task, three.fence, FAILURE, 60.0)
+    rows = look(tmp_path / "ledger.sqlite", "SELECT chunk_index, status, last_error FROM chunks WHERE status != 'done'")
+    assert rows == [
+        (1, "permanent_failed", "BadMedia: no picture"),
+        (2, "retryable_failed", "BadMedia: no picture"),
+    ]
+
+
+def test_the_other_views_speak_its_words(ledger: SqliteLedger, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(ledger)
+    one, two, three = ledger.claim("w1", ["cpu"], 3)
+    ledger.complete("w1", [Finish(one.task, one.fence, (Result("k", "o", "ab" * 32),))])
+    ledger.fail("w1", two.task, two.fence, FAILURE, None)
+    assert look(path, "SELECT status FROM jobs") == [("running",)]
+    assert look(path, "SELECT status, total_chunks, done_chunks, last_error FROM files") == [
+        ("running", 4, 2, "BadMedia: no picture")
+    ]
+    assert look(path, "SELECT scope, scope_id, worker_id, released_at FROM leases") == [
+        ("chunk", three.task, "w1", None)
+    ]
+    attempts = look(path, "SELECT chunk_id, worker_id, outcome, error_message FROM attempts ORDER BY chunk_id")
+    assert attempts == [
+        (one.task, "w1", "success", None),
+        (two.task, "w1", "permanent_failed", "BadMedia: no picture"),
+        (three.task, "w1", None, None),
+        (PROBE.id, "w1", "success", None),
+    ]
+    told = look(path, "SELECT message, level, entity_type, entity_id FROM event_log")
+    assert set(told) == {
+        ("submitted", "info", "job", NEW.id),
+        ("done", "info", "chunk", PROBE.id),
+        ("planned", "info", "job", NEW.id),
+        ("done", "info", "chunk", one.task),
+        ("failed", "warning", "chunk", two.task),
+        ("dead", "error", "chunk", two.task),
+    }
