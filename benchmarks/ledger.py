@@ -7,6 +7,7 @@ machines are shared, per CPU second of the processes that drain.
 
 import argparse
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
@@ -247,6 +248,7 @@ def _answer(answers: Any, workers: list[Any]) -> Any:
 
 def _drain(name: str, path: Path, limit: int, barrier: Any, answers: Any) -> None:
     warnings.simplefilter("ignore")
+    gc.disable()  # nothing here makes cycles, and what was imported need not be looked through again
     barrier.wait(timeout=60)
     begin, cpu = time.monotonic(), time.process_time()
     done = STORES[name][1](path, limit)

@@ -15,6 +15,7 @@ from rushes.jobs.progress import Snapshot, Watch
 from rushes.jobs.why import all_tasks
 from rushes.library.intake import Added
 from rushes.wiring import House
+from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
 
 LOOK_SECONDS = 0.25
@@ -165,6 +166,8 @@ def run(
     work = Work(house, todo, slots, on_signal=on_signal)
     if todo:
         work.run(look, signals=signals)
+    else:
+        sweep(house.ledger, house.blobs)  # names that a killed worker still owed
     rows = tuple(house.ledger.job(job) for job in jobs)
     return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in)
 

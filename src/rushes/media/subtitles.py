@@ -6,7 +6,7 @@ Nothing that is said can become a cue, a tag or a time of its own.
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import to_us
@@ -122,19 +122,24 @@ def _unflashed(parts: Iterable[list[Token]]) -> list[list[Token]]:
     """Parts that would only flash join their neighbour, if both fit together."""
     out: list[list[Token]] = []
     for part in parts:
-        if out and _joins(out[-1], part):
-            first = Token(part[0].text, _between(out[-1][-1].text, part[0].text) != "", part[0].start, part[0].end)
-            out[-1] = [*out[-1], first, *part[1:]]
+        together = _together(out[-1], part) if out else []
+        if together and _flashes(out[-1], part) and layout(together):
+            out[-1] = together
         else:
             out.append(part)
     return out
 
 
-def _joins(before: list[Token], after: list[Token]) -> bool:
-    flashes = min(p[-1].end - p[0].start for p in (before, after)) < SHORTEST_MS
+def _together(before: list[Token], after: list[Token]) -> list[Token]:
+    space = _between(before[-1].text, after[0].text) != ""
+    return [*before, replace(after[0], space=space), *after[1:]]
+
+
+def _flashes(before: list[Token], after: list[Token]) -> bool:
+    """Whether one of two neighbours is too short to be read, and both together are not too long."""
+    short = min(p[-1].end - p[0].start for p in (before, after)) < SHORTEST_MS
     near = 0 <= after[0].start - before[-1].end <= _NEAR_MS
-    fits = layout([*before, *after]) and after[-1].end - before[0].start <= LONGEST_MS
-    return bool(flashes and near and fits)
+    return short and near and after[-1].end - before[0].start <= LONGEST_MS
 
 
 def _timed(parts: Sequence[list[Token]]) -> list[Cue]:

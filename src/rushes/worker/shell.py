@@ -16,12 +16,12 @@ from rushes.domain.keys import JSON
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease, Said
 from rushes.domain.worker import Incarnation
-from rushes.ledger.port import Debt, Ledger
+from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 from rushes.transport.port import Transport
 from rushes.worker import core, happenings, orders
 from rushes.worker.child import Child
-from rushes.worker.publish import publish
+from rushes.worker.publish import sweep
 
 HOUSEKEEPING_SECONDS = 1.0
 
@@ -201,22 +201,8 @@ class Shell:
         self._mail.put(happenings.Settled(deed))
 
     def _sweep(self) -> None:
-        swept = self._o.ledger.sweep()
-        if swept.ready:
+        if sweep(self._o.ledger, self._o.blobs).ready:
             self._mail.put(happenings.Hinted())
-        while swept.debts:
-            paid = [debt for debt in swept.debts if self._pay(debt)]
-            swept = self._o.ledger.sweep(paid=paid)
-            if not paid:
-                return
-
-    def _pay(self, debt: Debt) -> bool:
-        try:
-            publish(self._o.blobs, debt)
-        except RushesError as e:
-            log.warning("publishing %s: %s", debt.key, e, extra={"job": debt.job})
-            return not isinstance(e, StoreAway | errors.NoRoom)
-        return True
 
     def _leave(self) -> None:
         self._o.ledger.control(self.me.id, Command.LEAVE)
