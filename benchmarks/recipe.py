@@ -1,0 +1,206 @@
+"""The whole default recipe against the bare commands that make the same: one ffmpeg, faster-whisper, PySceneDetect.
+
+    python -m benchmarks.recipe [--samples PATH] [--rounds 5]
+
+CPU seconds of the process tree, interleaved, median. Also: what the engine itself costs per task, how fast the recipe is
+against real time, and how long a 30-minute film takes to its first searchable word.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import av
+
+from proof.kills import Film, environment, undisturbed
+from rushes.engines.models.store import ModelStore
+from rushes.library import Library
+from rushes.settings import load, models_folder
+from tests.acceptance.conftest import draw
+
+HEAR = """
+import sys
+from faster_whisper import WhisperModel
+model = WhisperModel(sys.argv[2], device="cpu", compute_type="int8", cpu_threads=2)
+found, _ = model.transcribe(sys.argv[1], beam_size=5, vad_filter=True, word_timestamps=True)
+print(sum(len(s.words) for s in found))
+"""
+CUTS = """
+import sys
+from scenedetect import ContentDetector, detect
+print(len(detect(sys.argv[1], ContentDetector(min_scene_len=5))))
+"""
+
+
+def cpu(argv: Sequence[str], cwd: Path, **env: str) -> tuple[float, float]:
+    """CPU and wall seconds of a command and all its children."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(argv, cwd=cwd, env={**os.environ, **env}, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{argv}: {done.stderr.decode()[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return used, time.monotonic() - begun
+
+
+def bare(film: Path, folder: Path) -> dict[str, list[str]]:
+    """The commands a person would type for the same outputs."""
+    import imageio_ffmpeg  # noqa: PLC0415 - only here: a peer, no part of the product
+
+    whisper = ModelStore(models_folder(load().settings)).find("whisper-base")
+    proxy = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-i", str(film), "-vf", "scale=-2:'min(720,ih)'", "-c:v", "libx264"]
+    proxy += ["-preset", "veryfast", "-crf", "23", "-bf", "2", "-force_key_frames", "expr:gte(t,n_forced*4)"]
+    proxy += ["-c:a", "aac", "-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"]
+    return {
+        "ffmpeg proxy": [*proxy, str(folder / "index.m3u8")],
+        "faster-whisper base": [sys.executable, "-c", HEAR, str(film), str(whisper)],
+        "PySceneDetect": [sys.executable, "-c", CUTS, str(film)],
+    }
+
+
+def compare(film: Path, rounds: int) -> float:
+    """Print the table; answers ours / bare."""
+    times: dict[str, list[tuple[float, float]]] = {}
+    for n in range(rounds):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for what, argv in bare(film, folder).items():
+                times.setdefault(what, []).append(cpu(argv, folder))
+            ours = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "run", "--no-beside", str(film)]
+            times.setdefault("rushes run", []).append(cpu(ours, folder))
+            print(f"round {n + 1} of {rounds}", file=sys.stderr, flush=True)
+    middle = {what: statistics.median(c for c, _ in found) for what, found in times.items()}
+    wall = statistics.median(w for _, w in times["rushes run"])
+    together = sum(c for what, c in middle.items() if what != "rushes run")
+    print("| | CPU s (median) |\n|---|---|")
+    for what, seconds in middle.items():
+        print(f"| {what} | {seconds:.1f} |")
+    length = float(_length(film))
+    print(f"\nrushes / bare: {middle['rushes run'] / together:.2f} (bar 1.05)")
+    print(f"{length:.0f} s of film in {wall:.1f} s: {length / wall:.1f}x real time on {os.cpu_count()} cores")
+    return middle["rushes run"] / together
+
+
+def overhead() -> None:
+    """What a task costs beside its work: no-op stages in many chunks, without the start of the processes."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        small, large = (draw(folder / f"{s}.mp4", s, rate=2) for s in (20, 1020))
+        used = {}
+        for film in (small, large):
+            place = folder / film.stem
+            place.mkdir()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            audited, points = undisturbed(place, Film(film, "toy_join"))
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            used[film.stem] = (spent, audited.tasks, points)
+        (a, n, few), (b, m, many) = used["20"], used["1020"]
+        turns = Counter(many)
+        turns.subtract(few)
+        trips = sum(c for p, c in turns.items() if p.startswith("ledger.") and p.endswith(":before"))
+        print(f"\nengine: {1000 * (b - a) / (m - n):.1f} CPU-ms per task, {trips / (m - n):.1f} ledger writes per task")
+        if shutil.which("strace"):
+            print(f"        {_fsyncs(folder, large) / m:.1f} fsyncs per task (two results and two files each)")
+
+
+def _fsyncs(folder: Path, film: Path) -> int:
+    place = folder / "strace"
+    place.mkdir()
+    out = place / "calls"
+    argv = ["strace", "-f", "-o", str(out), "-e", "trace=fsync,fdatasync", sys.executable, "-m", "proof.drive"]
+    argv += [str(place / "home"), str(film), "--only", "toy_join", "--chunk", "5"]
+    subprocess.run(argv, env=environment(place), capture_output=True, check=True)
+    return sum("sync(" in line for line in out.read_text().splitlines())
+
+
+def first_word(film: Path, minutes: int = 30) -> None:
+    """How long until a word of a long film is found while the rest is being worked on."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        long = loop(film, folder / "long.mp4", minutes * 60)
+        begun = time.monotonic()
+        argv = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "run", "--no-beside", str(long)]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            found = 0.0
+            while not found and process.poll() is None:
+                time.sleep(0.5)
+                with Library(folder / "home") as library:
+                    if library.summary().kinds.get("speech"):
+                        found = time.monotonic() - begun
+            process.send_signal(signal.SIGINT)
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+        print(f"\na {minutes}-minute film: first searchable word after {found / 60:.1f} minutes")
+
+
+def loop(film: Path, target: Path, seconds: int) -> Path:
+    """The film again and again, packets copied."""
+    with av.open(str(target), "w") as out:
+        streams: dict[int, av.stream.Stream] = {}
+        shift, length = 0.0, float(_length(film))
+        while shift < seconds:
+            with av.open(str(film)) as source:
+                for packet in source.demux():
+                    if packet.dts is None or packet.stream.type not in ("video", "audio"):
+                        continue
+                    stream = streams.setdefault(packet.stream.index, None) or out.add_stream_from_template(
+                        packet.stream
+                    )
+                    streams[packet.stream.index] = stream
+                    offset = int(shift / packet.time_base)
+                    packet.dts, packet.pts = packet.dts + offset, (packet.pts or 0) + offset
+                    packet.stream = stream
+                    out.mux(packet)
+            shift += length
+    return target
+
+
+def quality(film: Path, truth: Path) -> None:
+    """Words and cuts against what is known of the sample."""
+    if not truth.exists():
+        return
+    known = json.loads(truth.read_text())
+    with tempfile.TemporaryDirectory() as name, Library(Path(name) / "home") as library:
+        library.run([film], beside=False)
+        shots = library.shots(library.videos()[0][0].id)
+        cuts = known.get("cuts") or known.get("cut_frames") or []
+        print(f"\n{film.name}: {len(shots) - 1} cuts found, {len(cuts)} known (words: see benchmarks.speech)")
+
+
+def _length(film: Path) -> float:
+    with av.open(str(film)) as source:
+        return (source.duration or 0) / av.time_base
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run all parts; answer 1 if the bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=Path, default=Path("../shared/samples"))
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args(argv)
+    film = asked.samples / "video" / "demo_55s.mp4"
+    with tempfile.TemporaryDirectory() as name:
+        if not film.exists():
+            film = Path(name) / "film.mp4"
+            subprocess.run([sys.executable, "scripts/make_demo_film.py", str(film)], check=True)
+        overhead()
+        ratio = compare(film.resolve(), asked.rounds)
+        quality(film, film.with_suffix(".truth.json"))
+        first_word(film)
+    return 0 if ratio <= 1.05 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
