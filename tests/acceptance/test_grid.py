@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rushes.jobs.opening import read_manifest
+from rushes.blobs.manifests import read_manifest
 from rushes.library import Library, Wish
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import VOICE, draw

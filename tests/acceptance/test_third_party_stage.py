@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.event import EventType
-from rushes.jobs.opening import read_manifest
 from rushes.library import Library, Wish
 from rushes.plan.planner import results_of
 

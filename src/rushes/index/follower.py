@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
@@ -245,8 +246,8 @@ def _spec(task: Task) -> Mapping[str, JSON]:
 
 def _manifest(data: bytes | None, key: str) -> Manifest | None:
     try:
-        return Manifest.from_json(json.loads(data)) if data else None
-    except (ValueError, KeyError, TypeError) as error:
+        return parse_manifest(data, key) if data else None
+    except DamagedBlob as error:
         log.warning("result %s is left out of the index: %s", key, error)
         return None
 

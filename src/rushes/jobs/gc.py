@@ -1,11 +1,14 @@
 """Clearing up: what only other stages read, clips past their time, and what killed attempts left behind."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import FINAL, Job
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Manifest
@@ -78,10 +81,9 @@ def _passing(ledger: Ledger, job: Job, rules: Rules, now: datetime) -> Iterator[
 
 def _manifest(blobs: Blobs, key: str) -> Manifest | None:
     data = blobs.read(key)
-    try:
-        return Manifest.from_json(json.loads(data)) if data else None
-    except (ValueError, KeyError, TypeError):
-        return None
+    with contextlib.suppress(DamagedBlob):
+        return parse_manifest(data, key) if data else None
+    return None
 
 
 def _unpublish(blobs: Blobs, owner: str, key: str) -> None:

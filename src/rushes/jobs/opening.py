@@ -4,15 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import DamagedBlob, LeaseLost
-from rushes.domain.keys import manifest_key
-from rushes.domain.result import Manifest
+from rushes.domain.errors import LeaseLost
 from rushes.domain.stage import Card
 from rushes.domain.task import Draft, Finish, Lease, Said
 from rushes.domain.video import VideoFacts
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
+
+__all__ = ["Opening", "read_facts", "read_manifest"]  # the last for the library, until it imports it from blobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +55,3 @@ def read_facts(blobs: Blobs, owner: str, key: str) -> VideoFacts:
     manifest = read_manifest(blobs, owner, key)
     with blobs.open(owner, manifest.artifact("facts.json").sha256) as f:
         return VideoFacts.from_json(json.load(f))
-
-
-def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
-    """The manifest of a result.
-
-    Raises:
-        DamagedBlob: it is missing or damaged.
-    """
-    data = blobs.read(manifest_key(owner, key))
-    try:
-        return Manifest.from_json(json.loads(data or b""))
-    except (ValueError, KeyError, TypeError) as e:
-        raise DamagedBlob(f"the manifest of result {key} is missing or damaged") from e

@@ -1,14 +1,14 @@
 """Verify: done implies that the files exist and their hashes match; repair makes just what is damaged again."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job
 from rushes.domain.keys import manifest_key
-from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.jobs.why import all_tasks
 from rushes.ledger.port import Ledger
@@ -94,8 +94,8 @@ def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]
     if hashlib.sha256(data).hexdigest() != sha256:
         return "the manifest is not the one that was committed", ()
     try:
-        manifest = Manifest.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError):
+        manifest = parse_manifest(data, key)
+    except DamagedBlob:
         return "the manifest is damaged", ()
     bad = tuple(a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.sound(owner, a.sha256))
     files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, RushesError
 from rushes.domain.keys import JSON, digest, manifest_key
@@ -166,7 +167,7 @@ def _work(
         models=spec["models"],
         wanted=wanted,
         inputs_by_name={
-            name: tuple(Input(_manifest(parts.blobs, owner, key), owner, parts.blobs) for key in keys)
+            name: tuple(Input(read_manifest(parts.blobs, owner, key), owner, parts.blobs) for key in keys)
             for name, keys in spec["inputs"].items()
         },
         source=parts.originals / source.path if source else None,
@@ -180,16 +181,6 @@ def _work(
     )
 
 
-def _manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
-    data = blobs.read(manifest_key(owner, key))
-    if data is None:
-        raise DamagedBlob(f"the manifest of {key} is missing")
-    try:
-        return Manifest.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError) as e:
-        raise DamagedBlob(f"the manifest of {key} is damaged") from e
-
-
 def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     """The result that somebody else committed before, if all of it is sound; a damaged one is set out of the way."""
     name = manifest_key(owner, key)
@@ -197,8 +188,8 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     if data is None:
         return None
     try:
-        manifest = Manifest.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError):
+        manifest = parse_manifest(data, key)
+    except DamagedBlob:
         blobs.remove(name)
         return None
     bad = [a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256)]

@@ -1,0 +1,32 @@
+"""Manifests as the blob store holds them: the one way from a result's key to the document that names its artifacts."""
+
+import json
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob
+from rushes.domain.keys import manifest_key
+from rushes.domain.result import Manifest
+
+
+def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
+    """The manifest of a result.
+
+    Raises:
+        DamagedBlob: it is missing or damaged.
+    """
+    data = blobs.read(manifest_key(owner, key))
+    if data is None:
+        raise DamagedBlob(f"the manifest of result {key} is missing")
+    return parse_manifest(data, key)
+
+
+def parse_manifest(data: bytes, key: str) -> Manifest:
+    """The manifest that these bytes of a result are.
+
+    Raises:
+        DamagedBlob: they are none.
+    """
+    try:
+        return Manifest.from_json(json.loads(data))
+    except (ValueError, KeyError, TypeError) as e:
+        raise DamagedBlob(f"the manifest of result {key} is damaged") from e
