@@ -27,7 +27,7 @@ from typing import Any
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Finish, Lease, Need
+from rushes.domain.task import RENEW_SECONDS, Draft, Finish, Lease, Need
 from rushes.domain.worker import Incarnation
 from rushes.ledger.sqlite import SqliteLedger
 
@@ -50,37 +50,46 @@ class Spent:
 
 # Ours
 def fill(path: Path, jobs: int, name: str = "") -> None:
-    """Submit jobs and open their plans."""
+    """Submit jobs and open their plans; this is not timed, so no disk is waited for."""
     ledger = SqliteLedger(path)
-    ledger.renew(_worker("filler"), {}, {})
-    for n in range(jobs):
-        if n % 2000 == 0:
-            ledger.renew(_worker("filler"), {}, {})
-        _open(ledger, f"{name}{n}")
+    ledger._store._db.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - the product has no such setting
+    for begin in range(0, jobs, 100):
+        ledger.renew(_worker("filler"), {}, {})
+        for n in range(begin, min(begin + 100, jobs)):
+            _submit(ledger, f"{name}{n}")
+        leases = ledger.claim("filler", ["first"], 100)
+        for lease in leases:
+            ledger.draft(lease.job, lease.task, lease.fence, _plan(lease.job), "{}")
+        ledger.complete("filler", [Finish(lease.task, lease.fence) for lease in leases])
     ledger.close()
 
 
-def _open(ledger: SqliteLedger, name: str) -> None:
+def _submit(ledger: SqliteLedger, name: str) -> None:
     job = job_id("bench", name)
     probe = Draft(task_id(job, "probe", None), job, "probe", None, SPEC, "first")
     ledger.submit(NewJob(job, "bench", name, name, "bench", "{}"), probe)
-    (lease,) = ledger.claim("filler", ["first"], 1)
+
+
+def _plan(job: str) -> list[Draft]:
     parts = [Draft(task_id(job, "noop", n), job, "noop", n, SPEC, "cpu", n + 1) for n in range(CHUNKS)]
     needs = tuple(Need(part.id) for part in parts)
-    join = Draft(task_id(job, "join", None), job, "join", None, SPEC, "cpu", CHUNKS + 1, needs)
-    ledger.draft(job, lease.task, lease.fence, [*parts, join], "{}")
-    ledger.complete("filler", [Finish(lease.task, lease.fence)])
+    return [*parts, Draft(task_id(job, "join", None), job, "join", None, SPEC, "cpu", CHUNKS + 1, needs)]
 
 
 def drain_ours(path: Path, limit: int) -> int:
     """Claim and complete until nothing is left (or the limit is reached)."""
     ledger = SqliteLedger(path)
     me = _worker(f"drainer-{os.getpid()}-{time.monotonic_ns()}")
-    ledger.renew(me, {}, {})
-    done = 0
-    while done < limit and (leases := ledger.claim(me.id, ["cpu"], BATCH)):
+    done, renewed = 0, -RENEW_SECONDS
+    while done < limit:
+        if time.monotonic() - renewed >= RENEW_SECONDS:
+            ledger.renew(me, {}, {})
+            renewed = time.monotonic()
+        leases = ledger.claim(me.id, ["cpu"], BATCH)
         completed = ledger.complete(me.id, [_finish(lease) for lease in leases])
         done += sum(said == "ok" for said in completed.said)
+        if not leases:
+            break
     ledger.close()
     return done
 
