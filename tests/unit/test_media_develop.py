@@ -17,9 +17,10 @@ from media_files import Film, cfr, decoded, make, number_of, plain, vfr
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.media.develop import develop
+from rushes.media.layout import Layout
 from rushes.media.metrics import Measure, Metrics, joined
 from rushes.media.pack import Pack, PackIndex, read_frame
-from rushes.media.piece import Layout, Proxy
+from rushes.media.piece import Proxy
 from rushes.media.poster import choose
 from rushes.media.probe import probe
 from rushes.media.timeline import shift_seconds

@@ -13,7 +13,7 @@ from media_files import Film, cfr, decoded, make, number_of, plain
 
 from rushes.media.audio import extract
 from rushes.media.hls import Part, media_playlist
-from rushes.media.piece import Layout, Segment
+from rushes.media.layout import Layout, Segment
 from rushes.media.timeline import shift_seconds
 from rushes.stages import develop, playlist, probe
 from rushes.stages.port import Saved

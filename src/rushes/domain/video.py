@@ -80,12 +80,19 @@ class VideoFacts:
     shot_at: str = ""  # creation time as the container says, ISO 8601
 
     @property
+    def tracks(self) -> tuple[VideoTrack | AudioTrack, ...]:
+        """Picture and sound."""
+        return (self.video, *self.audio) if self.video else self.audio
+
+    @property
+    def start(self) -> Fraction:
+        """The first moment that is shown or heard, in seconds of media time."""
+        return min(t.start * t.base for t in self.tracks)
+
+    @property
     def duration(self) -> Fraction:
-        """Seconds from the first to the last shown or heard moment of the longest track."""
-        tracks = [(t.start * t.base, t.end * t.base) for t in self.audio]
-        if self.video:
-            tracks.append((self.video.start * self.video.base, self.video.end * self.video.base))
-        return max(end for _, end in tracks) - min(start for start, _ in tracks)
+        """Seconds from the first to the last moment that is shown or heard."""
+        return max(t.end * t.base for t in self.tracks) - self.start
 
     def to_json(self) -> JSON:
         """For the probe artifact; fractions as [over, under]."""

@@ -13,8 +13,8 @@ import av
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.video import AudioTrack, VideoFacts
+from rushes.media.layout import Layout
 from rushes.media.line import Line
-from rushes.media.piece import Layout
 from rushes.media.resampled import Resampled
 from rushes.media.sound import Sound
 

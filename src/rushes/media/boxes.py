@@ -75,10 +75,10 @@ def _inside(f: BinaryIO, box: Box, kind: bytes) -> Box:
     return next(b for b in boxes(f, box.at + box.head, box.at + box.size) if b.kind == kind)
 
 
-def avc_codec(init: bytes) -> str:
+def avc_codec(header: bytes) -> str:
     """How playlists name the H.264 profile and level of a header."""
-    at = init.find(b"avcC")
-    return f"avc1.{init[at + 5 : at + 8].hex().upper()}" if at > 0 else ""
+    at = header.find(b"avcC")
+    return f"avc1.{header[at + 5 : at + 8].hex().upper()}" if at > 0 else ""
 
 
 def missing_bytes(f: BinaryIO) -> int:

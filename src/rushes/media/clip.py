@@ -16,13 +16,12 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, rescale_up
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.media.audio import chosen
+from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream, x264_options, x264_stream
 from rushes.media.frames import decode
 from rushes.media.line import Line
 from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
-from rushes.media.piece import x264_options, x264_stream
 from rushes.media.resampled import Resampled
-from rushes.media.sound import aac
 from rushes.media.timeline import timescale
 
 _CRF = 20
@@ -134,10 +133,9 @@ class _Sound:
 
     def __init__(self, out: OutputContainer, path: Path, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
         self._out = out
-        self._rate = track.rate if track.rate in {44_100, 48_000} else 48_000
-        layout = "mono" if track.channels == 1 else "stereo"
-        self._stream: AudioStream = aac(out, layout, self._rate)
-        self._resampled = Resampled("fltp", layout, self._rate, 1024)
+        layout, self._rate = aac_shape(track)
+        self._stream: AudioStream = aac_stream(out, layout, self._rate)
+        self._resampled = Resampled("fltp", layout, self._rate, AAC_FRAME)
         self._frames: Iterator[av.AudioFrame] = Line(path, track, begin, end).frames()
         self._given = 0
 

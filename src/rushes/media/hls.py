@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rushes.media.piece import Layout
+from rushes.media.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

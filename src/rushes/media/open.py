@@ -115,9 +115,9 @@ def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
         )
 
 
-def create_file(path: Path, options: dict[str, str] | None = None, kind: str = "mp4") -> OutputContainer:
-    """A new media file of ours, without any word about who wrote it or when."""
-    return av.open(f"file:{path.absolute()}", mode="w", format=kind, options={"fflags": "+bitexact", **(options or {})})
+def create_file(path: Path, options: dict[str, str]) -> OutputContainer:
+    """A new MP4 of ours, without any word about who wrote it or when."""
+    return av.open(f"file:{path.absolute()}", mode="w", format="mp4", options={"fflags": "+bitexact", **options})
 
 
 @contextlib.contextmanager

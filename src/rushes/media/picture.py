@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.video import VideoTrack
 
-# Without the last three, the bytes depend on the processor.
+# Without these, the bytes depend on the processor.
 _SAME_EVERYWHERE = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
 SMOOTH = Interpolation.BICUBIC | _SAME_EVERYWHERE
 AS_IS = Interpolation.POINT | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # where no size changes

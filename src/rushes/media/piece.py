@@ -1,6 +1,5 @@
 """The proxy of one chunk: a fragmented MP4 whose fragments are HLS segments, in absolute times."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,44 +8,16 @@ from av.packet import Packet
 from av.video.frame import PictureType
 from av.video.stream import VideoStream
 
-from rushes.domain.keys import JSON
 from rushes.domain.span import Span
-from rushes.domain.video import VideoFacts, VideoTrack
+from rushes.domain.video import VideoFacts
 from rushes.media.boxes import fragments, shift_times
+from rushes.media.encoders import x264_options, x264_stream
+from rushes.media.layout import Layout, Segment
 from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.timeline import SEGMENT_SECONDS, Beat, shift_seconds, timescale
 
 _FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A byte range that plays by itself, and its place in media time (ticks of the track's time base)."""
-
-    offset: int
-    length: int
-    start: int
-    duration: int
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where things lie in a fragmented file: the header's length, then the segments."""
-
-    init: int
-    base: Fraction
-    segments: tuple[Segment, ...]
-
-    def to_json(self) -> JSON:
-        """For the facts of a manifest."""
-        rows = [[s.offset, s.length, s.start, s.duration] for s in self.segments]
-        return {"init": self.init, "base": [self.base.numerator, self.base.denominator], "segments": rows}
-
-    @staticmethod
-    def from_json(doc: JSON) -> "Layout":
-        """The inverse of to_json."""
-        return Layout(doc["init"], Fraction(*doc["base"]), tuple(Segment(*row) for row in doc["segments"]))
 
 
 class Proxy:
@@ -108,36 +79,3 @@ class Proxy:
                 self._lead = packet.dts
             self._packets += 1
             self._out.mux(packet)
-
-
-def x264_stream(
-    out: av.container.OutputContainer, track: VideoTrack, picture: av.VideoFrame, scale: int, options: dict[str, str]
-) -> VideoStream:
-    """A stream for pictures like this one, in ticks of 1 / scale seconds, with the colours that they have."""
-    stream = out.add_stream("libx264", rate=_sane_rate(track.rate), options=options)
-    context = stream.codec_context
-    context.width, context.height = picture.width, picture.height
-    context.pix_fmt = "yuv420p"
-    context.time_base = Fraction(1, scale)
-    context.colorspace, context.color_range = picture.colorspace, picture.color_range
-    context.color_trc, context.color_primaries = picture.color_trc, picture.color_primaries
-    return stream
-
-
-def x264_options(crf: int) -> dict[str, str]:
-    """One thread and no processor-dependent choices: the same bytes on every machine, at 1.02 of the cost."""
-    return {
-        "preset": "veryfast",
-        "crf": str(crf),
-        "bf": "2",
-        "g": str(1 << 20),
-        "sc_threshold": "0",
-        "forced-idr": "1",
-        "threads": "1",
-        "flags": "+bitexact",
-        "x264-params": "cpu-independent=1:scenecut=0:keyint=infinite",
-    }
-
-
-def _sane_rate(rate: Fraction | None) -> Fraction:
-    return rate if rate and 1 <= rate <= 240 else Fraction(25)

@@ -4,17 +4,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-from av.audio.stream import AudioStream
 
 from rushes.domain.video import AudioTrack, VideoFacts
 from rushes.media.boxes import fragments, shift_times
+from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
+from rushes.media.layout import Layout, Segment
 from rushes.media.open import create_file
-from rushes.media.piece import Layout, Segment
 from rushes.media.resampled import Resampled
 from rushes.media.timeline import SEGMENT_SECONDS, shift_seconds
 
 _FRAGMENTED = "+empty_moov+default_base_moof+skip_trailer"
-_FRAME = 1024  # samples of an AAC frame
 
 
 class Sound:
@@ -22,16 +21,15 @@ class Sound:
 
     def __init__(self, path: Path, facts: VideoFacts, track: AudioTrack) -> None:
         self._path = path
-        self._rate = track.rate if track.rate in {44_100, 48_000} else 48_000
+        layout, self._rate = aac_shape(track)
         self._shift = shift_seconds(facts)
         self._start = Fraction(0)
         self._given = 0
         self._lead = 0
-        layout = "mono" if track.channels == 1 else "stereo"
-        self._resampled = Resampled("fltp", layout, self._rate, _FRAME)
+        self._resampled = Resampled("fltp", layout, self._rate, AAC_FRAME)
         options = {"movflags": _FRAGMENTED, "frag_duration": str(SEGMENT_SECONDS * 1_000_000)}
         self._out = create_file(path, options)
-        self._stream = aac(self._out, layout, self._rate)
+        self._stream = aac_stream(self._out, layout, self._rate)
 
     def hear(self, start: Fraction, frame: av.AudioFrame) -> None:
         """Take the next frame; `start` is the media time of the very first sample."""
@@ -62,11 +60,3 @@ class Sound:
         for packet in self._stream.encode(frame):
             self._lead = min(self._lead, packet.pts or 0)  # the encoder's delay: it begins before the first sample
             self._out.mux(packet)
-
-
-def aac(out: av.container.OutputContainer, layout: str, rate: int) -> AudioStream:
-    """An AAC stream that always gives the same bytes."""
-    stream = out.add_stream("aac", rate=rate, options={"flags": "+bitexact", "threads": "1"})
-    stream.codec_context.layout = layout
-    stream.codec_context.bit_rate = 64_000 if layout == "mono" else 128_000
-    return stream

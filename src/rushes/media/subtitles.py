@@ -163,10 +163,11 @@ def _between(before: str, after: str) -> str:
 
 
 def _times(cue: Cue, point: str) -> str:
-    return f"{_clock(cue.start, point)} --> {_clock(cue.end, point)}"
+    return f"{timestamp(cue.start, point)} --> {timestamp(cue.end, point)}"
 
 
-def _clock(ms: int, point: str) -> str:
+def timestamp(ms: int, point: str = ".") -> str:
+    """Milliseconds as cues are timed: 01:02:03.456; SubRip has a comma for the point."""
     seconds, ms = divmod(ms, 1000)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{ms:03d}"
 

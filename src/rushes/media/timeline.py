@@ -27,8 +27,7 @@ class Beat:
 
 def shift_seconds(facts: VideoFacts) -> int:
     """Seconds added to media time in files of ours, the same for all tracks, so that no time is negative."""
-    starts = [t.start * t.base for t in facts.audio] + ([facts.video.start * facts.video.base] if facts.video else [])
-    return 10 - min(starts).__floor__()
+    return 10 - facts.start.__floor__()
 
 
 def timescale(base: Fraction) -> int:

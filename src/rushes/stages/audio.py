@@ -54,9 +54,8 @@ def _save_sound(work: Work, made: AudioFacts, file: Path) -> None:
     if made.sound is None:
         return
     work.save("sound", "sound.mp4", file, "audio/mp4")
-    with file.open("rb") as f:
-        init = f.read(made.sound.init)
-    work.note("sound", **made.sound.to_json(), init_sha256=hashlib.sha256(init).hexdigest())
+    header = made.sound.header(file)
+    work.note("sound", **made.sound.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
 
 
 def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:

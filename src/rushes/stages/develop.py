@@ -70,10 +70,9 @@ class _Makers:
         if self._proxy:
             layout = self._proxy.close()
             self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
-            with self._piece.open("rb") as f:
-                init = f.read(layout.init)
-            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(init).hexdigest())
-            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(init))
+            header = layout.header(self._piece)
+            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
+            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(header))
         if self._pack:
             index = self._pack.close()
             self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")

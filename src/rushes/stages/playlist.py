@@ -2,8 +2,8 @@
 
 from rushes.domain.stage import Card, Scope
 from rushes.media import hls, poster
+from rushes.media.layout import Layout
 from rushes.media.pack import PackIndex, read_frame
-from rushes.media.piece import Layout
 from rushes.stages.port import Input, Work
 
 _PLAYLIST = "application/vnd.apple.mpegurl"

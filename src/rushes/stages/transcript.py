@@ -48,8 +48,7 @@ def spoken_time(lines: Sequence[Observation]) -> dict[str, int]:
 
 def player_zero_us(facts: VideoFacts) -> int:
     """The media time that players show as zero: where the first track begins."""
-    starts = [t.start * t.base for t in facts.audio] + ([facts.video.start * facts.video.base] if facts.video else [])
-    return int(min(starts) * 1_000_000)
+    return int(facts.start * 1_000_000)
 
 
 STAGE = Transcript()
