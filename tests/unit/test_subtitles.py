@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.exports.subtitles import Cue, cues, srt, text, vtt
-from rushes.media.subtitles import GAP_MS, LONGEST_MS
+from rushes.media.subtitles import GAP_MS, LONGEST_MS, Cue, cues, srt, text, vtt
 from rushes.media.typeset import WIDTH, width
 
 BASE = Fraction(1, 16000)

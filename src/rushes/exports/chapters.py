@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rushes.domain.span import Span
+from rushes.media.subtitles import timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,9 @@ class Chapter:
     title: str
 
 
-def from_shots(shots: Iterable[Span], word: str = "Shot") -> list[Chapter]:
+def from_shots(shots: Iterable[Span]) -> list[Chapter]:
     """Each shot as a chapter: Shot 1, Shot 2, ..."""
-    return [Chapter(shot, f"{word} {n}") for n, shot in enumerate(shots, 1)]
+    return [Chapter(shot, f"Shot {n}") for n, shot in enumerate(shots, 1)]
 
 
 def ffmetadata(chapters: Sequence[Chapter]) -> bytes:
@@ -39,15 +40,10 @@ def webvtt(chapters: Sequence[Chapter]) -> bytes:
     for n, chapter in enumerate(chapters, 1):
         start, end = max(0, chapter.span.start_us // 1000), max(0, chapter.span.end_us // 1000)
         title = html.escape(_one_line(chapter.title) or f"Chapter {n}", quote=False)
-        parts.append(f"\n{n}\n{_clock(start)} --> {_clock(max(end, start + 1))}\n{title}\n")
+        parts.append(f"\n{n}\n{timestamp(start)} --> {timestamp(max(end, start + 1))}\n{title}\n")
     return "".join(parts).encode("utf-8", "replace")
 
 
 def _one_line(text: str) -> str:
     """No line break may begin a line of ours inside a title."""
     return " ".join(re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", " ", text).split())
-
-
-def _clock(ms: int) -> str:
-    seconds, ms = divmod(ms, 1000)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ms:03d}"
