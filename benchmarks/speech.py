@@ -19,9 +19,9 @@ from rushes.engines.port import RATE, Heard, Hearing, Pcm, Phrase, Word
 from rushes.media.audio import extract
 from rushes.media.probe import probe
 from rushes.settings import load, models_folder
-from rushes.stages.speech.sound import Sound, open_sound
+from rushes.stages.speech.listener import Listener
+from rushes.stages.speech.pcm import PcmFile, open_pcm
 from rushes.stages.speech.windows import Window, voices, windows
-from rushes.stages.transcribe import Listener
 
 JFK = "And so my fellow Americans ask not what your country can do for you ask what you can do for your country"
 DEFAULT = Path(__file__).parents[2] / "shared" / "samples"
@@ -72,13 +72,13 @@ def timed(run: Callable[[], str], times: int) -> tuple[str, float]:
     return said, sorted(spent)[len(spent) // 2]
 
 
-def ours(engine: LocalEngine, store: ModelStore, sound: Sound, profile: str) -> str:
+def ours(engine: LocalEngine, store: ModelStore, sound: PcmFile, profile: str) -> str:
     found = windows(voices(sound.samples, sound.read, engine.voiced), sound.read, sound.samples)
     listener = Listener(engine, ears(speech_model(profile, store)), sound, profile, "")
     return " ".join(line.text for window in found for line in listener.window(window))
 
 
-def bare(model: Any, sound: Sound) -> str:
+def bare(model: Any, sound: PcmFile) -> str:
     segments, _ = model.transcribe(sound.read(0, sound.samples), beam_size=5, vad_filter=True, word_timestamps=True)
     return " ".join(s.text for s in segments)
 
@@ -116,7 +116,7 @@ def loops(scratch: Path) -> bool:
     return said == Stuck.TEXT
 
 
-def silence(path: Path, seconds: int) -> Sound:
+def silence(path: Path, seconds: int) -> PcmFile:
     import wave  # noqa: PLC0415
 
     with wave.open(str(path), "wb") as w:
@@ -124,7 +124,7 @@ def silence(path: Path, seconds: int) -> Sound:
         w.setsampwidth(2)
         w.setframerate(RATE)
         w.writeframes(np.zeros(seconds * RATE, "<i2").tobytes())
-    return open_sound(path)
+    return open_pcm(path)
 
 
 def main() -> int:
@@ -151,7 +151,7 @@ def main() -> int:
 
 def measure(sample: Sample, engine: LocalEngine, store: ModelStore, plain: Any, scratch: Path, times: int) -> bool:
     extract(sample.path, probe(sample.path), scratch / "a.wav", None, lambda _done: None)
-    sound = open_sound(scratch / "a.wav")
+    sound = open_pcm(scratch / "a.wav")
     ways: dict[str, Callable[[], str]] = {
         "fast": lambda: ours(engine, store, sound, "fast"),
         "balanced": lambda: ours(engine, store, sound, "balanced"),

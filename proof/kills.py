@@ -44,7 +44,7 @@ class Kill:
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """The environment of a driven run: the toys are there, nothing of the caller's settings is."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("RUSHES_") or k == "RUSHES_MODELS"}
-    path = os.pathsep.join([str(ROOT), str(TOYS)])
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "src", TOYS)))
     return clean | {"PYTHONPATH": path, "TOY_WITNESS": str(folder / "witness")} | more
 
 

@@ -38,9 +38,10 @@ from rushes.plan.grid import grid
 from rushes.stages.audio import STAGE as AUDIO
 from rushes.stages.port import Input
 from rushes.stages.speech.lines import LONGEST, lines, steady
-from rushes.stages.speech.sound import Sound, open_sound
+from rushes.stages.speech.listener import Listener
+from rushes.stages.speech.pcm import PcmFile, open_pcm
 from rushes.stages.speech.windows import Window, voices, windows
-from rushes.stages.transcribe import STAGE, Listener
+from rushes.stages.transcribe import STAGE
 
 MODELS = {"speech": "english+every"}
 Range = tuple[int, int]
@@ -58,7 +59,7 @@ def noise(path: Path, bursts: Sequence[tuple[float, float]], total: float) -> Pa
 def prepared(wav: Path, offset: int, ears_: Engine, blobs: MemoryBlobs, scratch: Path) -> dict[str, tuple[Input]]:
     """What the audio stage would have made of a WAV whose sample 0 lies at `offset`."""
     work = make_work(AUDIO, sound_facts(1), scratch, blobs=blobs)
-    sound = open_sound(wav)
+    sound = open_pcm(wav)
     found = windows(voices(sound.samples, sound.read, ears_.voiced), sound.read, sound.samples)
     work.save("pcm", "pcm.wav", wav, "audio/wav")
     doc = {"offset": offset, "windows": [w.to_json() for w in found]}
@@ -134,7 +135,7 @@ def listener(
 ) -> Listener:
     wav = write_wav(tmp_path / "l.wav", np.zeros(int(total * RATE), np.float32))
     question = "english+every" if profile == "fast" else "every"
-    return Listener(fake, ears(question), open_sound(wav), profile, language)
+    return Listener(fake, ears(question), open_pcm(wav), profile, language)
 
 
 GOOD = heard(words("this is what was really said in these ten seconds of speech", step=0.7))
@@ -275,6 +276,6 @@ def test_a_film_that_changes_its_language_is_heard_in_both(tmp_path: Path) -> No
 
 def test_noise_and_tones_are_no_error_and_no_words(tmp_path: Path) -> None:
     hum = np.sin(np.arange(8 * RATE) * 0.05) * 0.2 + np.random.default_rng(1).standard_normal(8 * RATE) * 0.05
-    sound = Sound(write_wav(tmp_path / "h.wav", hum.astype(np.float32)), 8 * RATE)
+    sound = PcmFile(write_wav(tmp_path / "h.wav", hum.astype(np.float32)), 8 * RATE)
     hearer = Listener(engine(), ears(speech_model("fast", models())), sound, "fast", "en")
     assert all(o.extra or o.confidence < 0.6 for o in hearer.window(Window(((0, 8 * RATE),))))

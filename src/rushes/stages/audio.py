@@ -9,7 +9,7 @@ from rushes.domain.stage import Card, Scope
 from rushes.engines.port import RATE
 from rushes.media.audio import AudioFacts, extract
 from rushes.stages.port import Work
-from rushes.stages.speech.sound import open_sound
+from rushes.stages.speech.pcm import open_pcm
 from rushes.stages.speech.windows import Window, voices, windows
 
 
@@ -73,7 +73,7 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 
 
 def _windows(work: Work, pcm: Path) -> list[Window]:
-    sound = open_sound(pcm)
+    sound = open_pcm(pcm)
     if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
         return windows([(0, sound.samples)], sound.read, sound.samples)
     voiced = voices(sound.samples, sound.read, work.engine.voiced)

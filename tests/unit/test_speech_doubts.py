@@ -1,11 +1,11 @@
-"""The doctor: loops, invention and loss are noticed; honest speech is left alone."""
+"""Doubts: loops, invention and loss are noticed; honest speech is left alone."""
 
 import pytest
 from speech_world import heard, words
 
 from rushes.engines.port import RATE
-from rushes.stages.speech import doctor
-from rushes.stages.speech.doctor import FAST, LOOP, LOST, examine, looping, unlooped, without_invention
+from rushes.stages.speech import doubts
+from rushes.stages.speech.doubts import FAST, LOOP, LOST, examine, looping, unlooped, without_invention
 
 TEN = [(0, 10 * RATE)]
 
@@ -77,4 +77,4 @@ def test_a_clear_thank_you_is_kept() -> None:
 
 def test_text_far_from_any_voice_is_invented() -> None:
     stray = heard(words("somebody was here", start=20), confidence=0.8)
-    assert doctor.invented(stray.phrases[0], TEN)
+    assert doubts.invented(stray.phrases[0], TEN)

@@ -10,7 +10,7 @@ from rushes.engines.port import Pcm
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class PcmFile:
     """A WAV file and how many samples it holds."""
 
     path: Path
@@ -25,7 +25,7 @@ class Sound:
         return np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(32768)
 
 
-def open_sound(path: Path) -> Sound:
-    """The pcm artifact as Sound."""
+def open_pcm(path: Path) -> PcmFile:
+    """The pcm artifact, ready to be read by range."""
     with wave.open(str(path), "rb") as w:
-        return Sound(path, w.getnframes())
+        return PcmFile(path, w.getnframes())

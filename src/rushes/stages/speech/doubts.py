@@ -1,4 +1,4 @@
-"""The doctor: notices what a speech model invents or loses, by signs that need no second model."""
+"""Doubts: what a speech model invents or loses, noticed by signs that need no second model."""
 
 import re
 from collections.abc import Sequence
