@@ -13,7 +13,7 @@ import pytest
 from rushes.domain.errors import StoreAway
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index import database
+from rushes.index import sqlite_file
 from rushes.index.port import Offer, Run
 from rushes.index.sqlite import SqliteIndex
 
@@ -119,7 +119,7 @@ def test_a_place_where_no_index_can_be_is_said(tmp_path: Path) -> None:
 def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: str) -> None:
     _fill(index)
     index.close()
-    sql = database.statements()[name]
+    sql = sqlite_file.statements()[name]
     named = set(re.findall(r":(\w+)", sql))
     with contextlib.closing(sqlite3.connect(path)) as db:
         values: Sequence[object] | dict[str, object] = dict.fromkeys(named, "word") if named else ["1"] * _count(sql)

@@ -147,11 +147,7 @@ class Follower:
     def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Sequence[Task]]:
         """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
         if everything:
-            cursor, first = "", True
-            while cursor or first:
-                page = self.ledger.tasks(job, TaskState.DONE, cursor=cursor, limit=_PAGE)
-                cursor, first = page.cursor, False
-                yield page.rows
+            yield from self._pages(job, TaskState.DONE)
             return
         ids = list(dict.fromkeys(e.task for e in events if e.type in _FINISHED and e.task))
         for at in range(0, len(ids), _PAGE):
@@ -230,13 +226,14 @@ class Follower:
         return [line for line in found if line.kind == offer.kind]
 
     def _done(self, job: str, stage: str) -> bool:
+        return all(task.state is TaskState.DONE for page in self._pages(job, stage=stage) for task in page)
+
+    def _pages(self, job: str, state: TaskState | None = None, stage: str = "") -> Iterator[Sequence[Task]]:
         cursor, first = "", True
         while cursor or first:
-            page = self.ledger.tasks(job, stage=stage, cursor=cursor)
-            if any(task.state is not TaskState.DONE for task in page.rows):
-                return False
+            page = self.ledger.tasks(job, state, stage, cursor=cursor, limit=_PAGE)
+            yield page.rows
             cursor, first = page.cursor, False
-        return True
 
 
 def _spec(task: Task) -> Mapping[str, JSON]:

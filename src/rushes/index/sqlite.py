@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
-from rushes.index.database import Database, statements
 from rushes.index.hits import hit
 from rushes.index.port import Found, Hit, Offer, Rate, Run, Summary, Video
 from rushes.index.query import Clause, Query, Term, parse
+from rushes.index.sqlite_file import Database, statements
 from rushes.index.words import safe, words
 
 _MOST = 1000

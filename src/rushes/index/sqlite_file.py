@@ -180,7 +180,7 @@ def _create(connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     for (name,) in tables.fetchall():
         connection.execute(f'DROP TABLE "{name}"')
-    text = re.sub(r"^--.*$", "", Path(__file__).with_name("schema.sql").read_text("utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"^--.*$", "", Path(__file__).with_name("sqlite_schema.sql").read_text("utf-8"), flags=re.MULTILINE)
     for statement in text.split(";"):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {_VERSION}")
