@@ -50,8 +50,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
         session.document([_estimate_doc(e) for e in found])
     else:
         _estimate_table(session, found)
-    bad = sum(e.error is not None for e in found)
-    return 0 if not bad else 3 if bad < len(found) else 1
+    return _code_of(sum(e.error is not None for e in found), len(found))
 
 
 def _tell_added(session: Session, one: Added) -> None:
@@ -73,7 +72,12 @@ def _code(added: Sequence[Added]) -> int:
         raise Refused("there is no footage at these paths", "Name files, or folders with footage.")
     if len(added) == len(bad) == 1 and bad[0]:
         return bad[0].exit_code
-    return 0 if not bad else 3 if len(bad) < len(added) else 1
+    return _code_of(len(bad), len(added))
+
+
+def _code_of(bad: int, total: int) -> int:
+    """All well, some bad, nothing well."""
+    return 0 if not bad else 3 if bad < total else 1
 
 
 def _estimate_doc(e: Estimate) -> dict[str, object]:

@@ -93,7 +93,7 @@ def backup(session: Session, folder: str) -> None:
 
 
 @verb("restore", "rushes --home /films/.rushes restore /mnt/disk/rushes-backup")
-@click.argument("folder", type=click.Path(file_okay=False), metavar="DIR")
+@click.argument("folder", type=_DIR, metavar="DIR")
 @click.pass_obj
 def restore(session: Session, folder: str) -> None:
     """Make a home from a backup: the one --home names, or .rushes in this folder."""

@@ -1,7 +1,6 @@
 """Looking at what there is: ls, show, search."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import click
 
@@ -195,11 +194,6 @@ def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
         ("watch", nearby(made.proxy) if made.proxy else ""),
         ("poster", nearby(address(video.poster)) if video.poster else ""),
     ]
-
-
-def rate_of(video: Video) -> Fraction | None:
-    """Frames per second, as the container says."""
-    return Fraction(*video.rate) if video.rate else None
 
 
 COMMANDS = {"ls": ls, "show": show, "search": search}

@@ -27,7 +27,7 @@ class Pulling:
             self._session.remark(f"fetching {model}, {size(total)}")
 
     def close(self) -> None:
-        """Take the bar away and say what was fetched."""
+        """Leave the bar as it is, and draw no more."""
         if self._live:
             self._live.stop()
             self._live = None

@@ -43,9 +43,7 @@ class Verb(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
-        for option in everywhere():
-            option.hidden = True  # named in one line below the command's own
-            self.params.append(option)
+        self.params += _hidden(everywhere())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then those that hold everywhere in one line."""
@@ -80,6 +78,7 @@ class Group(click.Group):
 
 
 def _hidden(options: list[click.Option]) -> list[click.Parameter]:
+    """Named in one line below the command's own."""
     for option in options:
         option.hidden = True
     return list(options)
