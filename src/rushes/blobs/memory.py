@@ -32,9 +32,8 @@ class MemoryBlobs:
         sha256 = hashlib.sha256(data).hexdigest()
         key = blob_place(owner, sha256)
         with effect("blob"), self._lock:
-            if len(self._bytes.get(key, b"")) != len(data):  # crash leftovers are put right
+            if key not in self._bytes or len(self._bytes[key]) != len(data):  # crash leftovers are put right
                 self._bytes[key] = data
-            self._bytes.setdefault(key, data)
         return Blob(sha256, len(data))
 
     def size(self, owner: str, sha256: str) -> int | None:
