@@ -9,8 +9,8 @@ from pathlib import Path
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
-from rushes.jobs.verify import all_jobs, verify
-from rushes.jobs.why import all_tasks
+from rushes.jobs.verify import verify
+from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.wiring import House, open_home
 

@@ -24,6 +24,7 @@ from rushes.index.follower import Follower
 from rushes.index.sqlite import SqliteIndex
 from rushes.jobs.opening import Opening
 from rushes.ledger.clock import boot_id
+from rushes.ledger.presence import host_id, process_start
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.records.sqlite import SqliteRecords
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
@@ -168,10 +169,10 @@ def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:
     host, boot = platform.node() or "localhost", boot_id()
     return Incarnation(
         id=worker_id(machine(), host, boot, secrets.token_hex(4)),
-        host=host,
+        host=host_id(),
         boot=boot,
         pid=os.getpid(),
-        pid_start=f"{psutil.Process().create_time():.3f}",
+        pid_start=process_start() or "",
         lanes=tuple(lanes),
         slots=slots,
         machine=machine(),

@@ -1,11 +1,14 @@
 """Films for whole runs: a silent toy, and a short one with the voice."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 
+DEADLINE = 240.0
 ROOT = Path(__file__).resolve().parents[2]
 VOICE = ROOT / "scripts" / "demo_media" / "jfk.flac"
 
@@ -43,6 +46,14 @@ def _speak(out: av.container.OutputContainer, sound: av.AudioStream, voice: Path
                 piece.pts, at = at, at + piece.samples
                 out.mux(sound.encode(piece))
     out.mux(sound.encode())
+
+
+def wait_for(what: Callable[[], bool], why: str) -> None:
+    """Wait for something that must happen; a deadline far too long says when it does not."""
+    over = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < over, why
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,16 +18,9 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.jobs.why import Reason
 from rushes.library import Library, Wish
+from tests.acceptance.conftest import DEADLINE, wait_for
 
-DEADLINE = 120.0
 WISH = Wish(only=("toy_join",), chunk="5")
-
-
-def wait_for(what: Callable[[], bool], why: str) -> None:
-    over = time.monotonic() + DEADLINE
-    while not what():
-        assert time.monotonic() < over, why
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The default recipe on a spoken film: what a person gets, while it runs and afterwards."""
 
 import threading
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +12,8 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
+from tests.acceptance.conftest import DEADLINE, wait_for
 
-DEADLINE = 240.0
 FAST = Wish(chunk="5", profile="fast")
 
 
@@ -118,10 +117,8 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         thread.start()
         try:
             first = f"{job}.transcribe.00000"
-            over = time.monotonic() + DEADLINE
-            while not any(e.task == first and e.type is EventType.DONE for e in library.events(job)):
-                assert time.monotonic() < over, "the first chunk was never heard"
-                time.sleep(0.05)
+            heard = lambda: any(e.task == first and e.type is EventType.DONE for e in library.events(job))  # noqa: E731
+            wait_for(heard, "the first chunk was never heard")
             library.pause(job)
             found = library.search("fellow")
             assert found.total == 1

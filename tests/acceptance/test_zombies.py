@@ -3,8 +3,6 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,15 +14,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.wiring import House, open_home
-
-DEADLINE = 120.0
-
-
-def wait_for(what: Callable[[], bool], why: str) -> None:
-    over = time.monotonic() + DEADLINE
-    while not what():
-        assert time.monotonic() < over, why
-        time.sleep(0.02)
+from tests.acceptance.conftest import DEADLINE, wait_for
 
 
 def signal_tree(process: subprocess.Popen[bytes], number: int) -> None:

@@ -87,7 +87,7 @@ def snapshot(*stages: StageProgress, state: JobState = JobState.RUNNING, **more:
 
 
 def stage(name: str, done: int, total: int, active: int = 1, running: float = 0.5) -> StageProgress:
-    return StageProgress(name, done, total, running, active, 0, 3.1, (300.0, 420.0))
+    return StageProgress(name, done, total, running, active, 3.1, (300.0, 420.0))
 
 
 @dataclass

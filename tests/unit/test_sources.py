@@ -11,7 +11,7 @@ import pytest
 from rushes.domain.errors import SourceMissing
 from rushes.domain.keys import canonical
 from rushes.sources.folder import find, fingerprint
-from rushes.sources.port import Found, Refused
+from rushes.sources.port import Found, LeftOut
 
 ODD_NAMES = [
     "new\nline.mp4",
@@ -37,7 +37,7 @@ def _found(*paths: Path) -> list[Path]:
 
 
 def _refused(*paths: Path) -> dict[str, str]:
-    return {e.path.name: e.reason for e in find(paths) if isinstance(e, Refused)}
+    return {e.path.name: e.reason for e in find(paths) if isinstance(e, LeftOut)}
 
 
 def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_nonsense_paths_are_refused_not_raised(tmp_path: Path) -> None:
     film = _film(tmp_path / "a.mp4")
     odd = [tmp_path / "nothing.mp4", Path("a\0b"), Path("x" * 5000), film / "below"]
     entries = list(find([*odd, film]))
-    assert [type(e) for e in entries] == [Refused] * 4 + [Found]
+    assert [type(e) for e in entries] == [LeftOut] * 4 + [Found]
 
 
 def test_a_fingerprint_moves_with_the_home(tmp_path: Path) -> None:

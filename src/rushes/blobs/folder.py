@@ -91,6 +91,7 @@ class FolderBlobs:
     def quarantine(self, owner: str, sha256: str) -> None:
         """As the port says."""
         with (
+            effect("drop"),
             _translated("setting a blob aside"),
             self._maybe(blob_place(owner, sha256)) as folder,
             self._folder(f"{_ASIDE}/{owner}", make=True) as aside,
@@ -104,7 +105,8 @@ class FolderBlobs:
 
     def drop(self, owner: str, sha256: str) -> None:
         """As the port says."""
-        self._unlink(blob_place(owner, sha256))
+        with effect("drop"):
+            self._unlink(blob_place(owner, sha256))
 
     def create(self, key: str, data: bytes) -> bool:
         """As the port says."""
@@ -129,7 +131,8 @@ class FolderBlobs:
 
     def remove(self, key: str) -> None:
         """As the port says."""
-        self._unlink(checked_key(key))
+        with effect("drop"):
+            self._unlink(checked_key(key))
 
     def keys(self, prefix: str) -> Iterator[str]:
         """As the port says."""

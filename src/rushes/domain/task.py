@@ -1,6 +1,5 @@
 """Tasks: one stage on one chunk, leased to one worker at a time."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -137,6 +136,3 @@ def retry_delay(failures: int, jitter: float) -> float | None:
     if failures > len(BACKOFF_SECONDS):
         return None
     return BACKOFF_SECONDS[failures - 1] * (0.8 + 0.4 * jitter)
-
-
-Jitter = Callable[[], float]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from rushes.domain.event import Event, EventType
+from rushes.domain.event import Event
 from rushes.domain.job import FINAL
 from rushes.ledger.port import Ledger
 
@@ -18,8 +18,3 @@ def follow(ledger: Ledger, job: str, after: int, pause: Callable[[], bool]) -> I
         row = ledger.job(job)
         if (row.state in FINAL and row.last_event == after) or not pause():
             return
-
-
-def is_final(event: Event) -> bool:
-    """Whether this event says that the job reached a final state."""
-    return event.type is EventType.FINISHED

@@ -13,8 +13,7 @@ from rushes.domain.job import FINAL, Job
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
-from rushes.jobs.verify import all_jobs
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
 

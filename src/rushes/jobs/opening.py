@@ -13,8 +13,6 @@ from rushes.domain.video import VideoFacts
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
 
-__all__ = ["Opening", "read_facts", "read_manifest"]  # the last for the library, until it imports it from blobs
-
 
 @dataclass(frozen=True, slots=True)
 class Opening:

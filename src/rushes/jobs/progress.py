@@ -9,7 +9,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import Job
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 
 
@@ -22,7 +22,6 @@ class StageProgress:
     total: int
     running: float  # chunks' worth of work in progress: the fractions of what runs now, added up
     active: int
-    dead: int
     speed: float | None  # media seconds per second of slot time, None until something is done
     remaining: tuple[float, float] | None = None  # p50, p90 seconds, if every slot worked on it
 
@@ -36,14 +35,12 @@ class Snapshot:
     elapsed: float
     speed: float | None  # film time finished per second, over all stages
     remaining: tuple[float, float] | None  # p50, p90 seconds
-    adopted: int = 0
 
 
 @dataclass(slots=True)
 class _Stage:
     total: int = 0
     done: int = 0
-    media: float = 0.0
     seconds: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
 
@@ -56,7 +53,6 @@ class Watch:
         self._stages: dict[str, _Stage] = {}
         self._media: dict[str, float] = {}
         self._after = 0
-        self._adopted = 0
         self._begun = time.monotonic()
         self._planned = False
         self._first: int | None = None
@@ -69,18 +65,14 @@ class Watch:
         self._read_events()
         leased = self._ledger.tasks(self._id, TaskState.LEASED).rows
         stages = tuple(self._stage(name, leased) for name in self._stages)
-        return Snapshot(
-            job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages), self._adopted
-        )
+        return Snapshot(job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages))
 
     def _read_plan(self, job: Job) -> None:
         length = json.loads(job.facts)["duration_us"] / 1e6
         for task in all_tasks(self._ledger, self._id):
             self._stages.setdefault(task.stage, _Stage()).total += 1
             self._media[task.id] = _media_seconds(task, length)
-        self._planned, self._after = True, 0
-        for stage in self._stages.values():
-            stage.done = 0
+        self._planned = True
 
     def _read_events(self) -> None:
         while self._planned:
@@ -97,7 +89,6 @@ class Watch:
             return
         stage.done += 1
         if type is EventType.ADOPTED:
-            self._adopted += 1
             return
         seconds = float(str(data.get("seconds") or 0.0))
         stage.seconds.append(seconds)
@@ -110,7 +101,7 @@ class Watch:
         speed = rates[len(rates) // 2] if rates else None
         done, running = min(kept.done, kept.total), sum(t.progress for t in mine)
         left = self._left(sorted(kept.seconds), kept.total - done - running)
-        return StageProgress(name, done, kept.total, running, len(mine), 0, speed, left)
+        return StageProgress(name, done, kept.total, running, len(mine), speed, left)
 
     def _left(self, seconds: list[float], chunks: float) -> tuple[float, float] | None:
         """So many chunks at the median and at the 90th percentile, spread over the slots; None if none was done yet."""

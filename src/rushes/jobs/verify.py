@@ -10,7 +10,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import TaskState
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
 
@@ -35,17 +35,6 @@ class Verified:
     files: int
     size: int
     damages: tuple[Damage, ...]
-
-
-def all_jobs(ledger: Ledger, owner: str) -> Iterator[Job]:
-    """Every job of an owner, oldest first."""
-    cursor = ""
-    while True:
-        page = ledger.jobs(owner, oldest_first=True, cursor=cursor)
-        yield from page.rows
-        cursor = page.cursor
-        if not cursor:
-            return
 
 
 def verify(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from rushes.domain.job import Job
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
+from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import needs_of
 
@@ -66,18 +67,6 @@ def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence
         kind = task.failure.kind if task.failure else ""
         return Reason.BACKS_OFF, f"{task.due_in:.0f} s, then attempt {task.failures + 1} of 4 ({kind})"
     return _queued(task, workers)
-
-
-def all_tasks(ledger: Ledger, job: str, state: TaskState | None = None) -> tuple[Task, ...]:
-    """Every task of a job, page by page."""
-    out: list[Task] = []
-    cursor = ""
-    while True:
-        page = ledger.tasks(job, state, cursor=cursor)
-        out += page.rows
-        cursor = page.cursor
-        if not cursor:
-            return tuple(out)
 
 
 def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:

@@ -20,7 +20,8 @@ from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
 from rushes.jobs.gc import Cleared, Rules, gc
 from rushes.jobs.verify import Damage, Verified, repair, verify
-from rushes.jobs.why import Because, all_tasks, why
+from rushes.jobs.why import Because, why
+from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.beside import write_subtitles
 from rushes.library.cut import Clip, cut
@@ -276,21 +277,10 @@ class Library:
         return row
 
     def _all_videos(self) -> Iterator[Video]:
-        cursor = ""
-        while True:
-            rows, cursor = self.house.index.videos(self._owner, cursor, 500)
-            yield from rows
-            if not cursor:
-                return
+        return every(lambda cursor: Page(*self.house.index.videos(self._owner, cursor, 500)))
 
     def _all_jobs(self) -> Iterator[Job]:
-        cursor = ""
-        while True:
-            page = self.jobs(cursor=cursor, limit=500)
-            yield from page.rows
-            cursor = page.cursor
-            if not cursor:
-                return
+        return every(lambda cursor: self.jobs(cursor=cursor, limit=500))
 
     def _is_old(self, key: str) -> bool:
         age = datetime.now(UTC).timestamp() - (self.house.home / "files" / key).stat().st_mtime

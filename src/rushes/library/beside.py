@@ -3,12 +3,12 @@
 import hashlib
 from pathlib import Path
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
 from rushes.domain.keys import short, task_id
 from rushes.domain.task import TaskState
 from rushes.exports.beside import beside, write_beside
-from rushes.jobs.opening import read_manifest
 from rushes.jobs.submit import display_name
 from rushes.plan.planner import Asked, results_of
 from rushes.telemetry import log

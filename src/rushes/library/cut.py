@@ -4,14 +4,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import JobState
 from rushes.domain.keys import short, task_id
 from rushes.domain.task import TaskState
 from rushes.index.port import Video
-from rushes.jobs.opening import read_manifest
 from rushes.jobs.submit import submit_clip
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_tasks
 from rushes.library.intake import wake
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of

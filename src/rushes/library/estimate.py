@@ -13,7 +13,7 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
 from rushes.index.port import Rate
 from rushes.jobs.opening import read_facts
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_tasks
 from rushes.library.intake import Added, Wish, add
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid

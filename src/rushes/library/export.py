@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from fractions import Fraction
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import task_id
 from rushes.domain.observation import Observation
@@ -11,7 +12,6 @@ from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.index.port import Video
-from rushes.jobs.opening import read_manifest
 from rushes.library.estimate import facts_of
 from rushes.plan.planner import results_of
 from rushes.wiring import House

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.task import Task, TaskState
+from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 
@@ -62,14 +63,12 @@ def chosen(groups: tuple[FailureGroup, ...], kind: str) -> tuple[FailureGroup, .
 
 
 def _dead(ledger: Ledger, owner: str) -> Iterator[Task]:
-    cursor = ""
-    while True:
-        page = ledger.tasks(state=TaskState.DEAD, cursor=cursor)
-        owners = {job: ledger.job(job).owner for job in {t.job for t in page.rows}}
-        yield from (t for t in page.rows if owners[t.job] == owner)
-        cursor = page.cursor
-        if not cursor:
-            return
+    owners: dict[str, str] = {}
+    for task in every(lambda cursor: ledger.tasks(state=TaskState.DEAD, cursor=cursor)):
+        if task.job not in owners:
+            owners[task.job] = ledger.job(task.job).owner
+        if owners[task.job] == owner:
+            yield task
 
 
 def _mark(task: Task) -> str:

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.task import TaskState
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.jobs.submit import display_name, submit
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import find, fingerprint
-from rushes.sources.port import Refused
+from rushes.sources.port import LeftOut
 from rushes.wiring import House
 
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
@@ -55,7 +55,7 @@ def add(house: House, paths: Iterable[Path], wish: Wish) -> Iterator[Added]:
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
     for entry in find(paths):
-        if isinstance(entry, Refused):
+        if isinstance(entry, LeftOut):
             yield Added(entry.path, error=_no(entry))
             continue
         try:
@@ -113,6 +113,7 @@ def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]
 
 def _options(house: House, wish: Wish) -> dict[str, dict[str, JSON]]:
     options = {stage: dict(values) for stage, values in wish.options.items()}
+    options.setdefault("probe", {}).update(max_pixels=house.settings.max_pixels, max_hours=house.settings.max_hours)
     speech = options.setdefault("transcribe", {})
     speech |= {"profile": wish.profile or house.settings.profile}
     speech |= {"language": wish.language} if wish.language else {}
@@ -125,7 +126,5 @@ def _chunk(house: House, wish: Wish) -> tuple[int, int]:
     return (int(wish.chunk) if wish.chunk else house.settings.chunk_seconds), 0
 
 
-def _no(entry: Refused) -> RushesError:
-    from rushes.domain.errors import Refused as No  # noqa: PLC0415 - the source's word and the error's are the same
-
-    return No(f"{display_name(str(entry.path))}: {entry.reason}", "Name files or folders with footage.")
+def _no(entry: LeftOut) -> RushesError:
+    return Refused(f"{display_name(str(entry.path))}: {entry.reason}", "Name files or folders with footage.")

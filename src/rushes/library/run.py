@@ -12,7 +12,7 @@ from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.progress import Snapshot, Watch
-from rushes.jobs.why import all_tasks
+from rushes.ledger.pages import all_tasks
 from rushes.library.intake import Added
 from rushes.wiring import House
 from rushes.worker.publish import sweep

@@ -14,7 +14,7 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.video import VideoFacts, VideoTrack
-from rushes.media.open import check_pixels, open_footage, video_stream
+from rushes.media.open import check_pixels, limits_of, open_footage, video_stream
 
 # Packets that show nothing are normal in other codecs (VP8 and VP9 alt-ref, packed B-frames).
 _ONE_FRAME_PER_PACKET = frozenset(
@@ -96,7 +96,7 @@ class _Decoding:
             if pts is None or (before is not None and pts <= before):
                 self.complain(before or self.span.start, "is followed by one without a time of its own")
             elif pts >= self.span.start and (given is None or pts > given):
-                check_pixels(frame.width, frame.height)
+                check_pixels(frame.width, frame.height, limits_of(self.track))
                 self.progress.shown, self.progress.last = self.progress.shown + 1, pts
                 yield frame
             if pts is not None:
@@ -113,7 +113,7 @@ class _Decoding:
             self.complain(self.span.start, "cannot be found")
 
     def _stream(self, container: InputContainer) -> VideoStream:
-        stream = video_stream(container)
+        stream = video_stream(container, limits_of(self.track))
         if stream is None or stream.index != self.track.index:
             raise BadMedia("its pictures are not where they were: the file has changed")
         stream.codec_context.thread_count = self.threads

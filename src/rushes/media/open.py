@@ -7,7 +7,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import av
@@ -17,6 +17,7 @@ from av.error import FFmpegError
 from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
+from rushes.domain.video import VideoTrack
 from rushes.media.sniff import what_it_is_not
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
@@ -43,6 +44,11 @@ class Limits:
 
 
 LIMITS = Limits()
+
+
+def limits_of(track: VideoTrack) -> Limits:
+    """The limits for pictures that probe has let in: their own size, should that be over the ordinary one."""
+    return replace(LIMITS, pixels=max(LIMITS.pixels, track.width * track.height))
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ def _measure(
     sounds = [s for s in container.streams.audio if is_listed(s)][: limits.streams - 1]
     tallies = _count(container, video, sounds, identity[1], on_progress)
     audio = tuple(track for s in sounds if (track := _audio_track(s, tallies[s.index])))
-    picture = _video_track(container, video, tallies[video.index], bool(audio)) if video else None
+    picture = _video_track(container, video, tallies[video.index], bool(audio), limits) if video else None
     if picture is None and not audio:
         raise BadMedia(f"{name} holds no pictures and no sound that last any time")
     facts = VideoFacts(
@@ -116,7 +116,9 @@ def _audio_track(stream: AudioStream, tally: Tally) -> AudioTrack | None:
     )
 
 
-def _video_track(container: InputContainer, stream: VideoStream, tally: Tally, has_sound: bool) -> VideoTrack | None:
+def _video_track(
+    container: InputContainer, stream: VideoStream, tally: Tally, has_sound: bool, limits: Limits
+) -> VideoTrack | None:
     if not tally.frames or (tally.frames == 1 and tally.end <= tally.start and has_sound):
         return None  # nothing, or one picture without duration beside the sound: a cover
     if tally.end <= tally.start:
@@ -126,7 +128,7 @@ def _video_track(container: InputContainer, stream: VideoStream, tally: Tally, h
             f"its clock jumps back after {clock(to_us(tally.jumps_back, tally.base))}",
             "Two recordings were glued together: split or re-export them.",
         )
-    look = _look(container, stream)
+    look = _look(container, stream, limits)
     damaged = bool(tally.corrupt or tally.blank)
     seekable = not damaged and can_be_entered(container, stream, tally)
     return VideoTrack(
@@ -158,7 +160,7 @@ class _Look:
     interlaced: bool
 
 
-def _look(container: InputContainer, stream: VideoStream) -> _Look:
+def _look(container: InputContainer, stream: VideoStream, limits: Limits) -> _Look:
     container.seek(0, backward=True)
     frames = list(_first_frames(container, stream))
     if not frames:
@@ -169,7 +171,7 @@ def _look(container: InputContainer, stream: VideoStream) -> _Look:
             "its pictures carry no times of their own", "Remux it into MP4 or Matroska with another program."
         )
     first = frames[0]
-    check_pixels(first.width, first.height)
+    check_pixels(first.width, first.height, limits)
     return _Look(first.width, first.height, -first.rotation % 360, any(f.interlaced_frame for f in frames))
 
 

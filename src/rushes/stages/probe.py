@@ -1,6 +1,7 @@
 """Probe: what a file holds, who it is, and where chunks may begin."""
 
 from rushes.domain.stage import Card, Scope
+from rushes.media.open import Limits
 from rushes.media.probe import probe
 from rushes.stages.port import Work
 
@@ -8,11 +9,20 @@ from rushes.stages.port import Work
 class Probe:
     """Reads the original once and saves its facts; its completion opens the plan."""
 
-    card = Card("probe", 1, Scope.VIDEO, ("facts",), reads_source=True, opens_plan=True)
+    card = Card(
+        "probe",
+        1,
+        Scope.VIDEO,
+        ("facts",),
+        reads_source=True,
+        opens_plan=True,
+        options={"max_pixels": 36_000_000, "max_hours": 24},
+    )
 
     def run(self, work: Work) -> None:
         """Save facts.json."""
-        facts = probe(work.footage(), work.progress)
+        limits = Limits(pixels=int(work.options["max_pixels"]), seconds=int(work.options["max_hours"]) * 3600)
+        facts = probe(work.footage(), work.progress, limits)
         if facts.video and not facts.video.seekable:
             work.log("the pictures are damaged or lack times: they are worked on in one piece")
         work.save_json("facts", "facts.json", facts.to_json())

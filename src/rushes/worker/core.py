@@ -241,7 +241,7 @@ def _look(state: State) -> Step:
 def _leave(state: State) -> Step:
     if state.drain_until is None or state.held or state.outbox or state.left:
         return state, ()
-    return replace(state, left=True), (Leave(state.told),)
+    return replace(state, left=True), (Leave(),)
 
 
 def _settle(state: State, task: str, fence: int, letter_of: Callable[[Holding], Letter]) -> Step:

@@ -78,8 +78,6 @@ class Rebirth:
 class Leave:
     """Everything is handed back: strike out the worker's row and end."""
 
-    signals: int
-
 
 Deed = Claim | Renew | Start | Kill | Complete | Fail | GiveBack | Sweep | Rebirth | Leave
 Letter = Complete | Fail | GiveBack  # bookkeeping that must reach the ledger, or the lease is lost

@@ -56,7 +56,6 @@ class Shell:
         self._sent: dict[str, int] = {}
         self.me = outfit.born()
         self.state = core.State(outfit.limits)
-        self.signals = 0
         self._found: dict[tuple[str, ...], bool] = {}  # whether the last claim in these lanes brought anything
         self._house_at = 0.0
 
@@ -67,7 +66,6 @@ class Shell:
 
     def tell(self) -> None:
         """A signal came: once drains, twice stops at once. Safe inside a signal handler."""
-        self.signals += 1
         self._mail.put(happenings.Told())
 
     def run(self) -> None:

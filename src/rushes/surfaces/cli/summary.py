@@ -89,8 +89,10 @@ def _film(session: Session, library: Library, job: Job, *, several: bool) -> Non
     made = _made(library, job)
     if made is None:
         return
-    words = made.counts or "nothing is said in it"
-    session.remark(f"  {job.name}: {words}" if several else f"  {words}")
+    listened = "transcribe" in json.loads(job.payload).get("stages", ())
+    words = made.counts or ("nothing is said in it" if listened else "")
+    if words:
+        session.remark(f"  {job.name}: {words}" if several else f"  {words}")
     if made.proxy:
         session.remark((f"  watch it: {nearby(made.proxy)}", DONE))
 
