@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from rushes.domain.event import EventType
+from rushes.domain.result import Result
 from rushes.domain.task import Finish, Said
 from rushes.ledger.port import Completed
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Turn, encode, mark
 from rushes.ledger.sqlite_take import count_down, open_plan
 from rushes.ledger.sqlite_work import DONE, Standing, standing
 
@@ -103,17 +104,22 @@ def _meet(turn: Turn, jobs: JobRows, keys: str) -> tuple[str, ...]:
 
 
 def _keep_results(turn: Turn, jobs: JobRows, groups: Mapping[int, Won]) -> None:
-    rows: list[Row] = []
+    """Results that are not there yet, once each: one that is there never changes."""
+    rows: dict[tuple[str, str], Row] = {}
     debts: list[Row] = []
     for number, group in groups.items():
         job = jobs.of(number << PLACES)
-        for r in (r for _, finish in group for r in finish.results):
-            row = (job.owner, r.key, r.output, r.manifest_sha256, r.size, r.count, r.schema_version, r.publishes)
-            rows.append(row)
-            if r.publishes:
-                debts.append((job.owner, job.id, r.key))
-    turn.bulk("result_add", rows)
+        results = [r for _, f in group for r in f.results]
+        rows |= {(job.owner, r.key): _result(job.owner, r) for r in results}
+        debts += [(job.owner, job.id, r.key) for r in results if r.publishes]
+    for there in turn.all("results_there", encode([row[0] for row in rows.values()])):
+        rows.pop(there, None)
+    turn.bulk("result_add", list(rows.values()))
     turn.many("debt_add", debts)
+
+
+def _result(owner: str, r: Result) -> Row:
+    return (mark(r.key), owner, r.key, r.output, r.manifest_sha256, r.size, r.count, r.schema_version, r.publishes)
 
 
 def _said(turn: Turn, finishes: Sequence[Finish], won: Won) -> tuple[Said, ...]:

@@ -13,7 +13,7 @@ from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.port import Page
 from rushes.ledger.sqlite_jobs import FIRST, PLACES
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Turn, encode, mark
 
 _END = 2**63 - 1
 CHANGES = 10_000  # jobs in one answer of `changed`
@@ -79,7 +79,7 @@ def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
 
 def known(turn: Turn, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
-    rows = turn.run("results", owner, json.dumps(list(keys)))
+    rows = turn.run("results", encode([mark(key) for key in keys]), owner, encode(list(keys)))
     return {row[0]: _result(row) for row in rows}
 
 

@@ -7,7 +7,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Command
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Turn, encode, mark
 
 LOG_LINES = 1000  # kept per attempt
 
@@ -78,9 +78,9 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
 
 def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
     """Take results out; how many there were."""
-    these = encode(list(keys))
-    turn.run("aside_add", turn.wall, reason, owner, these)
-    return turn.run("result_drop", owner, these).rowcount
+    these = (encode([mark(key) for key in keys]), owner, encode(list(keys)))
+    turn.run("aside_add", turn.wall, reason, *these)
+    return turn.run("result_drop", *these).rowcount
 
 
 def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]) -> None:

@@ -63,16 +63,18 @@ RETURNING key;
 -- name: results
 -- Which of these results exist.
 SELECT key, output, manifest_sha256, size, count, schema_version, publishes FROM result
-WHERE owner = ? AND key IN (SELECT value FROM json_each(?));
+WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
 
 -- name: aside_add
 -- Why results were taken out.
 INSERT OR IGNORE INTO aside (owner, key, at, reason)
-SELECT owner, key, ?, ? FROM result WHERE owner = ? AND key IN (SELECT value FROM json_each(?));
+SELECT owner, key, ?, ? FROM result
+WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
 
 -- name: result_drop
 -- Results taken out.
-DELETE FROM result WHERE owner = ? AND key IN (SELECT value FROM json_each(?));
+DELETE FROM result
+WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
 
 -- name: log_add
 -- One line of an attempt.

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
 from rushes.ledger.clock import Millis, Seconds
@@ -36,6 +37,11 @@ _AWAY = frozenset(
      sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT}
 )  # fmt: skip
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def mark(key: str) -> int:
+    """A number for a result key: results of one subject, which share its beginning, have neighbouring numbers."""
+    return crc32(key[:12].encode()) << 31 | crc32(key.encode()) >> 1
 
 
 @cache

@@ -79,11 +79,14 @@ RETURNING task.key, (SELECT id FROM task_text WHERE task_text.task = task.key), 
 -- Ready tasks of a stopped job are out of sight of claims.
 UPDATE task SET parked = 1 WHERE key IN (SELECT value FROM json_each(?));
 
+-- name: results_there
+-- Results that are there already, among others that share their marks.
+SELECT owner, key FROM result WHERE mark IN (SELECT value FROM json_each(?));
+
 -- name: result_add
--- A result; one that is there never changes.
-INSERT INTO result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING;
+-- A result that was not there.
+INSERT INTO result (mark, owner, key, output, manifest_sha256, size, count, schema_version, publishes)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: debt_add
 -- Published names that are still to be made.

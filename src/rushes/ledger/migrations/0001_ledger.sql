@@ -140,7 +140,11 @@ CREATE TABLE worker (
     version TEXT NOT NULL
 );
 
+-- Results are found by a mark, a number made of their key: an index of keys would be ten times as large, and with a
+-- million rows every completion would write pages all over it. Two keys may share a mark, never a row.
 CREATE TABLE result (
+    number INTEGER PRIMARY KEY,
+    mark INTEGER NOT NULL,
     owner TEXT NOT NULL,
     key TEXT NOT NULL,
     output TEXT NOT NULL,
@@ -148,9 +152,9 @@ CREATE TABLE result (
     size INTEGER NOT NULL,
     count INTEGER NOT NULL,
     schema_version INTEGER NOT NULL,
-    publishes INTEGER NOT NULL,
-    PRIMARY KEY (owner, key)
-) WITHOUT ROWID;
+    publishes INTEGER NOT NULL
+);
+CREATE INDEX result_by_mark ON result (mark);
 CREATE TABLE aside (
     owner TEXT NOT NULL,
     key TEXT NOT NULL,
