@@ -181,3 +181,39 @@ def test_a_finish_waiting_for_the_store_survives_a_drain() -> None:
     assert "Leave" not in kinds(deeds)
     _, deeds = step(state, h.Tick(), 2.5)
     assert "Complete" in kinds(deeds)
+
+
+def test_more_leases_than_slots_are_handed_back_and_never_lost() -> None:
+    _, deeds = step(holding(lease(1), lease(2)), h.Claimed(("cpu",), (lease(3),), 1), 0.5)
+    assert o.GiveBack(lease(3), "no free slot") in deeds
+    assert "Start" not in kinds(deeds)
+
+
+def test_a_claim_that_doubts_the_lease_renews_before_anything_is_dropped() -> None:
+    state, deeds = step(holding(lease(1)), h.StoreGone(doubt=True), 1.0)
+    assert "Renew" in kinds(deeds)
+    assert "Kill" not in kinds(deeds)
+    assert lease(1).task in state.held
+
+
+def test_a_task_that_found_no_room_makes_the_worker_rest() -> None:
+    state = answered(holding(lease(1)), 1.0)
+    state, _ = step(state, h.Broke(lease(1).task, 7, replace(WHY, kind="NoRoom"), 0.5, counts=False), 1.0)
+    state, deeds = step(state, h.Hinted(), 2.0)
+    assert "Claim" not in kinds(deeds)
+    assert "Claim" in kinds(step(state, h.Tick(), 12.0)[1])
+
+
+def test_a_finish_in_the_outbox_survives_a_pause() -> None:
+    state, _ = step(holding(lease(1)), h.Made(Finish(lease(1).task, 7)), 1.0)
+    state, _ = step(state, h.RenewalCame({lease(1).task: Order.GIVE_BACK}, drain=False, gone=False), 1.1)
+    assert state.outbox
+
+
+def test_told_twice_it_leaves_even_when_the_store_is_away() -> None:
+    state, _ = step(holding(lease(1)), h.Told(), 1.0)
+    state, _ = step(state, h.Told(), 1.1)
+    state, _ = step(state, h.StoreGone(), 1.2)
+    assert not state.left
+    state, deeds = step(state, h.Tick(), 4.0)
+    assert "Leave" in kinds(deeds)

@@ -57,6 +57,7 @@ class FolderBlobs:
             with effect("blob"), self._folder(_parent(key), make=True) as folder:
                 if not _link(temp, folder, temp.sha256) and _size(folder, temp.sha256) != temp.size:
                     os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
+                os.utime(temp.sha256, dir_fd=folder, follow_symlinks=False)  # young again: gc leaves it alone
                 os.fsync(folder)  # also when it was there: its writer may not have come this far
             return Blob(temp.sha256, temp.size)
 

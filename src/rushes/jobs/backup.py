@@ -42,7 +42,7 @@ def backup(home: Path, to: Path, snapshots: Mapping[str, Callable[[Path], None]]
     for file in _files(home / "files"):
         target = to / "files" / file.relative_to(home / "files")
         files, size = files + 1, size + file.stat().st_size
-        if not target.exists() or target.stat().st_size != file.stat().st_size:
+        if not target.exists() or (_look(target) != _look(file) and "blobs" not in target.parts):
             copied += 1
             _replace(target, partial(_copy, file))
     seal = {name: _sha256(to / name) for name in snapshots}
@@ -71,13 +71,22 @@ def restore(backup_folder: Path, home: Path) -> int:
         target = home / "files" / file.relative_to(backup_folder / "files")
         _replace(target, partial(_copy, file))
         count += 1
+    for name in (*seal, "index.sqlite"):
+        for left in (home / f"{name}-wal", home / f"{name}-shm"):  # a log of another database would be replayed
+            left.unlink(missing_ok=True)
     for name in sorted(seal, key=lambda n: n == "ledger.sqlite"):
         _replace(home / name, partial(_copy, backup_folder / name))
     return count
 
 
+def _look(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
 def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
+    shutil.copystat(source, target)
 
 
 def _write(text: str, target: Path) -> None:

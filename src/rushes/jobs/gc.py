@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import FINAL, Job
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
@@ -54,9 +54,9 @@ def _sort(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> tuple[set[
     needed: set[str] = set()
     going: set[str] = set()
     for job in all_jobs(ledger, owner):
-        may_go = set(_passing(ledger, job, rules, now)) if job.state in FINAL else set()
+        may_go = set(_passing(ledger, job, rules, now)) if job.state is JobState.COMPLETED else set()
         going |= may_go
-        if job.state not in FINAL:
+        if job.state is not JobState.COMPLETED:
             needed |= {key for task in all_tasks(ledger, job.id) for key in _all_keys(task.spec)}
     return needed, going
 

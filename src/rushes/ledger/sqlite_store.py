@@ -20,7 +20,7 @@ from rushes.ledger.statements import named
 from rushes.telemetry import effect
 
 Row = tuple[Any, ...]
-encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 BUSY_SECONDS = 5.0
 BULK = 100
 SQL: Mapping[str, str] = named("sqlite_take.sql", "sqlite_work.sql", "sqlite_steer.sql", "sqlite_look.sql")

@@ -284,7 +284,7 @@ class Library:
 
     def _is_old(self, key: str) -> bool:
         age = datetime.now(UTC).timestamp() - (self.house.home / "files" / key).stat().st_mtime
-        return age > self.house.settings.keep_days * 86400
+        return age > max(1, self.house.settings.keep_days) * 86400
 
 
 def _means(video: Video, name: str) -> bool:

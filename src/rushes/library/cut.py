@@ -16,6 +16,7 @@ from rushes.library.intake import wake
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
 from rushes.wiring import House
+from rushes.worker.publish import sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,23 @@ def cut(
         raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
     job, created = _submit(house, video, start_us, end_us, padding_ms)
     row = wake(house, house.ledger.job(job))
+    if row.state is JobState.COMPLETED and _is_gone(house, job):
+        house.ledger.revive(job, again=True)
+        row = house.ledger.job(job)
     if row.state is not JobState.COMPLETED:
         work = Work(house, [job], slots=0)
         work.run(signals=signals)
         if work.signal:
             raise stopped(work.signal)
+    else:
+        sweep(house.ledger, house.blobs)  # a name that a killed worker still owed
     return _made(house, job, video.id, start_us, end_us, created, out)
+
+
+def _is_gone(house: House, job: str) -> bool:
+    """Whether gc has set the clip aside: it is cut again."""
+    keys = [key for task in all_tasks(house.ledger, job) for key in results_of(task.spec).values()]
+    return len(house.ledger.known(house.settings.owner, keys)) < len(keys)
 
 
 def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:

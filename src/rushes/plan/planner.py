@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
 from rushes.domain.span import Span
 from rushes.domain.stage import Card, Scope
@@ -82,6 +83,8 @@ def plan(job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, Card], p
     for rank, name in enumerate(asked.stages):
         if name == "probe":
             continue
+        if name not in cards:
+            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
         card = cards[name]
         whole = spans[0] if asked.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (

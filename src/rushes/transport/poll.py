@@ -12,7 +12,7 @@ class Poll:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._hints: list[tuple[str, str]] = []
-        self._closed = False
+        self._woken = 0
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
         """Say that these tasks may be ready."""
@@ -23,7 +23,9 @@ class Poll:
     def wait(self, lanes: Sequence[str], seconds: float) -> tuple[str, ...]:
         """Sleep until a hint comes or the time is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or any(lane in lanes for lane, _ in self._hints), seconds)
+            before = self._woken
+            hinted = lambda: self._woken != before or any(lane in lanes for lane, _ in self._hints)  # noqa: E731
+            self._changed.wait_for(hinted, seconds)
             mine = tuple(task for lane, task in self._hints if lane in lanes)
             self._hints = [(lane, task) for lane, task in self._hints if lane not in lanes]
             return mine
@@ -31,7 +33,7 @@ class Poll:
     def wake(self) -> None:
         """End every wait of this process."""
         with self._changed:
-            self._closed = True
+            self._woken += 1
             self._changed.notify_all()
 
     def close(self) -> None:

@@ -35,6 +35,8 @@ from rushes.worker.orders import (
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 60.0
+REST_SECONDS = 10.0  # after a task was handed back for want of room
+PATIENCE_SECONDS = 2.0  # told twice: how long bookkeeping may still take
 NOW = ("now",)  # the lane that jumps every queue
 RETRY_SECONDS = 1.0  # between tries of the bookkeeping while a store is away
 
@@ -72,6 +74,7 @@ class State:
     renew_at: float = 0.0
     sweep_at: float = 0.0
     look_at: float = 0.0
+    rest_until: float = 0.0  # after a task that could not be worked on here: no claim before
     retry_at: float = 0.0
     drain_until: float | None = None
     told: int = 0
@@ -95,8 +98,8 @@ class State:
         """When the next tick is due if nothing happens."""
         times = [self.renew_at]
         times += [self.retry_at] if self.outbox else []
-        times += [self.sweep_at] if self.drain_until is None else [self.drain_until]
-        times += [self.look_at] if self.drain_until is None and self.room and self.free() else []
+        times += [self.sweep_at] if self.drain_until is None else [max(self.drain_until, self.now + 0.1)]
+        times += [max(self.look_at, self.rest_until)] if self.drain_until is None and self.room and self.free() else []
         times += [h.since + self.limits.task_seconds for h in self.held.values() if _is_limited(self, h)]
         return min(times)
 
@@ -125,15 +128,17 @@ def _take(state: State, happening: Happening) -> Step:
         case Made(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
         case Broke():
+            rest = state.rest_until if happening.counts else state.now + REST_SECONDS
+            state = replace(state, rest_until=rest)
             return _settle(state, happening.task, happening.fence, lambda held: _failed(held.lease, happening))
         case Settled(letter):
             return _drop(state, letter), ()
-        case StoreGone():
-            later = state.now + RETRY_SECONDS
-            return replace(state, retry_at=later, look_at=later, asking=frozenset()), ()
+        case StoreGone(doubt):
+            later, renew = state.now + RETRY_SECONDS, state.now if doubt else state.renew_at
+            return replace(state, retry_at=later, look_at=later, asking=frozenset(), renew_at=renew), ()
         case Room(enough):
             look = state.now if enough and not state.room else state.look_at
-            return replace(state, room=enough, look_at=look), ()
+            return replace(state, room=enough, look_at=look, rest_until=min(state.rest_until, look)), ()
         case Told():
             return _told(state)
         case _:
@@ -152,9 +157,12 @@ def _go_on(state: State) -> Step:
 def _start(state: State, claimed: Claimed) -> Step:
     deeds: list[Deed] = []
     for lease in claimed.leases:
-        slot = next(n for n in state.free() if (n == state.limits.slots) == (claimed.lanes == NOW))
-        state = _hold(state, Holding(lease, slot, state.now))
-        deeds.append(Start(slot, lease))
+        slot = next((n for n in state.free() if (n == state.limits.slots) == (claimed.lanes == NOW)), None)
+        state = _hold(state, Holding(lease, -1 if slot is None else slot, state.now))
+        if slot is None:  # two claims were answered for one slot
+            state, _ = _settle(state, lease.task, lease.fence, lambda held: GiveBack(held.lease, "no free slot"))
+        else:
+            deeds.append(Start(slot, lease))
     more = len(claimed.leases) == claimed.asked
     wait = 0.0 if more else state.limits.look_seconds
     return replace(state, look_at=state.now + wait, asking=state.asking - {claimed.lanes}), tuple(deeds)
@@ -165,10 +173,10 @@ def _obey(state: State, came: RenewalCame) -> Step:
     orders = dict.fromkeys(state.held, Order.LOST) if came.gone else came.orders
     for task, order in orders.items():
         held = state.held.get(task)
-        if held is None or order is Order.KEEP:
+        if held is None or order is Order.KEEP or (order is Order.GIVE_BACK and held.settled):
             continue
         deeds += [] if held.settled else [Kill(held.slot, order.value)]
-        if order is Order.GIVE_BACK and not held.settled:
+        if order is Order.GIVE_BACK:
             state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "paused"))
         else:
             state = _forget(state, task)
@@ -224,12 +232,13 @@ def _renew(state: State) -> Step:
 def _sweep(state: State) -> Step:
     if state.now < state.sweep_at or state.drain_until is not None:
         return state, ()
-    pause = SWEEP_BUSY_SECONDS if state.held else SWEEP_IDLE_SECONDS
+    waits = any(n < state.limits.slots for n in state.free())
+    pause = SWEEP_IDLE_SECONDS if waits or not state.held else SWEEP_BUSY_SECONDS
     return replace(state, sweep_at=state.now + pause), (Sweep(),)
 
 
 def _look(state: State) -> Step:
-    if state.drain_until is not None or not state.room or state.now < state.look_at:
+    if state.drain_until is not None or not state.room or state.now < max(state.look_at, state.rest_until):
         return state, ()
     free = state.free()
     wanted = {state.limits.lanes: sum(n < state.limits.slots for n in free), NOW: int(state.limits.slots in free)}
@@ -239,7 +248,10 @@ def _look(state: State) -> Step:
 
 
 def _leave(state: State) -> Step:
-    if state.drain_until is None or state.held or state.outbox or state.left:
+    if state.drain_until is None or state.left:
+        return state, ()
+    hurried = state.told > 1 and state.now >= state.drain_until + PATIENCE_SECONDS  # a store away holds nobody
+    if (state.held or state.outbox or state.asking) and not hurried:
         return state, ()
     return replace(state, left=True), (Leave(),)
 

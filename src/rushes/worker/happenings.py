@@ -71,7 +71,9 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class StoreGone:
-    """The ledger did not answer."""
+    """The ledger did not answer; or, in `doubt`, it said that the lease of this worker is over."""
+
+    doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

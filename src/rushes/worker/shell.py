@@ -14,7 +14,7 @@ from rushes.domain.errors import LeaseLost, RushesError, StoreAway
 from rushes.domain.job import Command
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
-from rushes.domain.task import Failure, Finish, Lease, Said
+from rushes.domain.task import Failure, Finish, Lease, Said, retry_delay
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
@@ -76,7 +76,7 @@ class Shell:
             self._happen(happenings.Tick())
             while not self.state.left:
                 self._happen(self._next())
-                self._keep_house()
+                self._guard(self._keep_house)
         finally:
             self._o.transport.wake()
             for child in list(self._children.values()):
@@ -106,7 +106,7 @@ class Shell:
     def _try(self, deed: orders.Deed) -> None:
         match deed:
             case orders.Start(slot, lease):
-                self._guard(self._start, slot, lease)
+                self._begin(slot, lease)
             case orders.Kill(slot, why):
                 self._kill(slot, why)
             case orders.Claim():
@@ -128,7 +128,7 @@ class Shell:
         try:
             do(*args)
         except LeaseLost:
-            self._mail.put(happenings.RenewalCame({}, drain=False, gone=True))
+            self._mail.put(happenings.StoreGone(doubt=True))  # only a renewal can tell whether the row is over
         except (StoreAway, errors.NoRoom) as e:
             log.warning("store away: %s", e, extra={"worker": self.me.id})
             self._mail.put(happenings.StoreGone())
@@ -146,6 +146,15 @@ class Shell:
     def _renew(self, deed: orders.Renew) -> None:
         reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
         self._mail.put(happenings.RenewalCame(reply.orders, reply.drain, reply.gone))
+
+    def _begin(self, slot: int, lease: Lease) -> None:
+        """Start a task; what cannot be started is handed back."""
+        try:
+            self._start(slot, lease)
+        except (RushesError, OSError) as e:
+            log.warning("not started: %s", e, extra=self._about(lease))
+            why = Failure(type(e).__name__, str(e), "", "")
+            self._mail.put(happenings.Broke(lease.task, lease.fence, why, 0.0, counts=False))
 
     def _start(self, slot: int, lease: Lease) -> None:
         spec = json.loads(lease.spec)
@@ -178,11 +187,16 @@ class Shell:
             return True
         try:
             self._o.open_plan(letter.lease, letter.finish)
-        except (StoreAway, LeaseLost):
+        except StoreAway:
             raise
-        except RushesError as e:
-            failure = Failure(type(e).__name__, str(e), e.advice, e.verdict)
-            delay = None if isinstance(e, errors.NeverWorks) else 60.0
+        except LeaseLost:  # of this one task: lost, or its job was cancelled
+            self._mail.put(happenings.Settled(letter))
+            return False
+        except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
+            log.warning("the plan cannot be made", exc_info=True, extra=self._about(letter.lease))
+            said = e if isinstance(e, RushesError) else RushesError(f"{type(e).__name__}: {e}")
+            failure = Failure(type(e).__name__, str(said), said.advice, said.verdict)
+            delay = None if isinstance(e, errors.NeverWorks) else retry_delay(letter.lease.failures + 1, _jitter())
             self._o.ledger.fail(self.me.id, letter.lease.task, letter.lease.fence, failure, delay)
             self._mail.put(happenings.Settled(letter))
             return False

@@ -5,6 +5,7 @@ Blobs first, then the manifest; the parent writes the ledger. A manifest that is
 
 import contextlib
 import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, RushesError
+from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
 from rushes.domain.keys import JSON, digest, manifest_key
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
@@ -70,12 +71,20 @@ def _answer(parts: Parts, ask: Mapping[str, JSON], line: Connection) -> JSON:
         return {"say": "made", "results": [asdict(r) for r in results], "seconds": seconds}
     except RushesError as e:
         return _failure(e, type(e).__name__, str(e), e.advice, e.verdict)
+    except OSError as e:
+        if e.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _failure(NoRoom("the disk is full"), "NoRoom", "the disk is full", NoRoom.hint, NoRoom.verdict)
+        return _bug(e)
     except MemoryError as e:
         return _failure(e, "OutOfMemory", "not enough memory for this chunk", "Run fewer slots.", "may work next time")
     except Exception as e:  # noqa: BLE001 - anything else is a bug in a stage: reported, retried, counted
-        print(traceback.format_exc(), file=sys.stderr, flush=True)
-        hint = "This looks like a bug in the stage; its log has the traceback."
-        return _failure(e, type(e).__name__, f"{e}" or "no message", hint, "may work next time")
+        return _bug(e)
+
+
+def _bug(error: Exception) -> JSON:
+    print(traceback.format_exc(), file=sys.stderr, flush=True)
+    hint = "This looks like a bug in the stage; its log has the traceback."
+    return _failure(error, type(error).__name__, f"{error}" or "no message", hint, "may work next time")
 
 
 def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: str) -> JSON:
@@ -86,7 +95,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
         "hint": hint,
         "verdict": verdict,
         "final": isinstance(error, NeverWorks),
-        "counts": not isinstance(error, Drained | LeaseLost),
+        "counts": not isinstance(error, Drained | LeaseLost | StoreAway),
     }
 
 
