@@ -122,3 +122,11 @@ def test_a_home_is_never_restored_over(library: Library, tmp_path: Path) -> None
     library.backup(tmp_path / "backup")
     with pytest.raises(Refused):
         Library.restore(tmp_path / "backup", library.house.home)
+
+
+def test_the_settings_of_a_home_are_part_of_its_backup(library: Library, tmp_path: Path) -> None:
+    (library.house.home / "rushes.toml").write_text("slots = 3\n")
+    library.backup(tmp_path / "backup")
+    Library.restore(tmp_path / "backup", tmp_path / "new")
+    with Library(tmp_path / "new") as restored:
+        assert restored.house.settings.slots == 3

@@ -45,7 +45,10 @@ def backup(home: Path, to: Path, snapshots: Mapping[str, Callable[[Path], None]]
         if not target.exists() or (_look(target) != _look(file) and "blobs" not in target.parts):
             copied += 1
             _replace(target, partial(_copy, file))
-    seal = {name: _sha256(to / name) for name in snapshots}
+    settings = home / "rushes.toml"
+    if settings.is_file():
+        _replace(to / settings.name, partial(_copy, settings))
+    seal = {name: _sha256(to / name) for name in (*snapshots, *([settings.name] if settings.is_file() else []))}
     _replace(to / SEAL, partial(_write, json.dumps(seal)))
     return BackedUp(files, size, copied)
 

@@ -17,6 +17,7 @@ from rushes.sources.folder import find, fingerprint
 from rushes.sources.port import LeftOut
 from rushes.wiring import House
 
+AHEAD = 50  # a trial is not worth much behind a backlog
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
 
 
@@ -101,7 +102,15 @@ def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], model
         trial=wish.trial,
     )
     recipe = "trial" if wish.trial else wish.recipe or house.settings.recipe
-    done = submit(house.ledger, house.transport, house.cards, asked, display_name(path.name), recipe, wish.priority)
+    done = submit(
+        house.ledger,
+        house.transport,
+        house.cards,
+        asked,
+        display_name(path.name),
+        recipe,
+        AHEAD if wish.trial else wish.priority,
+    )
     return Added(path, done.job, done.created)
 
 

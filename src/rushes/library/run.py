@@ -70,7 +70,13 @@ class Work:
 
     def __post_init__(self) -> None:
         until = self._nothing_left if self.jobs else self._is_idle
-        self.shell = self.house.worker(slots=self.slots, lanes=self.lanes, until=until)
+        lanes = self.lanes or (self._every_lane() if self.jobs else ())
+        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until)
+
+    def _every_lane(self) -> tuple[str, ...]:
+        """Here and now means every lane: nobody else may come for the work of these jobs."""
+        own = self.house.settings.lanes.split(",")
+        return tuple(dict.fromkeys((*own, *(c.lane for c in self.house.cards.values() if c.lane != "now"))))
 
     def serve(self) -> int:
         """Be a worker of the home until a signal comes (or, if asked, nothing is left); answers the exit code."""
