@@ -1,8 +1,9 @@
 """What the contract of the ledger is tried with: backends with a clock that tests move, and small jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
@@ -35,6 +36,12 @@ class Clock:
         self.millis += int(seconds * 1000)
 
 
+class Handle(Ledger, Protocol):
+    """A ledger that can be closed."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Backend:
     """One store, any number of handles on it."""
@@ -43,15 +50,11 @@ class Backend:
     folder: Path
     clock: Clock = field(default_factory=Clock)
     gone: set[str] = field(default_factory=set)  # workers whose process is gone
-    handles: list[MemoryLedger | SqliteLedger] = field(default_factory=list)
+    handles: list[Handle] = field(default_factory=list)
 
     def open(self) -> Ledger:
         """A handle on the store."""
-        if self.name == "memory":
-            self.handles = self.handles or [MemoryLedger(self.clock.now, self.clock.wall, self._is_gone)]
-            return self.handles[0]
-        path = self.folder / "ledger.sqlite"
-        handle = SqliteLedger(path, clock=self.clock.now, wall=self.clock.wall, is_gone=self._is_gone)
+        handle = OPEN[self.name](self)
         self.handles.append(handle)
         return handle
 
@@ -59,11 +62,22 @@ class Backend:
         for handle in self.handles:
             handle.close()
 
-    def _is_gone(self, worker: Incarnation) -> bool:
+    def is_gone(self, worker: Incarnation) -> bool:
         return worker.id in self.gone
 
 
-BACKENDS = ("memory", "sqlite")
+def _memory(backend: Backend) -> Handle:
+    return (
+        backend.handles[0] if backend.handles else MemoryLedger(backend.clock.now, backend.clock.wall, backend.is_gone)
+    )
+
+
+def _sqlite(backend: Backend) -> Handle:
+    clock, path = backend.clock, backend.folder / "ledger.sqlite"
+    return SqliteLedger(path, clock=clock.now, wall=clock.wall, is_gone=backend.is_gone)
+
+
+OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
 
 
 def who(id: str = "w1") -> Incarnation:

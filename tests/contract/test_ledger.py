@@ -1,11 +1,8 @@
 """The contract of the ledger, part one: taking in, plans, needs, arrivals."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-from ledger_kit import BACKENDS, OWNER, Backend, claim, done, film, first_of, new_job, opened, picture, worker
+from ledger_kit import OWNER, Backend, claim, done, film, first_of, new_job, opened, picture, worker
 
 from rushes.domain.event import EventType
 from rushes.domain.job import Command, JobState
@@ -14,18 +11,6 @@ from rushes.domain.task import Draft, Finish, Need, Said, TaskState
 from rushes.ledger.port import Ledger
 
 E = EventType
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    backend = Backend(request.param, tmp_path)
-    yield backend
-    backend.close()
-
-
-@pytest.fixture
-def ledger(backend: Backend) -> Ledger:
-    return backend.open()
 
 
 def types(ledger: Ledger, job: str) -> list[EventType]:

@@ -1,12 +1,10 @@
 """The contract of the ledger, part two: leases and what becomes of them, in every state and with a stale fence."""
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from ledger_kit import (
-    BACKENDS,
     BROKEN,
     OWNER,
     Backend,
@@ -32,18 +30,6 @@ from rushes.ledger.port import Debt, Ledger
 E = EventType
 NEW = new_job()
 PLAN = film(NEW)
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    backend = Backend(request.param, tmp_path)
-    yield backend
-    backend.close()
-
-
-@pytest.fixture
-def ledger(backend: Backend) -> Ledger:
-    return backend.open()
 
 
 @pytest.fixture

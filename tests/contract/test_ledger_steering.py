@@ -1,12 +1,9 @@
 """The contract of the ledger, part three: commands, revival, log lines, lists."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from ledger_kit import (
-    BACKENDS,
     BROKEN,
     OWNER,
     Backend,
@@ -31,13 +28,6 @@ from rushes.ledger.port import Ledger
 E = EventType
 NEW = new_job()
 PLAN = film(NEW)
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    backend = Backend(request.param, tmp_path)
-    yield backend
-    backend.close()
 
 
 @pytest.fixture
