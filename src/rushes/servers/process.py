@@ -1,0 +1,58 @@
+"""A server of another project as a child process on loopback: started, waited for, stopped."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.domain.errors import Refused
+
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers at its URL until it is stopped."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End it and wait until it is gone; repeatable."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def start(
+    argv: Sequence[str], url: str, log: Path, answers: Callable[[], bool], env: Mapping[str, str] | None = None
+) -> Running:
+    """Start a server that writes to `log`, and wait until it answers.
+
+    Raises:
+        Refused: it ended, or did not answer in time; the last lines of its log are told.
+    """
+    with log.open("ab") as out:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
+    running = Running(url, process)
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if answers():
+            return running
+        time.sleep(0.02)
+    running.stop()
+    last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
+    raise Refused(f"{Path(argv[0]).name} does not start:\n{last}", f"Its whole log is in {log}.")
