@@ -1,6 +1,7 @@
 """Settings: environment over rushes.toml over defaults, each value with the place it came from."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,18 @@ def _field(doc: str, default: Any = None, *aliases: str) -> Any:
 class Settings:
     """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
 
+    store: str = _field(
+        "where the ledger is: empty = the home's own file, postgres://..., or dynamodb://table", "", "DATABASE_URL"
+    )
+    blobs: str = _field("where results are: empty = the home's own folder, or s3://bucket/prefix", "", "S3_BUCKET")
+    hints: str = _field("who carries hints: empty = the store itself, or redis://host:port", "", "REDIS_URL")
+    shared: bool = _field("the home's folder is one that every worker of the fleet sees", default=False)
+    s3_endpoint: str = _field("the S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
+    s3_key: str = _field("key id for S3 (empty = as AWS tools find it)", "", "S3_ACCESS_KEY_ID")
+    s3_secret: str = _field("secret for S3, never shown", "", "S3_SECRET_ACCESS_KEY")
+    aws_endpoint: str = _field("the DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
+    pgbouncer: bool = _field("the store is reached through pgBouncer: no prepared statements", default=False)
+    listen: str = _field("where to LISTEN when the store is behind pgBouncer: a direct postgres://... address", "")
     owner: str = _field("whose videos, jobs and results these are", "me")
     profile: str = _field("models: fast, balanced or high_quality", "balanced")
     recipe: str = _field("the recipe used when none is named", "searchable")
@@ -68,6 +81,14 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Load
     for name in _from_env(env):
         origin[name] = next(v for v in _variables(name) if v in env)
     return Loaded(Settings(**values), origin)
+
+
+def shown(settings: Settings, name: str) -> Any:
+    """A value as it may be seen: without passwords."""
+    value = getattr(settings, name)
+    if name == "s3_secret":
+        return "***" if value else ""
+    return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 
 
 def user_file() -> Path:

@@ -59,3 +59,17 @@ def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.M
     assert settings.find_home(deep, tmp_path / "other") == tmp_path / "other"
     monkeypatch.setenv("RUSHES_HOME", str(tmp_path / "named"))
     assert settings.find_home(deep) == tmp_path / "named"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "seen"),
+    [
+        ("store", "postgres://ann:p4ss@db:5432/x", "postgres://ann:***@db:5432/x"),
+        ("store", "postgres://db/x", "postgres://db/x"),
+        ("s3_secret", "p4ss", "***"),
+        ("slots", "3", 3),
+    ],
+)
+def test_passwords_are_never_shown(name: str, value: str, seen: object) -> None:
+    loaded = settings.load(env={f"RUSHES_{name.upper()}": value})
+    assert settings.shown(loaded.settings, name) == seen

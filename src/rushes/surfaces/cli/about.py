@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import click
 
-from rushes.settings import Settings
+from rushes.settings import Settings, shown
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
 from rushes.surfaces.cli.session import Session
@@ -33,7 +33,7 @@ def config_show(session: Session) -> None:
     """Show every setting, its value and where it came from."""
     library = opened(session)
     loaded = library.house.loaded
-    rows = [(f.name, getattr(loaded.settings, f.name), loaded.origin[f.name]) for f in fields(Settings)]
+    rows = [(f.name, shown(loaded.settings, f.name), loaded.origin[f.name]) for f in fields(Settings)]
     if session.json:
         settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
         session.document({"home": library.house.home, "settings": settings})
