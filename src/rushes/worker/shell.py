@@ -58,6 +58,7 @@ class Shell:
         self.state = core.State(outfit.limits)
         self._found: dict[tuple[str, ...], bool] = {}  # whether the last claim in these lanes brought anything
         self._house_at = 0.0
+        self.seen: Callable[[happenings.Happening], None] = lambda _happening: None  # somebody who looks on
 
     @property
     def idle(self) -> bool:
@@ -95,6 +96,7 @@ class Shell:
                 self._mail.put(happenings.Hinted())
 
     def _happen(self, happening: happenings.Happening) -> None:
+        self.seen(happening)
         self.state, deeds = core.step(self.state, happening, time.monotonic())
         completes = [d for d in deeds if isinstance(d, orders.Complete)]
         for deed in deeds:
