@@ -106,6 +106,10 @@ class MemoryBlobs:
         """As the port says."""
         return None
 
+    def tidy(self) -> int:
+        """As the port says."""
+        return 0
+
     def _blob(self, owner: str, sha256: str) -> bytes:
         data = self._bytes.get(blob_place(owner, sha256))
         if data is None:

@@ -73,3 +73,6 @@ class Blobs(Protocol):
 
     def room(self) -> int | None:
         """Free bytes, None where there is no such limit."""
+
+    def tidy(self) -> int:
+        """Remove temporary files that dead processes left on this machine; answers how many."""

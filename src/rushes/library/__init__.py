@@ -251,8 +251,7 @@ class Library:
 
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        snapshots = {"ledger.sqlite": self.house.ledger.backup, "records.sqlite": self.house.records.backup}
-        return backup(self.house.home, Path(to), snapshots)
+        return backup(self.house.home, Path(to), self.house.snapshots())
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:

@@ -1,4 +1,4 @@
-"""The only module that names a backend: a home and its settings become ledger, blobs, index, stages and workers."""
+"""A home and its settings become ledger, blobs, index, stages and workers; `stores` names the backends."""
 
 import os
 import platform
@@ -9,32 +9,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
 
-from rushes.blobs.folder import FolderBlobs
+from rushes.blobs.port import Blobs
 from rushes.domain.errors import WrongHome
 from rushes.domain.stage import Card
 from rushes.domain.worker import Incarnation, worker_id
-from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
-from rushes.index.sqlite import SqliteIndex
+from rushes.index.port import Index
 from rushes.jobs.opening import Opening
 from rushes.ledger.clock import boot_id
+from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
-from rushes.ledger.sqlite import SqliteLedger
-from rushes.records.sqlite import SqliteRecords
+from rushes.records.port import Records
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
-from rushes.telemetry import log_to
-from rushes.transport.poll import Poll
+from rushes.transport.port import Transport
+from rushes.wiring.stores import Stores, stores_of
 from rushes.worker import core
 from rushes.worker.shell import Outfit, Shell
-from rushes.worker.slot import Parts, die_with_parent, serve
 
 VERSION = version("rushes")
 
@@ -58,24 +55,33 @@ class House:
         return self.home.parent if self.home.name == HOME_NAME else self.home
 
     @cached_property
-    def ledger(self) -> SqliteLedger:
+    def stores(self) -> Stores:
+        """Which backends the settings mean."""
+        return stores_of(self.settings, self.home, take_over=self.take_over)
+
+    @cached_property
+    def ledger(self) -> Ledger:
         """Jobs, tasks, leases, results, events."""
-        return SqliteLedger(self.home / "ledger.sqlite", take_over=self.take_over)
+        return self.stores.ledger()
 
     @cached_property
-    def records(self) -> SqliteRecords:
+    def records(self) -> Records:
         """What people said."""
-        return SqliteRecords(self.home / "records.sqlite")
+        return self.stores.records()
 
     @cached_property
-    def blobs(self) -> FolderBlobs:
+    def blobs(self) -> Blobs:
         """Immutable files."""
-        return FolderBlobs(self.home / "files")
+        return self.stores.blobs()
 
     @cached_property
-    def index(self) -> SqliteIndex:
+    def index(self) -> Index:
         """The projection for readers."""
-        return SqliteIndex(self.home / "index.sqlite")
+        return self.stores.index()
+
+    def snapshots(self) -> Mapping[str, Callable[[Path], None]]:
+        """The files that a backup must copy through their store."""
+        return self.stores.snapshots(self.ledger, self.records)
 
     @cached_property
     def follower(self) -> Follower:
@@ -83,9 +89,9 @@ class House:
         return Follower(self.ledger, self.records, self.blobs, self.index)
 
     @cached_property
-    def transport(self) -> Poll:
+    def transport(self) -> Transport:
         """Hints."""
-        return Poll()
+        return self.stores.transport()
 
     @cached_property
     def stages(self) -> Mapping[str, Stage]:
@@ -183,23 +189,3 @@ def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:
 def machine() -> str:
     """What kind of machine this is: rates are learnt by it."""
     return f"{platform.machine()}-{os.cpu_count() or 1}"
-
-
-def slot_main(home: str, fd: str) -> None:
-    """The child's side: `python -m rushes.wiring HOME FD`."""
-    die_with_parent()
-    house = open_home(Path(home), create=False)
-    log_to(level=house.settings.log_level)
-    parts = Parts(
-        stages=house.stages,
-        blobs=house.blobs,
-        engine=LocalEngine(house.models, threads=house.settings.threads or 1),
-        scratch=house.home / "scratch",
-        originals=house.originals,
-        version=VERSION,
-    )
-    serve(parts, Connection(int(fd)))
-
-
-if __name__ == "__main__":
-    slot_main(*sys.argv[1:3])

@@ -1,0 +1,30 @@
+"""The child's side of a slot: `python -m rushes.wiring HOME FD`."""
+
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from rushes.engines.local import LocalEngine
+from rushes.telemetry import log_to
+from rushes.wiring import VERSION, open_home
+from rushes.worker.slot import Parts, die_with_parent, serve
+
+
+def main(home: str, fd: str) -> None:
+    """Serve tasks that come over the pipe, until it closes."""
+    die_with_parent()
+    house = open_home(Path(home), create=False)
+    log_to(level=house.settings.log_level)
+    parts = Parts(
+        stages=house.stages,
+        blobs=house.blobs,
+        engine=LocalEngine(house.models, threads=house.settings.threads or 1),
+        scratch=house.home / "scratch",
+        originals=house.originals,
+        version=VERSION,
+    )
+    serve(parts, Connection(int(fd)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

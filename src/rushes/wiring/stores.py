@@ -1,0 +1,101 @@
+"""The set-ups: which ledger, records, index, transport and blobs a home's settings mean.
+
+The only place that names a backend. Each is imported when it is opened, so that a laptop needs no server's driver.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import Refused
+from rushes.index.port import Index
+from rushes.ledger.port import Ledger
+from rushes.records.port import Records
+from rushes.settings import Settings
+from rushes.transport.port import Transport
+
+
+class Stores(Protocol):
+    """One set-up: how each part is opened."""
+
+    def ledger(self) -> Ledger:
+        """Jobs, tasks, leases, results, events."""
+
+    def records(self) -> Records:
+        """What people said."""
+
+    def index(self) -> Index:
+        """The projection for readers."""
+
+    def transport(self) -> Transport:
+        """Hints."""
+
+    def blobs(self) -> Blobs:
+        """Immutable files."""
+
+    def snapshots(self, ledger: Ledger, records: Records) -> Mapping[str, Callable[[Path], None]]:
+        """The home's files that a backup must copy through their store, each with how.
+
+        Raises:
+            Refused: the store is a server, which has its own backup.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Laptop:
+    """SQLite and a folder: no server at all."""
+
+    home: Path
+    take_over: bool
+
+    def ledger(self) -> Ledger:
+        """SQLite in the home."""
+        from rushes.ledger.sqlite import SqliteLedger
+
+        return SqliteLedger(self.home / "ledger.sqlite", take_over=self.take_over)
+
+    def records(self) -> Records:
+        """SQLite in the home."""
+        from rushes.records.sqlite import SqliteRecords
+
+        return SqliteRecords(self.home / "records.sqlite")
+
+    def index(self) -> Index:
+        """SQLite in the home."""
+        from rushes.index.sqlite import SqliteIndex
+
+        return SqliteIndex(self.home / "index.sqlite")
+
+    def transport(self) -> Transport:
+        """Looking again."""
+        from rushes.transport.poll import Poll
+
+        return Poll()
+
+    def blobs(self) -> Blobs:
+        """The home's folder."""
+        from rushes.blobs.folder import FolderBlobs
+
+        return FolderBlobs(self.home / "files")
+
+    def snapshots(self, ledger: Ledger, records: Records) -> Mapping[str, Callable[[Path], None]]:
+        """SQLite copies itself while it is in use."""
+        from rushes.ledger.sqlite import SqliteLedger
+        from rushes.records.sqlite import SqliteRecords
+
+        if not isinstance(ledger, SqliteLedger) or not isinstance(records, SqliteRecords):
+            raise Refused("this home's ledger is not a file")
+        return {"ledger.sqlite": ledger.backup, "records.sqlite": records.backup}
+
+
+def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
+    """The set-up that the settings mean.
+
+    Raises:
+        Refused: there is no such store.
+    """
+    if not settings.store:
+        return Laptop(home, take_over)
+    raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")
