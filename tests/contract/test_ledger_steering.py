@@ -275,6 +275,38 @@ def test_a_revival_of_nothing_changes_nothing(ledger: Ledger) -> None:
     assert picture(ledger, NEW.id) == before
 
 
+def test_a_revival_ends_a_back_off_and_keeps_its_tries(ledger: Ledger) -> None:
+    (lease,) = claim(ledger)
+    ledger.fail("w1", lease.task, lease.fence, BROKEN, 60)
+    told = types(ledger)
+    assert ledger.revive(NEW.id, stage="join") == ()
+    assert ledger.revive(NEW.id, again=True, stage="develop") == ()
+    assert ledger.tasks(ids=[lease.task]).rows[0].due_in == 60.0
+    assert ledger.revive(NEW.id) == (lease.task,)
+    assert types(ledger) == told
+    (next_try,) = claim(ledger, hinted=[lease.task])
+    assert (next_try.fence, next_try.failures) == (2, 1)
+    assert ledger.sweep().next_due is None
+
+
+def test_a_back_off_ended_in_a_paused_job_waits_for_the_job_only(ledger: Ledger) -> None:
+    (lease,) = claim(ledger)
+    ledger.fail("w1", lease.task, lease.fence, BROKEN, 60)
+    ledger.control(NEW.id, Command.PAUSE)
+    assert ledger.revive(NEW.id) == (lease.task,)
+    assert claim(ledger, n=5) == ()
+    ledger.control(NEW.id, Command.RESUME)
+    assert lease.task in [another.task for another in claim(ledger, n=5)]
+
+
+def test_a_repair_leaves_a_cancelled_job_alone(ledger: Ledger) -> None:
+    ledger.complete("w1", [done(lease) for lease in claim(ledger)])
+    ledger.control(NEW.id, Command.CANCEL)
+    before = picture(ledger, NEW.id)
+    assert ledger.revive(NEW.id, again=True) == ()
+    assert picture(ledger, NEW.id) == before
+
+
 def test_a_task_revived_in_a_paused_job_is_parked(ledger: Ledger) -> None:
     kill(ledger)
     ledger.control(NEW.id, Command.PAUSE)

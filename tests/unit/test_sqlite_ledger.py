@@ -18,7 +18,7 @@ from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
 from rushes.domain.job import Command, NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Need, TaskState
+from rushes.domain.task import Draft, Failure, Finish, Need, Said, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger import presence, sqlite_store
 from rushes.ledger.clock import boot_id, boot_seconds, iso
@@ -173,6 +173,21 @@ def test_a_shifted_clock_sees_leases_of_others_expire(tmp_path: Path) -> None:
         now.claim("w1", ["cpu"], 1)
         assert now.sweep().released == 0
         assert later.sweep().released == 1
+
+
+def test_a_machine_that_slept_has_lost_no_lease_and_what_backs_off_is_due(tmp_path: Path) -> None:
+    times = {"boot": 1000.0, "awake": 900.0}
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite", clock=lambda: times["boot"], awake=lambda: times["awake"])
+    with contextlib.closing(ledger):
+        opened(ledger)
+        one, two = ledger.claim("w1", ["cpu"], 2)
+        ledger.fail("w1", one.task, one.fence, FAILURE, 900.0)
+        times["boot"] += 3600.0  # asleep for an hour
+        swept = ledger.sweep()
+        assert (swept.released, one.task in swept.ready, ledger.workers()[0].lease_left) == (0, True, 30.0)
+        assert ledger.complete("w1", [Finish(two.task, two.fence)]).said == (Said.OK,)
+        times["awake"] += 30.0
+        assert not ledger.workers()[0].alive
 
 
 def test_boot_time_goes_on_and_the_stamp_is_iso() -> None:

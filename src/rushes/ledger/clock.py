@@ -1,4 +1,4 @@
-"""The clocks of a ledger on one machine: boot time for what is due, wall time only for what people read."""
+"""The clocks of a ledger on one machine: boot time for what is due, time awake for leases, wall time for people."""
 
 import time
 from collections.abc import Callable
@@ -15,6 +15,11 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 def boot_seconds() -> float:
     """Seconds since the machine started, those it slept included; no clock step moves them."""
     return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+
+
+def awake_seconds() -> float:
+    """The same without those it slept: whoever held a lease slept too, so none is over by that."""
+    return time.monotonic()
 
 
 def boot_id() -> str:

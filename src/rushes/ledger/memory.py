@@ -154,17 +154,17 @@ class MemoryLedger(MemoryMoves):
             return job.seen()
 
     def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
-        """Make dead tasks ready with fresh tries; a cancelled job goes on."""
+        """Make dead tasks ready with fresh tries, and end back-offs; a cancelled job goes on."""
         with self._lock:
             mine = self._job(job)
+            if again and mine.cancelled:
+                return ()
             mine.cancelled = False
             self._park(mine)
-            states = {TaskState.DEAD, TaskState.DONE} if again else {TaskState.DEAD}
-            rows = [t for t in mine.tasks.values() if t.state in states and stage in ("", t.draft.stage)]
+            rows = [t for t in mine.tasks.values() if self._revivable(t, again) and stage in ("", t.draft.stage)]
             rows = [t for t in rows if not tasks or t.draft.id in tasks]
             for row in rows:
-                mine.tell(EventType.REVIVED, self._wall(), {"state": row.state.value}, row.draft.id)
-                self._refresh(row)
+                self._refresh(mine, row)
             self._rearm(mine)
             for row in rows:
                 self._ready(row)

@@ -192,8 +192,15 @@ class MemoryMoves:
             about = row.told(kind=why.kind, message=why.message, verdict=why.verdict, delay=None)
             self._bury(row, "lost", about)
 
-    def _refresh(self, row: TaskRow) -> None:
-        row.state, row.failures, row.losses, row.due = TaskState.WAITING, 0, 0, None
+    def _revivable(self, row: TaskRow, again: bool) -> bool:
+        return row.state is TaskState.DEAD or (row.state is TaskState.DONE if again else row.due is not None)
+
+    def _refresh(self, job: JobRow, row: TaskRow) -> None:
+        row.due = None
+        if row.state is TaskState.READY:
+            return
+        job.tell(EventType.REVIVED, self._wall(), {"state": row.state.value}, row.draft.id)
+        row.state, row.failures, row.losses = TaskState.WAITING, 0, 0
         row.adopted, row.finished, row.progress = False, None, 0.0
 
     # Commands

@@ -138,7 +138,9 @@ class Ledger(Protocol):
     def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
         """Make dead tasks ready with fresh tries (all of the job, those named, or one stage's); answers their ids.
 
-        A cancelled job goes on. With `again`, tasks that are done are done again as well (repair).
+        A cancelled job goes on, and a task that backs off is due now (answered too; its tries and history stay).
+        With `again` (repair), tasks that are done are done again as well, no back-off ends, and a cancelled job
+        stays as it is: () and no change.
         """
 
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:

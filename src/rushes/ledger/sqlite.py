@@ -19,7 +19,7 @@ from rushes.ledger import (
     sqlite_take,
     sqlite_work,
 )
-from rushes.ledger.clock import Millis, Seconds, boot_id, boot_seconds, wall_millis
+from rushes.ledger.clock import Millis, Seconds, awake_seconds, boot_id, boot_seconds, wall_millis
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
 from rushes.ledger.sqlite_store import Store, Turn
 
@@ -34,6 +34,7 @@ class SqliteLedger:
         path: Path,
         *,
         clock: Seconds | None = None,
+        awake: Seconds | None = None,
         shift: float = 0.0,
         wall: Millis = wall_millis,
         host: str | None = None,
@@ -45,10 +46,10 @@ class SqliteLedger:
         kind = place.network_file_system(path.parent, mounts())
         if kind:
             raise WrongHome(f"{path.parent} lies on a network file system ({kind})", "Keep the home on a local disk.")
-        seconds = clock or boot_seconds
+        seconds, lasting = clock or boot_seconds, awake or clock or awake_seconds
         self._is_gone = is_gone
         self._known: dict[str, int] = {}  # keys of tasks that were claimed here
-        self._store = Store(path, lambda: seconds() + shift, wall)
+        self._store = Store(path, lambda: seconds() + shift, lambda: lasting() + shift, wall)
         try:
             self._move_in(host or presence.host_id(), boot or boot_id(), take_over)
         except BaseException:
@@ -124,7 +125,7 @@ class SqliteLedger:
             return sqlite_look.job(turn, target)
 
     def revive(self, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False) -> tuple[str, ...]:
-        """Make dead tasks ready with fresh tries; a cancelled job goes on."""
+        """Make dead tasks ready with fresh tries, and end back-offs; a cancelled job goes on."""
         with self._store.write("revive") as turn:
             return sqlite_steer.revive(turn, job, tasks, stage, again)
 

@@ -88,7 +88,7 @@ def workers(turn: Turn) -> tuple[Worker, ...]:
     held: dict[int, list[str]] = {}
     for number, task in turn.run("held"):
         held.setdefault(number, []).append(task)
-    return tuple(_worker(row, tuple(held.get(row[0], ())), turn.now) for row in turn.all("workers_in"))
+    return tuple(_worker(row, tuple(held.get(row[0], ())), turn.awake) for row in turn.all("workers_in"))
 
 
 def incarnation(row: Row) -> Incarnation:

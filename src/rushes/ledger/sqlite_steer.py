@@ -24,9 +24,9 @@ def tell_worker(turn: Turn, id: str, command: Command) -> None:
     if command is Command.DRAIN:
         turn.run("worker_drain", row[0])
     elif turn.column("worker_holds", row[0])[0]:
-        turn.run("worker_end", turn.now, row[0])  # the next sweep takes what it left
+        turn.run("worker_end", turn.awake, row[0])  # the next sweep takes what it left
     else:
-        turn.run("worker_over", turn.now, row[0])
+        turn.run("worker_over", turn.awake, row[0])
 
 
 def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
@@ -54,24 +54,21 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
 
 
 def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
-    """Fresh tries for what is dead (or done, with `again`); a cancelled job goes on.
+    """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on.
 
     Raises:
         NotFound: no such job.
     """
     jobs = JobRows(turn)
     job = found(jobs, id)
+    if again and job.cancelled:
+        return ()
     rows = turn.all("to_revive", *_span(job), again, stage, encode(list(tasks)))
     if job.cancelled:
         job.cancelled = 0
         turn.run("job_park", 0, *_span(job))
-    for _, task, state in rows:
-        job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
-        job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
-    keys = encode([row[0] for row in rows])
-    turn.run("revive", keys)
-    _rearm(turn, jobs, job)
-    job.live += len(turn.column("revived_ready", int(job.stopped), keys))
+    turn.run("end_wait", encode([key for key, _, state in rows if state == "ready"]))
+    _refresh(turn, jobs, job, [row for row in rows if row[2] != "ready"])
     jobs.save()
     return tuple(row[1] for row in rows)
 
@@ -135,6 +132,17 @@ def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
     job.priority = value
     turn.run("job_rank", -value, *_span(job), -value)
     job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
+
+
+def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:
+    """What was dead or done waits anew, or is ready at once if nothing that it needs is missing."""
+    for _, task, state in rows:
+        job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
+        job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
+    keys = encode([row[0] for row in rows])
+    turn.run("revive", keys)
+    _rearm(turn, jobs, job)
+    job.live += len(turn.column("revived_ready", int(job.stopped), keys))
 
 
 def _rearm(turn: Turn, jobs: JobRows, job: OpenJob) -> None:

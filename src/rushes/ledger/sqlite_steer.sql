@@ -25,11 +25,16 @@ UPDATE task SET state = 'ready', worker = NULL, parked = 1, progress = 0 WHERE k
 UPDATE task SET rank = ? WHERE key BETWEEN ? AND ? AND rank <> ?;
 
 -- name: to_revive
--- Tasks that a revival means: dead ones, and with `again` those that are done.
+-- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off.
 SELECT key, id, state FROM task JOIN task_text ON task_text.task = task.key
-WHERE key BETWEEN ?1 AND ?2 AND (state = 'dead' OR (?3 AND state = 'done')) AND (?4 = '' OR stage = ?4)
+WHERE key BETWEEN ?1 AND ?2 AND (state = 'dead' OR CASE WHEN ?3 THEN state = 'done' ELSE due IS NOT NULL END)
+    AND (?4 = '' OR stage = ?4)
     AND (?5 = '[]' OR id IN (SELECT value FROM json_each(?5)))
 ORDER BY key;
+
+-- name: end_wait
+-- These tasks are due now.
+UPDATE task SET due = NULL WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: revive
 -- These tasks have fresh tries.

@@ -52,12 +52,12 @@ def _bulk(insert: str) -> str:
 
 
 class Turn:
-    """One transaction: its moment by both clocks, and the named statements it runs."""
+    """One transaction: its moment by each clock, and the named statements it runs."""
 
-    __slots__ = ("_db", "now", "wall")
+    __slots__ = ("_db", "awake", "now", "wall")
 
-    def __init__(self, db: sqlite3.Connection, now: float, wall: int) -> None:
-        self._db, self.now, self.wall = db, now, wall
+    def __init__(self, db: sqlite3.Connection, now: float, awake: float, wall: int) -> None:
+        self._db, self.now, self.awake, self.wall = db, now, awake, wall
 
     def run(self, name: str, *values: object) -> sqlite3.Cursor:
         """Run a statement."""
@@ -91,9 +91,9 @@ class Turn:
 class Store:
     """The file and its one connection, which threads use in turn: SQLite has one writer anyway."""
 
-    def __init__(self, path: Path, seconds: Seconds, millis: Millis) -> None:
+    def __init__(self, path: Path, seconds: Seconds, awake: Seconds, millis: Millis) -> None:
         self._lock = threading.Lock()
-        self._seconds, self._millis = seconds, millis
+        self._seconds, self._awake, self._millis = seconds, awake, millis
         with _our_words():
             self._db = _connect(path)
             try:
@@ -109,7 +109,7 @@ class Store:
             db = self._db
             db.execute("BEGIN IMMEDIATE")
             try:
-                yield Turn(db, self._seconds(), self._millis())
+                yield Turn(db, self._seconds(), self._awake(), self._millis())
                 with effect(f"ledger.{verb}"):
                     db.execute("COMMIT")
             except BaseException:
@@ -123,9 +123,10 @@ class Store:
         with self._lock, _our_words():
             self._db.execute("BEGIN")
             try:
-                yield Turn(self._db, self._seconds(), self._millis())
+                yield Turn(self._db, self._seconds(), self._awake(), self._millis())
             finally:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # an I/O error has ended it already
+                    self._db.execute("ROLLBACK")
 
     def backup(self, to: Path) -> None:
         """A whole copy while others go on writing; `to` is there complete or not at all."""

@@ -22,7 +22,7 @@ def sweep(turn: Turn, limit: int, paid: Sequence[Debt], is_gone: Callable[[Incar
     released = _release(turn, limit)
     turn.run("due_now", turn.now)
     turn.run("drafts_stale")
-    turn.run("workers_forget", turn.now - _REMEMBERED)
+    turn.run("workers_forget", turn.awake - _REMEMBERED)
     turn.many("debt_paid", [(d.owner, d.job, d.key) for d in paid])
     due = turn.column("next_due")[0]
     debts = tuple(Debt(*row) for row in turn.all("debts", limit))
@@ -47,12 +47,12 @@ def look(turn: Turn, limit: int) -> Swept:
 def _ended(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> list[int]:
     """The numbers of workers whose lease is over, or whose process is gone."""
     rows = turn.all("workers_in")
-    return [row[0] for row in rows if row[10] <= turn.now or is_gone(incarnation(row))]
+    return [row[0] for row in rows if row[10] <= turn.awake or is_gone(incarnation(row))]
 
 
 def _end_leases(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> None:
     for number in _ended(turn, is_gone):
-        turn.run("worker_over", turn.now, number)
+        turn.run("worker_over", turn.awake, number)
 
 
 def _release(turn: Turn, limit: int) -> int:

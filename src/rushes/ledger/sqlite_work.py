@@ -94,7 +94,7 @@ def renew(
     row = turn.one("worker_row", worker.id)
     if row and row[2]:
         return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
-    until = turn.now + LEASE_SECONDS
+    until = turn.awake + LEASE_SECONDS
     if row is None:
         turn.run("worker_enter", worker.id, until, note, turn.wall, turn.wall, *_who(worker))
         return Renewed({task: _order(s, worker.id, holding[task]) for task, s in _held(turn, holding)})
@@ -166,7 +166,7 @@ def bury(
 
 def _own_row(turn: Turn, worker: str) -> tuple[int, bool]:
     row = turn.one("worker_row", worker)
-    if row is None or row[2] or row[1] <= turn.now:
+    if row is None or row[2] or row[1] <= turn.awake:
         raise LeaseLost(f"the lease of worker {worker} is over")
     return row[0], bool(row[3])
 

@@ -1,5 +1,6 @@
--- The first schema of a ledger on SQLite. Instants (until, due) are seconds of the boot named in meta;
--- moments that people read (created, started, finished, at) are wall time in milliseconds.
+-- The first schema of a ledger on SQLite. Instants are seconds of the boot named in meta, for leases (until) without
+-- those it slept, for back-offs (due) with them; moments that people read (created, started, finished, at) are wall
+-- time in milliseconds.
 
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
