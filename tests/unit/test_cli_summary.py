@@ -118,7 +118,7 @@ def test_a_file_that_is_no_footage_is_refused_by_name(
 
 
 def test_a_refused_path_is_told_and_counted(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    no = Added(Path("fifo.mp4"), error=Refused("fifo.mp4: not a regular file", "Name files."))
+    no = Added("fifo.mp4", error=Refused("fifo.mp4: not a regular file", "Name files."))
     ran = Ran((DONE,), (no,), 1.0, worked=False)
     assert told(capsys, shelf, ran)[:2] == ["error  fifo.mp4: not a regular file", "do     Name files."]
     error, last = summary(capsys, shelf, ran)

@@ -10,8 +10,9 @@ import pytest
 
 from rushes.domain.errors import SourceMissing
 from rushes.domain.keys import canonical
-from rushes.sources.folder import find, fingerprint
+from rushes.sources.folder import Folder, below, fingerprint
 from rushes.sources.port import Found, LeftOut
+from rushes.sources.watch import find
 
 ODD_NAMES = [
     "new\nline.mp4",
@@ -33,11 +34,11 @@ def _film(path: Path) -> Path:
 
 
 def _found(*paths: Path) -> list[Path]:
-    return [e.path for e in find(paths) if isinstance(e, Found)]
+    return [Path(e.path) for e in find(map(Folder, paths)) if isinstance(e, Found)]
 
 
 def _refused(*paths: Path) -> dict[str, str]:
-    return {e.path.name: e.reason for e in find(paths) if isinstance(e, LeftOut)}
+    return {Path(e.path).name: e.reason for e in find(map(Folder, paths)) if isinstance(e, LeftOut) and e.fault}
 
 
 def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) -> None:
@@ -52,7 +53,8 @@ def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) ->
 def test_hidden_things_and_the_home_are_passed_over(tmp_path: Path) -> None:
     for name in (".rushes/videos/clip.mp4", ".hidden.mp4", "._a.mp4", "a/.git/x.mp4", "@eaDir/x.mp4"):
         _film(tmp_path / name)
-    assert list(find([tmp_path])) == []
+    assert _refused(tmp_path) == {tmp_path.name: "there is no footage in it"}
+    assert _found(tmp_path) == []
 
 
 def test_a_file_named_by_the_user_is_taken_whatever_its_ending(tmp_path: Path) -> None:
@@ -71,15 +73,15 @@ def test_the_same_file_is_found_once(tmp_path: Path) -> None:
 def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     film = _film(tmp_path / name)
     assert _found(tmp_path) == _found(film) == [film]
-    assert fingerprint(film, tmp_path).path == name
+    assert below(fingerprint(film), tmp_path).path == name
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
 def test_names_that_are_not_text_are_names_too(tmp_path: Path) -> None:
     film = _film(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4")))
     assert _found(tmp_path) == [film]
-    assert os.fsencode(fingerprint(film, tmp_path).path) == b"caf\xe9.mp4"
-    assert json.loads(canonical(fingerprint(film, tmp_path).path)) == film.name
+    assert os.fsencode(below(fingerprint(film), tmp_path).path) == b"caf\xe9.mp4"
+    assert json.loads(canonical(below(fingerprint(film), tmp_path).path)) == film.name
 
 
 def test_a_link_out_of_the_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -154,25 +156,25 @@ def test_what_may_not_be_read_is_refused_and_the_rest_goes_on(tmp_path: Path, mo
 def test_nonsense_paths_are_refused_not_raised(tmp_path: Path) -> None:
     film = _film(tmp_path / "a.mp4")
     odd = [tmp_path / "nothing.mp4", Path("a\0b"), Path("x" * 5000), film / "below"]
-    entries = list(find([*odd, film]))
+    entries = list(find(map(Folder, [*odd, film])))
     assert [type(e) for e in entries] == [LeftOut] * 4 + [Found]
 
 
 def test_a_fingerprint_moves_with_the_home(tmp_path: Path) -> None:
     film = _film(tmp_path / "home/day 1/a.mp4")
-    before = fingerprint(film, tmp_path / "home")
+    before = below(fingerprint(film), tmp_path / "home")
     assert before.path == "day 1/a.mp4"
     (tmp_path / "home").rename(tmp_path / "elsewhere")
-    assert fingerprint(tmp_path / "elsewhere/day 1/a.mp4", tmp_path / "elsewhere") == before
+    assert below(fingerprint(tmp_path / "elsewhere/day 1/a.mp4"), tmp_path / "elsewhere") == before
 
 
 def test_a_fingerprint_outside_the_home_is_absolute_and_notices_change(tmp_path: Path) -> None:
     film = _film(tmp_path / "a.mp4")
     (tmp_path / "home").mkdir()
-    before = fingerprint(film, tmp_path / "home")
+    before = below(fingerprint(film), tmp_path / "home")
     assert before.path == str(film)
     film.write_bytes(b"other film")
-    assert fingerprint(film, tmp_path / "home") != before
+    assert below(fingerprint(film), tmp_path / "home") != before
 
 
 def test_the_fingerprint_of_nothing_is_a_missing_source(tmp_path: Path) -> None:

@@ -12,18 +12,21 @@ from rushes.domain.span import Span
 class Fingerprint:
     """The cheap identity of an original: enough to notice a change without reading it.
 
-    `path` is relative to the folder of the home where it lies below it, else absolute.
+    `path` is relative to the folder of the home where it lies below it, else absolute; in a bucket it is
+    s3://bucket/key, the time is that of the last change, and the ETag stands for the inode.
     """
 
     path: str
     size: int
     mtime_ns: int
-    inode: int
+    inode: int = 0
+    etag: str = ""
 
     @staticmethod
     def from_json(doc: JSON) -> "Fingerprint":
         """The inverse of dataclasses.asdict."""
-        return Fingerprint(doc["path"], int(doc["size"]), int(doc["mtime_ns"]), int(doc["inode"]))
+        where, size, changed = doc["path"], int(doc["size"]), int(doc["mtime_ns"])
+        return Fingerprint(where, size, changed, int(doc.get("inode", 0)), doc.get("etag", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Library:
     # Taking in and working
     def add(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Added]:
         """Submit files and folders; the same file with the same wish is the same job."""
-        return list(add(self.house, [Path(p) for p in paths], wish or Wish()))
+        return list(add(self.house, map(str, paths), wish or Wish()))
 
     def run(
         self,
@@ -98,7 +98,7 @@ class Library:
         self, paths: Iterable[str | Path], wish: Wish | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.house, [Path(p) for p in paths], wish or Wish(), machine(), signals=signals)
+        return estimate(self.house, [*map(str, paths)], wish or Wish(), machine(), signals=signals)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
@@ -238,7 +238,7 @@ class Library:
         repair(self.house.ledger, self.house.blobs, self._owner, damages)
         self.house.follower.check(self._owner)
         jobs = [self.house.ledger.job(j) for j in dict.fromkeys(d.job for d in damages)]
-        return run(self.house, [Added(Path(j.name), j) for j in jobs], look=look, signals=signals)
+        return run(self.house, [Added(j.name, j) for j in jobs], look=look, signals=signals)
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
@@ -31,7 +30,7 @@ KIND = "estimate"  # the record that keeps an estimate beside what it came to
 class Estimate:
     """A range for one file: half of all runs end before p50, nine of ten before p90."""
 
-    path: Path
+    path: str
     p50: float
     p90: float
     chunks: int
@@ -43,7 +42,7 @@ class Estimate:
 
 def estimate(
     house: House,
-    paths: Sequence[Path],
+    places: Sequence[str],
     wish: Wish,
     machine: str,
     longer_than: float = 0.0,
@@ -56,7 +55,7 @@ def estimate(
     Raises:
         Interrupted, Terminated: a signal came.
     """
-    probed = list(add(house, paths, replace(wish, only=("probe",), skip=(), trial=True)))
+    probed = list(add(house, places, replace(wish, only=("probe",), skip=(), trial=True)))
     _work(house, probed, signals)
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in probed]
@@ -100,7 +99,7 @@ def learn(house: House, added: Sequence[Added], wish: Wish, machine: str, *, sig
     """
     house.follower.catch_up()
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    new = [a for a in added if a.created and a.path.stat().st_size >= WORTH_A_LOOK]
+    new = [a for a in added if a.created and a.size >= WORTH_A_LOOK]
     if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
         estimate(house, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
 
@@ -162,7 +161,7 @@ def _sum(house: House, ranges: dict[str, tuple[float, float]]) -> tuple[float, f
     return low, max(high, low * 1.1)
 
 
-def _calibrate(house: House, path: Path, wish: Wish, missing: Sequence[str], signals: bool) -> None:
+def _calibrate(house: House, path: str, wish: Wish, missing: Sequence[str], signals: bool) -> None:
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
     _work(house, list(add(house, [path], trial)), signals)

@@ -13,8 +13,9 @@ from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
-from rushes.sources.folder import find, fingerprint
-from rushes.sources.port import LeftOut
+from rushes.sources.folder import Folder, below
+from rushes.sources.port import Found, LeftOut
+from rushes.sources.watch import find
 from rushes.wiring import House
 
 AHEAD = 50  # a trial is not worth much behind a backlog
@@ -41,26 +42,28 @@ class Wish:
 class Added:
     """One path: its job, or the reason why there is none."""
 
-    path: Path
+    path: str  # absolute, or s3://bucket/key
     job: Job | None = None
     created: bool = False
     error: RushesError | None = None
+    skipped: str = ""  # why it was passed over, which is no fault
+    size: int = 0
 
 
-def add(house: House, paths: Iterable[Path], wish: Wish) -> Iterator[Added]:
-    """Submit every file found at these paths.
+def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
+    """Submit everything found at these places.
 
     Raises:
         Refused: the wish itself cannot be had.
     """
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
-    for entry in find(paths):
+    for entry in find(Folder(Path(place)) for place in places):
         if isinstance(entry, LeftOut):
-            yield Added(entry.path, error=_no(entry))
+            yield _left_out(entry)
             continue
         try:
-            yield _submit(house, entry.path, wish, stages, models)
+            yield _submit(house, entry, wish, stages, models)
         except RushesError as e:
             yield Added(entry.path, error=e)
 
@@ -87,11 +90,11 @@ def wake(house: House, job: Job) -> Job:
     return house.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
+def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
     seconds, size = _chunk(house, wish)
     asked = Asked(
         owner=house.settings.owner,
-        source=fingerprint(path, house.originals),
+        source=below(found.fingerprint, house.originals),
         stages=stages,
         options=_options(house, wish),
         models=models,
@@ -107,11 +110,11 @@ def _submit(house: House, path: Path, wish: Wish, stages: tuple[str, ...], model
         house.transport,
         house.cards,
         asked,
-        display_name(path.name),
+        display_name(found.name),
         recipe,
         AHEAD if wish.trial else wish.priority,
     )
-    return Added(path, done.job, done.created)
+    return Added(found.path, done.job, done.created, size=found.size)
 
 
 def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
@@ -135,5 +138,8 @@ def _chunk(house: House, wish: Wish) -> tuple[int, int]:
     return (int(wish.chunk) if wish.chunk else house.settings.chunk_seconds), 0
 
 
-def _no(entry: LeftOut) -> RushesError:
-    return Refused(f"{display_name(str(entry.path))}: {entry.reason}", "Name files or folders with footage.")
+def _left_out(entry: LeftOut) -> Added:
+    if not entry.fault:
+        return Added(entry.path, skipped=entry.reason)
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    return Added(entry.path, error=no)

@@ -2,7 +2,9 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rushes.domain.errors import SourceMissing
@@ -12,24 +14,46 @@ from rushes.sources.port import Found, LeftOut
 VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4",
          ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
 AUDIO = (".aac", ".aif", ".aiff", ".flac", ".m4a", ".m4b", ".mka", ".mp3", ".oga", ".ogg", ".opus", ".wav", ".wma")
+PARTIAL = (".part", ".partial", ".crdownload", ".download", ".tmp", ".!qb", ".opdownload")
 _NOT_FOOTAGE = frozenset({"$RECYCLE.BIN", "System Volume Information", "lost+found", "@eaDir", "#recycle"})
 
 
-def find(paths: Iterable[Path]) -> Iterator[Found | LeftOut]:
-    """Files as they are named, folders with everything below that looks like footage; each file once.
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A file as it is named, or a folder with everything below that looks like footage.
 
     A link that is named itself is resolved; a link inside a folder is not followed out of it.
     """
-    met: set[Path] = set()
-    for path in paths:
-        for entry in _named(path):
-            if entry.path not in met:
-                met.add(entry.path)
-                yield entry
+
+    place: Path
+
+    @property
+    def grows(self) -> bool:
+        """As the port says."""
+        return True
+
+    def look(self) -> Iterator[Found | LeftOut]:
+        """As the port says."""
+        try:
+            real = _real(self.place)
+            mode = real.stat().st_mode
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            yield LeftOut(str(self.place), _reason(error))
+            return
+        if stat.S_ISDIR(mode):
+            yield from _folder(real)
+        else:
+            yield _looked_at(real)
 
 
-def fingerprint(path: Path, base: Path | None = None) -> Fingerprint:
-    """The cheap identity of a file; its path is relative to `base` (the home's folder) if it lies below.
+def below(original: Fingerprint, folder: Path) -> Fingerprint:
+    """A fingerprint whose path is relative to a folder if it lies there, so that both can be moved together."""
+    path, top = Path(original.path), _real(folder)
+    return replace(original, path=str(path.relative_to(top))) if path.is_relative_to(top) else original
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """The cheap identity of a file.
 
     Raises:
         SourceMissing: it is not there, or not a regular file.
@@ -41,29 +65,31 @@ def fingerprint(path: Path, base: Path | None = None) -> Fingerprint:
         raise SourceMissing(f"{path} is not there") from error
     if not stat.S_ISREG(found.st_mode):
         raise SourceMissing(f"{path} is not a regular file")
-    folder = _real(base) if base else None
-    shown = real.relative_to(folder) if folder and real.is_relative_to(folder) else real
-    return Fingerprint(str(shown), found.st_size, found.st_mtime_ns, found.st_ino)
+    return _fingerprint(real, found)
+
+
+def _fingerprint(path: Path, found: os.stat_result) -> Fingerprint:
+    return Fingerprint(str(path), found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _named(path: Path) -> Iterator[Found | LeftOut]:
-    try:
-        real = _real(path)
-        mode = real.stat().st_mode
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        yield LeftOut(path, _reason(error))
-        return
-    if stat.S_ISDIR(mode):
-        yield from _below(real)
-    else:
-        yield _looked_at(real)
+def _folder(top: Path) -> Iterator[Found | LeftOut]:
+    """What is below, and at the end what was passed over."""
+    others: Counter[str] = Counter()
+    films = 0
+    for entry in _below(top, others):
+        films += 1
+        yield entry
+    if not films:
+        yield LeftOut(str(top), "there is no footage in it" + (f", only {_counted(others)}" if others else ""))
+    elif others:
+        yield LeftOut(str(top), f"no footage: {_counted(others)}", fault=False)
 
 
-def _below(top: Path) -> Iterator[Found | LeftOut]:
+def _below(top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
     waiting: list[Path] = [top]
     while waiting:
         folder = waiting.pop()
@@ -71,28 +97,39 @@ def _below(top: Path) -> Iterator[Found | LeftOut]:
             with os.scandir(folder) as entries:
                 found = sorted(entries, key=lambda e: e.name)
         except OSError as error:
-            yield LeftOut(folder, _reason(error))
+            yield LeftOut(str(folder), _reason(error))
             continue
         found = [e for e in found if not e.name.startswith(".") and e.name not in _NOT_FOOTAGE]
-        yield from (entry for e in found for entry in _entry(e, top))
+        yield from (entry for e in found for entry in _entry(e, top, others))
         waiting += [Path(e.path) for e in reversed(found) if e.is_dir(follow_symlinks=False)]
 
 
-def _entry(entry: "os.DirEntry[str]", top: Path) -> Iterator[Found | LeftOut]:
+def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
     path = Path(entry.path)
     if entry.is_symlink():
         yield from _link(path, top)
-    elif not entry.is_dir(follow_symlinks=False) and _is_footage(path):
+    elif entry.is_dir(follow_symlinks=False):
+        return
+    elif path.suffix.lower() in PARTIAL:
+        yield LeftOut(str(path), "it is still being written", fault=False)
+    elif _is_footage(path):
         yield _looked_at(path)
+    else:
+        others[path.suffix.lower() or path.name] += 1
+
+
+def _counted(others: Counter[str]) -> str:
+    some = [f"{n} {ending}" for ending, n in others.most_common(5)]
+    return ", ".join(some) + (", ..." if len(others) > len(some) else "")
 
 
 def _link(path: Path, top: Path) -> Iterator[LeftOut]:
     """Inside, what it leads to is found by itself; outside, it is none of this folder's business."""
     target = _real(path)
     if not target.is_relative_to(top) and (_is_footage(path) or target.is_dir()):
-        yield LeftOut(path, "a link that leads out of the folder: name it on the command line to take it in")
+        yield LeftOut(str(path), "a link that leads out of the folder: name it on the command line to take it in")
     elif not target.exists() and _is_footage(path):
-        yield LeftOut(path, "a link that leads nowhere")
+        yield LeftOut(str(path), "a link that leads nowhere")
 
 
 def _is_footage(path: Path) -> bool:
@@ -103,13 +140,13 @@ def _looked_at(path: Path) -> Found | LeftOut:
     try:
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
-            return LeftOut(path, f"not a regular file but {_kind(mode)}")
+            return LeftOut(str(path), f"not a regular file but {_kind(mode)}")
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # a FIFO put there meanwhile cannot hang us
-        size = os.fstat(file).st_size
+        found = os.fstat(file)
         os.close(file)
     except OSError as error:
-        return LeftOut(path, _reason(error))
-    return Found(path, size) if size else LeftOut(path, "the file is empty")
+        return LeftOut(str(path), _reason(error))
+    return Found(_fingerprint(path, found)) if found.st_size else LeftOut(str(path), "the file is empty")
 
 
 def _kind(mode: int) -> str:

@@ -1,20 +1,50 @@
 """Sources: places that videos come from. One bad entry is reported and never stops the rest."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from rushes.domain.video import Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file that may be footage: absolute, links resolved, regular, not empty, readable."""
+    """Something that may be footage: readable and not empty. Its path is absolute, links resolved, or s3://bucket/key."""
 
-    path: Path
-    size: int
+    fingerprint: Fingerprint
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.fingerprint.path
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.fingerprint.size
+
+    @property
+    def name(self) -> str:
+        """What people call it: the last part of its path."""
+        return PurePosixPath(self.path).name
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """Something that was asked for, or looks like footage, and is not taken in; the reason is for people."""
 
-    path: Path
+    path: str
     reason: str
+    fault: bool = True  # false: passed over as it should be, and only told
+
+
+class Source(Protocol):
+    """A place that videos come from: a file or folder, a bucket."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether what is found may still be being written: who watches believes it when two looks agree."""
+
+    def look(self) -> Iterator[Found | LeftOut]:
+        """Everything that is there now, in order, each thing once."""

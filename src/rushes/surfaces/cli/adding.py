@@ -1,6 +1,7 @@
 """Taking footage in without working on it, and saying how long the work would take."""
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -94,14 +95,15 @@ def _estimate_doc(e: Estimate) -> dict[str, object]:
 
 def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
     good = [e for e in found if not e.error]
-    rows = [_estimate_row(e.path.name, [e]) for e in good] + ([_estimate_row("total", good)] if len(good) > 1 else [])
+    rows = [_estimate_row(PurePath(e.path).name, [e]) for e in good]
+    rows += [_estimate_row("total", good)] if len(good) > 1 else []
     session.out.table([Column("film", wide=True), Column("length", right=True), Column(""), Column("takes")], rows)
     if good:
         measured = "measured just now" if any(e.measured for e in good) else "from earlier work on this machine"
         session.remark((f"p50-p90, {measured}", DONE))
     for e in found:
         if e.error:
-            trouble.show(session.err, trouble.about(e.path.name, str(e.error)), do=e.error.advice)
+            trouble.show(session.err, trouble.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
 
 
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:

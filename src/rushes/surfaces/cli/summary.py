@@ -152,7 +152,7 @@ def _span(task: Task) -> Span | None:
     return Span.from_json(doc) if doc else None
 
 
-def _refused(session: Session, path: Path, message: str, hint: str) -> None:
+def _refused(session: Session, path: str, message: str, hint: str) -> None:
     if session.json:
         session.message("error", path=path, message=message, hint=hint)
     else:

@@ -1,0 +1,41 @@
+"""Watching places: what is new there since the last look, once it has stopped growing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rushes.domain.video import Fingerprint
+from rushes.sources.port import Found, LeftOut, Source
+
+
+def find(sources: Iterable[Source]) -> Iterator[Found | LeftOut]:
+    """Everything at some places, each thing once."""
+    met: set[str] = set()
+    for source in sources:
+        for entry in source.look():
+            if entry.path not in met:
+                met.add(entry.path)
+                yield entry
+
+
+@dataclass(slots=True)
+class Watched:
+    """A place, and what was met there by the looks so far.
+
+    A file is believed when size and time of change are the same in two looks: whoever still writes it changes them.
+    """
+
+    source: Source
+    before: dict[str, Fingerprint] = field(default_factory=dict)
+    given: dict[str, Fingerprint] = field(default_factory=dict)
+
+    def new(self) -> list[Found]:
+        """What is to be taken in now: each content at each path once."""
+        found = [e for e in self.source.look() if isinstance(e, Found)]
+        settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
+        self.before = {f.path: f.fingerprint for f in found}
+        self.given = {path: old for path, old in self.given.items() if path in self.before}
+        self.given |= {f.path: f.fingerprint for f in settled}
+        return settled
+
+    def _has_settled(self, found: Found) -> bool:
+        return not self.source.grows or self.before.get(found.path) == found.fingerprint
