@@ -5,30 +5,49 @@ from collections.abc import Sequence
 
 from rushes.telemetry import effect
 
+KEPT = 10_000  # hints per lane; older ones are forgotten, as hints may be
+
 
 class Poll:
     """Wakes the workers of this process at once; others find the work when they look."""
 
+    queues = False
+    look_seconds = 1.0
+
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._hints: list[tuple[str, str]] = []
+        self._hints: dict[str, dict[str, None]] = {}  # lane -> task ids, oldest first
         self._woken = 0
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
         """Say that these tasks may be ready."""
         with effect("hint"), self._changed:
-            self._hints += [(lane, task) for task in tasks]
+            hints = self._hints.setdefault(lane, {})
+            hints.update(dict.fromkeys(tasks))
+            for old in list(hints)[: max(0, len(hints) - KEPT)]:
+                del hints[old]
             self._changed.notify_all()
 
-    def wait(self, lanes: Sequence[str], seconds: float) -> tuple[str, ...]:
+    def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
+        """Those of these that no hint waits for."""
+        with self._changed:
+            return tuple(task for task in tasks if task not in self._hints.get(lane, ()))
+
+    def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """Sleep until a hint comes or the time is over."""
         with self._changed:
             before = self._woken
-            hinted = lambda: self._woken != before or any(lane in lanes for lane, _ in self._hints)  # noqa: E731
-            self._changed.wait_for(hinted, seconds)
-            mine = tuple(task for lane, task in self._hints if lane in lanes)
-            self._hints = [(lane, task) for lane, task in self._hints if lane not in lanes]
-            return mine
+            self._changed.wait_for(lambda: self._woken != before or any(map(self._hints.get, lanes)), seconds)
+            mine = [(lane, task) for lane in lanes for task in self._hints.get(lane, ())][:n]
+            for lane, task in mine:
+                del self._hints[lane][task]
+            return tuple(task for _, task in mine)
+
+    def keep(self, tasks: Sequence[str]) -> None:
+        """Nothing is handed out twice."""
+
+    def settle(self, tasks: Sequence[str]) -> None:
+        """Nothing is handed out twice."""
 
     def wake(self) -> None:
         """End every wait of this process."""

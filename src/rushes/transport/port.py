@@ -1,20 +1,42 @@
-"""The transport: hints that there may be work. Lose all of it and nothing is lost."""
+"""The transport: hints that there may be work. Lose all of it and nothing is lost.
+
+Nothing here raises for a server that is away, and everything may be called from several threads at once.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class Transport(Protocol):
-    """Carries task ids to whoever waits; hints may be lost, doubled or late."""
+    """Carries task ids to whoever waits; hints may be lost, doubled or late.
+
+    `queues`: hints stay until somebody takes them, so a worker asks for them first and claims the ids it got;
+    otherwise a hint only wakes, and a worker that looked and found nothing looks again after `look_seconds`.
+    """
+
+    queues: bool
+    look_seconds: float
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        """Say that these tasks may be ready. Never raises: a hint is worth no failure."""
+        """Say that these tasks may be ready (after the commit that made them so). A hint is worth no failure."""
 
-    def wait(self, lanes: Sequence[str], seconds: float) -> tuple[str, ...]:
-        """Sleep until a hint comes or the time is over; answers hinted ids (() = look for yourself)."""
+    def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
+        """Those of these ready tasks that no hint is on its way for, as far as one can tell (reconcile asks)."""
+
+    def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
+        """Sleep until a hint comes or the time is over; takes up to n ids (() = look for yourself).
+
+        With seconds 0 it only takes what is there. A worker waits in one thread per group of lanes, when it is idle.
+        """
+
+    def keep(self, tasks: Sequence[str]) -> None:
+        """These are still being worked on: a transport that hands hints out again holds theirs back."""
+
+    def settle(self, tasks: Sequence[str]) -> None:
+        """Nobody needs a hint of these any more: done, failed, handed back, or not to be had."""
 
     def wake(self) -> None:
-        """End a wait of this process at once (a slot became free, a signal came)."""
+        """End every wait of this process at once (the worker leaves)."""
 
     def close(self) -> None:
         """Let go of connections."""
