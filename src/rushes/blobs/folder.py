@@ -11,6 +11,7 @@ import io
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,12 @@ class FolderBlobs:
         """As the port says."""
         with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
             return None if folder is None else _size(folder, sha256)
+
+    def age(self, owner: str, sha256: str) -> float | None:
+        """As the port says."""
+        with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
+            found = None if folder is None else _stat(folder, sha256)
+            return None if found is None else max(0.0, time.time() - found.st_mtime)
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """As the port says."""
@@ -331,11 +338,16 @@ def _renamed_if_new(temp: _Temp, folder: int, name: str) -> bool:
 
 
 def _size(folder: int, name: str) -> int | None:
+    found = _stat(folder, name)
+    return None if found is None else found.st_size
+
+
+def _stat(folder: int, name: str) -> os.stat_result | None:
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _abandoned(temps: int, name: str) -> bool:

@@ -5,6 +5,7 @@ import io
 import shutil
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ class MemoryBlobs:
     def __init__(self) -> None:
         self._bytes: dict[str, bytes] = {}
         self._aside: dict[str, bytes] = {}
+        self._stored: dict[str, float] = {}
         self._lock = threading.Lock()
         self._scratch = Path(tempfile.mkdtemp(prefix="rushes-blobs-"))
         weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
@@ -34,12 +36,18 @@ class MemoryBlobs:
         with effect("blob"), self._lock:
             if key not in self._bytes or len(self._bytes[key]) != len(data):  # crash leftovers are put right
                 self._bytes[key] = data
+            self._stored[key] = time.monotonic()
         return Blob(sha256, len(data))
 
     def size(self, owner: str, sha256: str) -> int | None:
         """As the port says."""
         data = self._bytes.get(blob_place(owner, sha256))
         return None if data is None else len(data)
+
+    def age(self, owner: str, sha256: str) -> float | None:
+        """As the port says."""
+        key = blob_place(owner, sha256)
+        return time.monotonic() - self._stored[key] if key in self._bytes else None
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """As the port says."""

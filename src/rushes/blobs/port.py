@@ -30,6 +30,9 @@ class Blobs(Protocol):
     def size(self, owner: str, sha256: str) -> int | None:
         """How large a blob is, None if it is not there."""
 
+    def age(self, owner: str, sha256: str) -> float | None:
+        """Seconds since a blob was last stored, None if it is not there; gc leaves young ones alone."""
+
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """A seekable reader.
 
