@@ -32,6 +32,10 @@ MESSAGES = {
     "status": "where a running stage (or `total`) of a job stands, at most once a second",
     "stage": "a stage of a job is over",
     "job": "`add`: a path and its job",
+    "check": "`doctor`: one part of this machine or home",
+    "estimate": "`estimate`: one file",
+    "failure": "`failed ls`: one class of dead letters",
+    "model": "`models ls`: one model",
     "event": "`jobs events`: one numbered fact of a job's history",
     "error": "one file, chunk or stage failed; the rest goes on",
     "summary": "the last line: what came of it, with `code` and, after an interruption, `resumable: true`",
@@ -55,8 +59,8 @@ def _cli() -> str:
     parts.append("## Output\n")
     parts.append(
         "Data goes to stdout, progress and remarks to stderr. On a terminal there are tables, colour and bars; "
-        "in a pipe plain whole lines. `NO_COLOR` is respected. `--json` gives one document, and for commands that "
-        "take long one JSON object a line, told apart by `message_type`:\n"
+        "in a pipe plain whole lines. `NO_COLOR` is respected. `--json` gives one document, and for lists and commands "
+        "that take long one JSON object a line, told apart by `message_type`; never both. Times in JSON are UTC:\n"
     )
     parts.append(_table(("message_type", "meaning"), [(f"`{name}`", words) for name, words in MESSAGES.items()]))
     parts += ["## Exit codes\n", "An unknown code is a failure.\n"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from rushes.domain.errors import RushesError
-from rushes.engines.models.speech import speech_models
+from rushes.library.failed import failed
+from rushes.library.intake import Wish, missing_models
 from rushes.wiring import House
 
 SQLITE = (3, 35)  # RETURNING
@@ -67,9 +68,11 @@ def _disk(house: House) -> Check:
 
 
 def _models(house: House) -> Check:
-    needed = speech_models(house.settings.profile, house.models, house.settings.speech_model)
-    missing = [m.id for m in needed if m.id not in {k.model.id for k in house.models.ls() if k.present}]
-    detail = f"missing: {', '.join(missing)}" if missing else f"{', '.join(m.id for m in needed) or 'configured path'}"
+    """What the default recipe's stages need, whatever they are."""
+    wanted = {capability for card in house.cards.values() for capability in card.models}
+    missing = missing_models(house, Wish())
+    here = [kept.model.id for kept in house.models.ls() if kept.present and kept.model.capability in wanted]
+    detail = f"missing: {', '.join(missing)}" if missing else ", ".join(here) or "none needed"
     return Check("models", not missing, detail, f"rushes models pull {' '.join(missing)}" if missing else "")
 
 
@@ -80,8 +83,8 @@ def _workers(house: House) -> Check:
 
 
 def _dead(house: House) -> Check:
-    dead = sum(job.counts.dead for job in house.ledger.jobs(house.settings.owner, limit=200).rows)
-    detail = f"{dead} dead letters" if dead else "nothing failed"
+    dead = sum(len(group.tasks) for group in failed(house.ledger, house.records, house.settings.owner))
+    detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 
 

@@ -13,14 +13,26 @@ DISCARDED = "discarded"  # the kind of record that says: do not show this dead l
 
 
 @dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Dead letters of one class."""
+class Cause:
+    """Dead letters that say the same; the newest task first."""
 
-    kind: str
     message: str
     hint: str
     verdict: str
     tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Dead letters of one class, by what they say; the newest cause first."""
+
+    kind: str
+    causes: tuple[Cause, ...]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All of them."""
+        return tuple(task for cause in self.causes for task in cause.tasks)
 
 
 def failed(ledger: Ledger, records: Records, owner: str) -> tuple[FailureGroup, ...]:
@@ -29,7 +41,7 @@ def failed(ledger: Ledger, records: Records, owner: str) -> tuple[FailureGroup, 
     for task in _dead(ledger, owner):
         if not records.get(DISCARDED, owner, _mark(task)):
             groups.setdefault(task.failure.kind if task.failure else "Unknown", []).append(task)
-    made = [_group(kind, tasks) for kind, tasks in groups.items()]
+    made = [FailureGroup(kind, _causes(tasks)) for kind, tasks in groups.items()]
     return tuple(sorted(made, key=lambda g: (-len(g.tasks), g.kind)))
 
 
@@ -75,8 +87,9 @@ def _mark(task: Task) -> str:
     return f"{task.id}.{task.fence}"  # a later death of the same task is news
 
 
-def _group(kind: str, tasks: list[Task]) -> FailureGroup:
-    last = tasks[-1].failure
-    if last is None:
-        return FailureGroup(kind, "", "", "", tuple(tasks))
-    return FailureGroup(kind, last.message, last.hint, last.verdict, tuple(tasks))
+def _causes(tasks: list[Task]) -> tuple[Cause, ...]:
+    said: dict[tuple[str, str, str], list[Task]] = {}
+    for task in sorted(tasks, key=lambda t: t.finished_at or "", reverse=True):
+        f = task.failure
+        said.setdefault((f.message, f.hint, f.verdict) if f else ("", "", ""), []).append(task)
+    return tuple(Cause(*words, tuple(some)) for words, some in said.items())

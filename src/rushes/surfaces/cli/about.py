@@ -11,13 +11,13 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.verb import Group, verb
 
 
-@verb("doctor", "rushes doctor", "rushes doctor --json | jq '.[] | select(.ok == false)'")
+@verb("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")
 @click.pass_obj
 def doctor(session: Session) -> int:
     """Check this machine and this home; exit 1 if something needs you."""
     checks = opened(session).doctor()
     if session.json:
-        session.document(checks)
+        session.rows("check", checks)
     else:
         rows = [[("ok", DONE) if c.ok else ("look", TROUBLE), c.name, c.detail] for c in checks]
         session.out.table([Column(""), Column(""), Column("", wide=True)], rows)

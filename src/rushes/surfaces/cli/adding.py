@@ -48,7 +48,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     """
     found = opened(session, create=True).estimate(paths, wish_of(words), signals=True)
     if session.json:
-        session.document([_estimate_doc(e) for e in found])
+        session.rows("estimate", [_estimate_doc(e) for e in found])
     else:
         _estimate_table(session, found)
     return _code_of(sum(e.error is not None for e in found), len(found))

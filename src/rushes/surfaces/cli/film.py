@@ -15,6 +15,12 @@ def facts_of(job: Job) -> Mapping[str, JSON]:
     return json.loads(job.facts) if job.facts else {}
 
 
+def recipe_of(job: Job) -> str:
+    """The recipe and, if it was asked for again, which take it is."""
+    take = json.loads(job.payload).get("take", 0) if job.payload else 0
+    return f"{job.recipe}, take {take}" if take else job.recipe
+
+
 def picture(width: int, height: int, rate: tuple[int, int] | list[int] | None) -> str:
     """1920x1080 25 fps."""
     if not width:
@@ -27,7 +33,7 @@ def header(job: Job) -> str:
     """The length and the picture of a job's film, with its name in front."""
     facts = facts_of(job)
     if not facts:
-        return f"{job.name}  {job.recipe}"
+        return job.name
     shape = picture(facts["width"], facts["height"], facts["rate"])
     return f"{job.name}  {length(facts['duration_us'])}  {shape}"
 

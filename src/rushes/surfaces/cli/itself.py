@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import verb
+from rushes.surfaces.cli.verb import session_of, verb
 
 
 @verb("version", "rushes version", "rushes version --json")
@@ -29,7 +29,11 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell."""
     made = get_completion_class(shell)
     assert made
-    click.echo(made(ctx.find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source())
+    script = made(ctx.find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source()
+    if session_of(ctx).json:
+        session_of(ctx).document({"shell": shell, "script": script})
+    else:
+        click.echo(script)
 
 
 COMMANDS = {"version": version, "completion": completion}

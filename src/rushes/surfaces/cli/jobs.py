@@ -1,46 +1,51 @@
 """Jobs: watch them, ask why they wait, and steer them."""
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 
 import click
 
-from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import Task, TaskState
-from rushes.surfaces.cli.film import facts_of, header
+from rushes.ledger.port import Page
+from rushes.library import Library
+from rushes.surfaces.cli.film import facts_of, header, recipe_of
+from rushes.surfaces.cli.history import events
 from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part
+from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, plain
-from rushes.surfaces.cli.states import STATES, job_part
+from rushes.surfaces.cli.states import SHOWN, Hands, StateWord, hands, page_of, part
 from rushes.surfaces.cli.text import lasted, many
+from rushes.surfaces.cli.times import moment, seconds_between
 from rushes.surfaces.cli.verb import Group, verb
 
-_DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
 _JOB = click.argument("job")
-_STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
 
 
 @verb("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
-@click.option("--state", type=click.Choice([*STATES]), metavar="STATE", help=f"Only these: {', '.join(STATES)}.")
+@click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(SHOWN)}.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
 @click.option("--cursor", default="", help="Go on where an earlier list ended.")
 @click.pass_obj
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
-    """List jobs, newest first."""
-    page = opened(session).jobs(STATES[state] if state else None, cursor, limit)
+    """List jobs, newest first.
+
+    A job is running while a worker has a part of it in hand, and waiting while nobody has.
+    """
+    library = opened(session)
+    now = hands(library.house.ledger.workers())
+    page = _page(library, state, now, cursor, limit)
     if session.json:
-        session.document({"jobs": [_doc(j) for j in page.rows], "cursor": page.cursor})
+        session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
         return
     columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
-    session.out.table(columns, [_row(job) for job in page.rows])
+    session.out.table(columns, [_row(job, now) for job in page.rows])
     if not page.rows:
-        session.remark("no jobs; begin with: rushes run PATH")
+        session.remark(f"no job is {state}: rushes jobs ls" if state else "no jobs; begin with: rushes run PATH")
     if page.cursor:
-        session.remark((f"more: rushes jobs ls --cursor {page.cursor}", DONE))
+        only = f" --state {state}" if state else ""
+        session.remark((f"more: rushes jobs ls{only} --cursor {page.cursor}", DONE))
 
 
 @verb("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")
@@ -55,28 +60,13 @@ def show(session: Session, job: str) -> None:
         session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
         return
     session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    session.out.line(job_part(row), f"  {row.recipe}", (_dates(row), DONE))
+    word = hands(library.house.ledger.workers()).word(row)
+    session.out.line(part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
     session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
     if row.counts.failures or row.counts.losses:
         session.out.line((f"{many(row.counts.failures, 'failure')}, {many(row.counts.losses, 'loss', 'losses')}", DONE))
     _hint(session, row)
-
-
-@verb("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
-@_JOB
-@click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job is finished.")
-@click.pass_obj
-def events(session: Session, job: str, after: int, follow: bool) -> None:
-    """Show the numbered history of a job, live with --follow."""
-    clock = threading.Event()
-    pause = (lambda: not clock.wait(0.5)) if follow else (lambda: False)
-    for event in opened(session).events(job, after, pause):
-        if session.json:
-            session.message("event", **plain(event))
-        else:
-            session.out.row(*_event(event, session.verbose))
 
 
 @verb("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
@@ -142,8 +132,18 @@ def retry(session: Session, job: str, stage: str) -> None:
         session.remark(("next: rushes worker --until-idle", DONE))
 
 
-def _row(job: Job) -> list[Part]:
-    return [job.id, job.name, job.recipe, f"{job.counts.done}/{job.counts.total}", job_part(job)]
+def _page(library: Library, state: str | None, now: Hands, cursor: str, limit: int) -> Page[Job]:
+    if state == "running":  # no more than there are slots
+        jobs = [library.house.ledger.job(job) for job in now.jobs]
+        rows = [j for j in jobs if j.owner == library.house.settings.owner and not j.paused]
+        return Page(tuple(sorted(rows, key=lambda j: j.created_at, reverse=True)))
+    if state:
+        return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)
+    return library.jobs(None, cursor, limit)
+
+
+def _row(job: Job, now: Hands) -> list[Part]:
+    return [job.id, job.name, recipe_of(job), f"{job.counts.done}/{job.counts.total}", part(now.word(job))]
 
 
 def _doc(job: Job) -> dict[str, object]:
@@ -174,23 +174,11 @@ def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
     return [(name, DONE if done == total else ""), f"{done}/{total}", rest]
 
 
-def _dates(job: Job) -> str:
+def _dates(job: Job, screen: Screen) -> str:
     if not job.started_at:
-        return f"  added {job.created_at[:16]}Z"
-    began = datetime.fromisoformat(job.started_at)
-    took = lasted((datetime.fromisoformat(job.finished_at) - began).total_seconds()) if job.finished_at else ""
-    return f"  began {job.started_at[:16]}Z" + (f", took {took}" if took else "")
-
-
-def _event(event: Event, everything: bool) -> list[Part]:
-    where = (event.task or "").partition(".")[2]
-    kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
-    words = [_word(k, v) for k, v in event.data.items() if v not in (None, "") and (everything or k not in _DETAIL)]
-    return [f"{event.number:>5}  ", (f"{event.at[11:19]}  ", DONE), kind, f"  {where:<17}  ", ("  ".join(words), DONE)]
-
-
-def _word(name: str, value: object) -> str:
-    return lasted(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
+        return f"  added {moment(job.created_at, screen)}"
+    took = f", took {lasted(seconds_between(job.started_at, job.finished_at))}" if job.finished_at else ""
+    return f"  began {moment(job.started_at, screen)}{took}"
 
 
 def _hint(session: Session, job: Job) -> None:

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 import click
 
+from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
 from rushes.index.port import Found, Hit, Video
 from rushes.library import Library
-from rushes.surfaces.cli.film import container, shape
+from rushes.surfaces.cli.film import container, recipe_of, shape
 from rushes.surfaces.cli.made import Made, made_of, shots_of
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.quotes import quoted, reference
 from rushes.surfaces.cli.screen import DONE, HEAD, Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.states import state_part
+from rushes.surfaces.cli.states import Hands, hands, parts
 from rushes.surfaces.cli.text import length, many, nearby, size
 from rushes.surfaces.cli.verb import Verb, verb
 
@@ -24,12 +25,16 @@ from rushes.surfaces.cli.verb import Verb, verb
 @click.pass_obj
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
-    rows, following = opened(session).videos(cursor, limit)
+    library = opened(session)
+    rows, following = library.videos(cursor, limit)
     if session.json:
         session.document({"videos": rows, "cursor": following})
         return
     columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
-    session.out.table(columns, [[v.id, v.name, length(v.duration_us), shape(v), state_part(v.state)] for v in rows])
+    now = hands(library.house.ledger.workers())
+    session.out.table(
+        columns, [[v.id, v.name, length(v.duration_us), shape(v), parts(_words(library, v, now))] for v in rows]
+    )
     if not rows:
         session.remark("no films yet; begin with: rushes run PATH")
     if following:
@@ -181,8 +186,19 @@ def _what_there_is(session: Session, library: Library) -> None:
     session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
 
 
+def _words(library: Library, video: Video, now: Hands) -> list[str]:
+    """The state of each of its jobs; one that is over is known to the index."""
+    if len(video.jobs) < 2 and video.state in FINAL:
+        return [now.of(video.job, video.state)]
+    return [now.word(job) for job in _jobs(library, video)]
+
+
+def _jobs(library: Library, video: Video) -> list[Job]:
+    return [library.house.ledger.job(job) for job in video.jobs]
+
+
 def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
-    address = library.house.blobs.address
+    address, now = library.house.blobs.address, hands(library.house.ledger.workers())
     return [
         ("file", video.path),
         ("film", f"{length(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),
@@ -190,7 +206,7 @@ def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
         ("shot", video.shot_at),
         ("said", " ".join(video.languages)),
         ("made", made.counts),
-        ("job", f"{video.job}  {video.recipe}  {state_part(video.state)[0]}"),
+        *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in _jobs(library, video)),
         ("watch", nearby(made.proxy) if made.proxy else ""),
         ("poster", nearby(address(video.poster)) if video.poster else ""),
     ]

@@ -19,7 +19,7 @@ def ls(session: Session) -> None:
     """List the models that are known, and which of them are here."""
     kept = opened(session, create=True).models.ls()
     if session.json:
-        session.document([_doc(k) for k in kept])
+        session.rows("model", [_doc(k) for k in kept])
         return
     columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
     session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rushes.domain.job import FINAL, Job
 from rushes.jobs.progress import Snapshot, StageProgress
-from rushes.surfaces.cli.film import facts_of, header
+from rushes.surfaces.cli.film import facts_of, header, recipe_of
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, many, times
@@ -230,7 +230,7 @@ class Heads:
                 continue
             self._said.add(job.id)
             chunks = max(s.total for s in snapshot.stages)
-            self._say(f"{header(job)}  {job.recipe}, {many(chunks, 'chunk')}")
+            self._say(f"{header(job)}  {recipe_of(job)}, {many(chunks, 'chunk')}")
             expected = self._expect(job)
             if expected:
                 self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))

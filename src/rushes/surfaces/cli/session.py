@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date
@@ -44,6 +44,11 @@ class Session:
     def message(self, message_type: str, **fields: object) -> None:
         """One JSON line of a long command."""
         self._write(json.dumps({"message_type": message_type, **plain(fields)}))
+
+    def rows(self, message_type: str, rows: Iterable[object]) -> None:
+        """A list for programs: one JSON line a row, none if there is nothing."""
+        for row in rows:
+            self.message(message_type, **plain(row))
 
     def remark(self, *parts: str | tuple[str, str]) -> None:
         """A line for people that is not data: on stderr, and not when they want quiet."""

@@ -1,0 +1,59 @@
+"""The numbered history of a job: every event once, live if wanted."""
+
+import threading
+from datetime import date
+
+import click
+
+from rushes.domain.event import Event, EventType
+from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.screen import DONE, HEAD, TROUBLE, Part
+from rushes.surfaces.cli.session import Session, plain
+from rushes.surfaces.cli.text import lasted
+from rushes.surfaces.cli.times import local, utc
+from rushes.surfaces.cli.verb import verb
+
+_DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
+_STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
+LOOK_SECONDS = 0.5
+
+
+@verb("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
+@click.argument("job")
+@click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job is finished.")
+@click.pass_obj
+def events(session: Session, job: str, after: int, follow: bool) -> None:
+    """Show the numbered history of a job, live with --follow.
+
+    Times are yours on a terminal, UTC in a pipe and with --json.
+    """
+    clock, day = threading.Event(), None
+    pause = (lambda: not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
+    for event in opened(session).events(job, after, pause):
+        if session.json:
+            session.message("event", **plain(event))
+            continue
+        day = _new_day(session, event, day)
+        session.out.row(*_row(event, session))
+
+
+def _new_day(session: Session, event: Event, day: date | None) -> date:
+    """The date and the zone, once a day, so that a row has room for the rest."""
+    at = local(event.at)
+    if session.out.terminal and at.date() != day:
+        session.out.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
+    return at.date()
+
+
+def _row(event: Event, session: Session) -> list[Part]:
+    at = f"{local(event.at):%H:%M:%S}" if session.out.terminal else utc(event.at)
+    where = (event.task or "").partition(".")[2]
+    kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
+    shown = [(k, v) for k, v in event.data.items() if v not in (None, "") and (session.verbose or k not in _DETAIL)]
+    words = "  ".join(_word(k, v) for k, v in shown)
+    return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (words, DONE)]
+
+
+def _word(name: str, value: object) -> str:
+    return lasted(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"

@@ -1,0 +1,37 @@
+"""A worker that takes tasks of a home and does nothing with them, or fails them for good."""
+
+from pathlib import Path
+
+from rushes.domain.task import Failure, Lease
+from rushes.library import Library
+from rushes.wiring import incarnation
+
+
+def take(home: Path, n: int = 1) -> tuple[str, tuple[Lease, ...]]:
+    """So many tasks in the hands of a living worker, and its id."""
+    with Library(home) as library:
+        me = incarnation(("cpu",), n)
+        library.house.ledger.renew(me, {}, {})
+        return me.id, library.house.ledger.claim(me.id, ("cpu",), n)
+
+
+def leave(home: Path, worker: str, leases: tuple[Lease, ...]) -> None:
+    """The worker gives everything back."""
+    with Library(home) as library:
+        library.house.ledger.give_back(worker, [(lease.task, lease.fence) for lease in leases], "drained")
+
+
+def kill(home: Path, *failures: Failure) -> None:
+    """As many ready tasks as there are failures are dead of them, in this order."""
+    worker, leases = take(home, len(failures))
+    with Library(home) as library:
+        for lease, failure in zip(leases, failures, strict=True):
+            library.house.ledger.fail(worker, lease.task, lease.fence, failure, None)
+
+
+def films(folder: Path, count: int) -> list[Path]:
+    """Files that can be added, and are no films."""
+    paths = [folder / f"film{n}.mp4" for n in range(count)]
+    for n, path in enumerate(paths):
+        path.write_bytes(b"\0\0\0\x18ftypmp42" + bytes([n]))
+    return paths
