@@ -26,7 +26,8 @@ class Transport(Protocol):
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """Sleep until a hint comes or the time is over; takes up to n ids (() = look for yourself).
 
-        With seconds 0 it only takes what is there. A worker waits in one thread per group of lanes, when it is idle.
+        With seconds 0 it only takes what is there. () comes only when the time is over or it was woken, also while
+        the server is away. A worker waits in one thread per group of lanes, and only when it is idle.
         """
 
     def keep(self, tasks: Sequence[str]) -> None:
