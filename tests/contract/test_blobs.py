@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import itertools
 import os
 import signal
 import stat
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 
@@ -18,6 +20,8 @@ import pytest
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Blobs
+from rushes.blobs.s3 import S3Blobs
+from rushes.blobs.s3_place import Place
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.domain.keys import blob_key
 
@@ -27,9 +31,31 @@ HOSTILE = ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", "/", ".", "a/./b",
 BAD_OWNERS = ["", "..", "a/b", "a\0", "a\n", "-a", ".", "a" * 65, "é"]
 
 
-@pytest.fixture(params=["memory", "folder"])
+_fresh = itertools.count()
+
+
+def _memory(_request: pytest.FixtureRequest, _folder: Path) -> Blobs:
+    return MemoryBlobs()
+
+
+def _folder(_request: pytest.FixtureRequest, folder: Path) -> Blobs:
+    return FolderBlobs(folder / "store")
+
+
+def _bucket(server: str) -> Callable[[pytest.FixtureRequest, Path], Blobs]:
+    def opened(request: pytest.FixtureRequest, folder: Path) -> Blobs:
+        place: Place = request.getfixturevalue(server)
+        return S3Blobs(replace(place, prefix=f"home{next(_fresh)}"), folder / "scratch")
+
+    return opened
+
+
+OPEN = {"memory": _memory, "folder": _folder, "ministack": _bucket("ministack_s3"), "seaweed": _bucket("seaweed_s3")}
+
+
+@pytest.fixture(params=OPEN)
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
-    return MemoryBlobs() if request.param == "memory" else FolderBlobs(tmp_path / "store")
+    return OPEN[request.param](request, tmp_path)
 
 
 def test_a_blob_is_named_by_its_bytes(blobs: Blobs) -> None:

@@ -32,13 +32,6 @@ def _redis(request: pytest.FixtureRequest) -> Transport:
 OPEN: dict[str, Callable[[pytest.FixtureRequest], Transport]] = {"poll": _poll, "redis": _redis}
 
 
-@pytest.fixture(scope="session")
-def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = valkey.start(tmp_path_factory.mktemp("valkey"))
-    yield running
-    running.stop()
-
-
 @pytest.fixture(params=OPEN)
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     transport = OPEN[request.param](request)

@@ -1,0 +1,38 @@
+"""Servers that several suites share: each started once, when it is first asked for."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rushes.blobs.s3_place import Place
+from rushes.servers import seaweed, valkey
+from rushes.servers.process import Running
+from tests.servers_aws import KEY, SECRET, make_bucket, ministack
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = valkey.start(tmp_path_factory.mktemp("valkey"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = ministack(tmp_path_factory.mktemp("ministack"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def ministack_s3(aws_server: Running) -> Place:
+    make_bucket(aws_server.url, "rushes")
+    return Place("rushes", endpoint=aws_server.url, key=KEY, secret=SECRET, patience=5.0)
+
+
+@pytest.fixture(scope="session")
+def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    running = seaweed.start(tmp_path_factory.mktemp("seaweed"), "rushes", KEY, SECRET)
+    yield Place("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=5.0)
+    running.process.kill()  # a clean end takes it 15 seconds, and nothing of it is kept
+    running.process.wait()
