@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,14 @@ import platformdirs
 from rushes.domain.errors import Refused
 
 HOME_NAME = ".rushes"
+_PROFILES = ("fast", "balanced", "high_quality")
+_LEVELS = ("debug", "info", "warning", "error")
+_TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-def _field(doc: str, default: Any = None, *aliases: str) -> Any:
-    return field(default=default, metadata={"doc": doc, "aliases": aliases})
+def _field(doc: str, default: Any = None, *aliases: str, of: tuple[str, ...] = (), least: int = 0) -> Any:
+    """A setting; `of` lists the values it may have, `least` is the smallest number."""
+    return field(default=default, metadata={"doc": doc, "aliases": aliases, "of": of, "least": least})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,9 @@ class Settings:
     pgbouncer: bool = _field("the store is reached through pgBouncer: no prepared statements", default=False)
     listen: str = _field("where to LISTEN when the store is behind pgBouncer: a direct postgres://... address", "")
     owner: str = _field("whose videos, jobs and results these are", "me")
-    profile: str = _field("models: fast, balanced or high_quality", "balanced")
+    profile: str = _field("models: fast, balanced or high_quality", "balanced", of=_PROFILES)
     recipe: str = _field("the recipe used when none is named", "searchable")
-    chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60)
+    chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that work at the same time (0 = one per core)", 0)
     threads: int = _field("threads of one slot's models (0 = cores / slots)", 0)
     lanes: str = _field("lanes a worker takes work from, comma separated", "cpu")
@@ -53,7 +57,7 @@ class Settings:
     speech_model: str = _field("a CTranslate2 Whisper folder to use instead of the profile's model", "")
     keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
     clip_days: int = _field("clips are kept this many days", 30)
-    log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL")
+    log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles beside the film", default=True)
 
 
@@ -77,9 +81,9 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Load
     for file in (user_file(), *([home / "rushes.toml"] if home else [])):
         if file.is_file():
             _take(values, origin, _read(file), str(file))
-    _take(values, origin, _from_env(env), "environment")
-    for name in _from_env(env):
-        origin[name] = next(v for v in _variables(name) if v in env)
+    for name, value in _from_env(env).items():
+        variable = next(v for v in _variables(name) if v in env)
+        _take(values, origin, {name: value}, variable)
     return Loaded(Settings(**values), origin)
 
 
@@ -133,14 +137,25 @@ def _take(values: dict[str, Any], origin: dict[str, str], found: Mapping[str, An
     for name, value in found.items():
         if name not in known:
             raise Refused(f"{where}: there is no setting {name!r}", "See: rushes config show")
-        values[name] = _convert(name, value, type(known[name].default), where)
+        values[name] = _converted(known[name], value, where if where in _variables(name) else f"{where}: {name}")
         origin[name] = where
 
 
-def _convert(name: str, value: Any, kind: type, where: str) -> Any:
+def _converted(setting: Field[Any], value: Any, where: str) -> Any:
+    """A value of the kind that the setting has; says what may stand there."""
+    kind, of, least = type(setting.default), setting.metadata["of"], setting.metadata["least"]
+    made = _made(kind, value.lower() if of and isinstance(value, str) else value)
+    if made is not None and (not of or made in of) and (kind is not int or made >= least):
+        return made
+    allowed = ", ".join(of) or {int: f"a whole number, {least} or more", bool: "true or false"}.get(kind, "a text")
+    raise Refused(f"{where} = {value!r} cannot be used", f"It may be: {allowed}.")
+
+
+def _made(kind: type, value: Any) -> Any:
+    """None if it is not of that kind."""
+    if kind is bool and isinstance(value, str):
+        return _TRUTH.get(value.lower())
     try:
-        if kind is bool and isinstance(value, str):
-            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
         return kind("" if kind is int and isinstance(value, bool) else value)
-    except (KeyError, TypeError, ValueError) as e:
-        raise Refused(f"{where}: {name} = {value!r} is not a {kind.__name__}", "See: rushes config show") from e
+    except (TypeError, ValueError):
+        return None

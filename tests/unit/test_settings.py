@@ -73,3 +73,24 @@ def test_the_nearest_home_upwards_is_found(tmp_path: Path, monkeypatch: pytest.M
 def test_passwords_are_never_shown(name: str, value: str, seen: object) -> None:
     loaded = settings.load(env={f"RUSHES_{name.upper()}": value})
     assert settings.shown(loaded.settings, name) == seen
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("RUSHES_SLOTS", "many", "a whole number, 0 or more"),
+        ("RUSHES_SLOTS", "-3", "a whole number, 0 or more"),
+        ("RUSHES_CHUNK_SECONDS", "0", "a whole number, 1 or more"),
+        ("RUSHES_BESIDE", "perhaps", "true or false"),
+        ("RUSHES_PROFILE", "best", "fast, balanced, high_quality"),
+        ("LOG_LEVEL", "loud", "debug, info, warning, error"),
+    ],
+)
+def test_a_bad_variable_is_named_together_with_what_it_may_be(variable: str, value: str, allowed: str) -> None:
+    with pytest.raises(Refused, match=f"{variable} = {value!r}") as refused:
+        settings.load(env={variable: value})
+    assert allowed in refused.value.advice
+
+
+def test_a_level_may_be_written_in_capitals(tmp_path: Path) -> None:
+    assert settings.load(tmp_path, {"LOG_LEVEL": "INFO"}).settings.log_level == "info"
