@@ -27,6 +27,7 @@ class Reason(StrEnum):
     WORKERS_DRAIN = "every worker is draining"
     DISK_FULL = "the disk is full"
     NO_FREE_SLOT = "no free slot"
+    NO_MODEL = "its model is not on this machine"
     NEXT = "next in line"
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import ModelMissing, NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Command, Job, JobState
 from rushes.domain.keys import parse_task_id
@@ -29,9 +29,11 @@ from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
-from rushes.library.intake import Added, Wish, add, missing_models, wake
+from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
+from rushes.library.models import explained
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.settings import find_home
+from rushes.telemetry import log
 from rushes.wiring import House, machine, open_home
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
@@ -77,8 +79,14 @@ class Library:
         on_added: Callable[[Sequence[Added]], None] = lambda _added: None,
         on_signal: OnSignal = lambda _number: None,
     ) -> Ran:
-        """Do the work here and now; killed anywhere, the same call goes on."""
-        self.pull(missing_models(self.house, wish or Wish()), on_pull)
+        """Do the work here and now; killed anywhere, the same call goes on.
+
+        What needs weights that cannot be fetched waits, and `Ran.lacks` names them; all else is done.
+        """
+        try:
+            self.pull(missing_models(self.house, wish or Wish()), on_pull)
+        except ModelMissing as e:
+            log.warning("weights cannot be fetched: %s", e)
         added = self.add(paths, wish)
         for one in added:
             if one.job:
@@ -180,8 +188,9 @@ class Library:
         return _one(name, [j for j in self._all_jobs() if j.id.startswith(name) or j.id == f"job_{name}"], "job")
 
     def jobs(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
-        """Jobs, newest first."""
-        return self.house.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        """Jobs, newest first, without the trials that estimates make."""
+        page = self.house.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def tasks(self, job: str) -> tuple[Task, ...]:
         """All tasks of a job in plan order."""
@@ -198,7 +207,8 @@ class Library:
 
     def why(self, job: str) -> tuple[Because, ...]:
         """Why each task of a job that is not running does not run."""
-        return why(self.house.ledger, self.job(job))
+        row = self.job(job)
+        return explained(self.house, row, why(self.house.ledger, row))
 
     def pause(self, job: str, *, now: bool = False) -> Job:
         """Start nothing new of it; running chunks finish and commit, or with `now` are given back."""

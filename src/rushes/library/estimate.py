@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rushes.domain.errors import RushesError
-from rushes.domain.job import Job, JobState
+from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
@@ -13,7 +13,7 @@ from rushes.domain.video import VideoFacts
 from rushes.index.port import Rate
 from rushes.jobs.opening import read_facts
 from rushes.ledger.pages import all_tasks
-from rushes.library.intake import Added, Wish, add
+from rushes.library.intake import Added, Wish, add, wake
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked, results_of
@@ -168,6 +168,13 @@ def _calibrate(house: House, path: str, wish: Wish, missing: Sequence[str], sign
 
 
 def _work(house: House, added: Sequence[Added], signals: bool) -> None:
-    ran = run(house, added, signals=signals)
+    """Do a trial now or never: what is not finished is not left for a worker."""
+    jobs = [wake(house, one.job).id for one in added if one.job]
+    try:
+        ran = run(house, added, signals=signals)
+    finally:
+        for job in jobs:
+            if house.ledger.job(job).state not in FINAL:
+                house.ledger.control(job, Command.CANCEL)
     if ran.signal:
         raise stopped(ran.signal)

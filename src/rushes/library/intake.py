@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.task import TaskState
-from rushes.engines.models.speech import speech_model, speech_models
 from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
+from rushes.library.models import missing, question
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
-from rushes.sources.folder import Folder, below
+from rushes.sources.folder import below
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.watch import find
 from rushes.wiring import House
 
-AHEAD = 50  # a trial is not worth much behind a backlog
+TRIAL = "trial"  # the recipe of what an estimate tries out
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
 
 
@@ -58,7 +57,7 @@ def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     """
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
-    for entry in find(Folder(Path(place)) for place in places):
+    for entry in find(map(house.source, places)):
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
             continue
@@ -71,11 +70,8 @@ def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
 def missing_models(house: House, wish: Wish) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    if not any(house.cards[s].models for s in stages):
-        return ()
-    needed = speech_models(wish.profile or house.settings.profile, house.models, house.settings.speech_model)
-    present = {kept.model.id for kept in house.models.ls() if kept.present}
-    return tuple(m.id for m in needed if m.id not in present)
+    lacks = missing(house, stages, wish.profile or house.settings.profile)
+    return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
 def wake(house: House, job: Job) -> Job:
@@ -104,7 +100,7 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         take=wish.again,
         trial=wish.trial,
     )
-    recipe = "trial" if wish.trial else wish.recipe or house.settings.recipe
+    recipe = TRIAL if wish.trial else wish.recipe or house.settings.recipe
     done = submit(
         house.ledger,
         house.transport,
@@ -112,15 +108,15 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         asked,
         display_name(found.name),
         recipe,
-        AHEAD if wish.trial else wish.priority,
+        wish.priority,
     )
     return Added(found.path, done.job, done.created, size=found.size)
 
 
 def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
-    wanted = {m for s in stages for m in house.cards[s].models}
     profile = wish.profile or house.settings.profile
-    return {"speech": speech_model(profile, house.models, house.settings.speech_model)} if "speech" in wanted else {}
+    wanted = sorted({capability for stage in stages for capability in house.cards[stage].models})
+    return {capability: question(house, capability, profile) for capability in wanted}
 
 
 def _options(house: House, wish: Wish) -> dict[str, dict[str, JSON]]:

@@ -3,17 +3,22 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import cast
 
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.progress import Snapshot, Watch
 from rushes.ledger.pages import all_tasks
+from rushes.ledger.port import Ledger
 from rushes.library.intake import Added
+from rushes.library.models import missing
+from rushes.library.own import OwnWork, is_due
+from rushes.plan.planner import Asked
 from rushes.wiring import House
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
@@ -40,13 +45,15 @@ class Ran:
     worked: bool  # false: everything was done before
     signal: int = 0  # the signal that ended it
     due_in: float | None = None  # nothing is left but work that backs off this long
+    lacks: tuple[str, ...] = ()  # nothing is left but work that needs these models
+    skipped: tuple[Added, ...] = ()  # passed over, which is no fault
 
     @property
     def exit_code(self) -> int:
         """As the table of exit codes says."""
         if self.signal:
             return 128 + self.signal
-        if self.due_in is not None:
+        if self.due_in is not None or self.lacks:
             return 5
         bad = [j for j in self.jobs if j.state is not JobState.COMPLETED]
         if not bad and not self.refused:
@@ -64,14 +71,17 @@ class Work:
     lanes: tuple[str, ...] = ()
     until_idle: bool = False
     due_in: float | None = None
+    lacks: frozenset[str] = frozenset()
     signal: int = 0
     on_signal: OnSignal = lambda _number: None
     shell: Shell = field(init=False)
+    _lacking: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until)
+        own = cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can)) if self.jobs else None
+        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=own)
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
@@ -101,17 +111,29 @@ class Work:
         return self.until_idle and shell.idle
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
-        """Whether nothing of these jobs runs or can run now; remembers when the next try is due."""
+        """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""
         due: list[float] = []
+        lacks: set[str] = set()
         for row in rows:
             if row.paused:
                 continue
             tasks = all_tasks(self.house.ledger, row.id)
-            if any(_moves(t) for t in tasks):
+            if any(t.state is TaskState.LEASED or (is_due(t) and self._can(t)) for t in tasks):
                 return False
             due += [t.due_in for t in tasks if t.state is TaskState.READY and t.due_in]
-        self.due_in = min(due) if due else None
+            lacks |= {model for t in tasks if is_due(t) for model in self._missing(t.job).get(t.stage, ())}
+        self.due_in, self.lacks = min(due) if due else None, frozenset(lacks)
         return True
+
+    def _can(self, task: Task) -> bool:
+        return task.stage not in self._missing(task.job)
+
+    def _missing(self, job: str) -> Mapping[str, tuple[str, ...]]:
+        """The models that the stages of a job lack, looked up once: whoever fetches them begins again."""
+        if job not in self._lacking:
+            asked = Asked.from_text(self.house.ledger.job(job).payload)
+            self._lacking[job] = missing(self.house, asked.stages, asked.profile)
+        return self._lacking[job]
 
     @contextmanager
     def _looking(self, look: Looker | None) -> Iterator[None]:
@@ -175,8 +197,6 @@ def run(
     else:
         sweep(house.ledger, house.blobs)  # names that a killed worker still owed
     rows = tuple(house.ledger.job(job) for job in jobs)
-    return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in)
-
-
-def _moves(task: Task) -> bool:
-    return task.state is TaskState.LEASED or (task.state is TaskState.READY and not task.due_in and not task.parked)
+    skipped = tuple(a for a in added if a.skipped)
+    lacks = tuple(sorted(work.lacks))
+    return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in, lacks, skipped)

@@ -26,6 +26,8 @@ from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
 from rushes.records.port import Records
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
+from rushes.sources.folder import Folder
+from rushes.sources.port import Source
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
@@ -114,15 +116,24 @@ class House:
         """How many slots a worker has unless told."""
         return self.settings.slots or os.cpu_count() or 1
 
+    def source(self, place: str) -> Source:
+        """The place that a path or an address names."""
+        return Folder(Path(place))
+
     def worker(
-        self, *, slots: int | None = None, lanes: Sequence[str] = (), until: Callable[[Shell], bool] | None = None
+        self,
+        *,
+        slots: int | None = None,
+        lanes: Sequence[str] = (),
+        until: Callable[[Shell], bool] | None = None,
+        ledger: Ledger | None = None,
     ) -> Shell:
-        """A worker of this home."""
+        """A worker of this home; another ledger may stand in for the home's, to hand out only some of its work."""
         s = self.settings
         count = self.slots if slots is None else slots
         lanes = tuple(lanes) or tuple(s.lanes.split(","))
         outfit = Outfit(
-            ledger=self.ledger,
+            ledger=ledger or self.ledger,
             transport=self.transport,
             blobs=self.blobs,
             open_plan=Opening(self.ledger, self.blobs, self.cards),

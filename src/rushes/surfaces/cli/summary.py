@@ -50,6 +50,9 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path]
         session.remark((f"waiting: the next try is due in {lasted(ran.due_in)}; the same command goes on then", NOW))
         session.remark((f"why: rushes jobs why {_open(ran.jobs).id}", DONE))
         return
+    if ran.lacks:
+        _lacking(session, ran)
+        return
     good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
     stopped = [j for j in ran.jobs if j.paused and j not in good]
     if stopped:
@@ -59,6 +62,13 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path]
         if ran.worked:
             _all_made(session, library, good, written)
         session.remark(f"next: {next_command(library, good)}")
+
+
+def _lacking(session: Session, ran: Ran) -> None:
+    names = " ".join(ran.lacks)
+    session.remark((f"waiting: {_progress(ran.jobs)} done; the rest needs {names}, which cannot be fetched now", NOW))
+    session.remark(f"fetch: rushes models pull {names}, then run the same command again")
+    session.remark(("or leave speech out: --skip transcribe", DONE))
 
 
 def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Path]) -> None:
@@ -166,15 +176,16 @@ def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path],
         "summary",
         jobs=[{"id": j.id, "name": j.name, "state": j.state, "made": _made(library, j)} for j in ran.jobs],
         jobs_done=len(good),
-        errors=len(ran.jobs) - len(good) + len(ran.refused) if not (ran.signal or ran.due_in) else len(ran.refused),
+        errors=len(ran.refused) + (len(ran.jobs) - len(good) if ran.exit_code in (0, 1, 3) else 0),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
         seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
         speed_x=round(film / ran.seconds, 2) if ran.worked and ran.seconds else None,
         beside=written,
         due_in=ran.due_in,
+        lacks=ran.lacks,
         code=ran.exit_code,
-        resumable=bool(ran.signal or ran.due_in is not None),
+        resumable=ran.exit_code in (5, 130, 143),
     )
 
 
