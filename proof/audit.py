@@ -54,11 +54,9 @@ def outputs(house: House) -> dict[str, str]:
         doc = json.loads(house.blobs.read(key) or b"{}")
         doc.pop("provenance", None)
         found[key] = hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()
-    root = house.home / "files"
-    for file in sorted(root.rglob("*")):
-        name = file.relative_to(root).as_posix()
-        if file.is_file() and not name.startswith((".", "results/", "blobs/")):
-            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    for name in house.blobs.keys(""):
+        if not name.startswith(("results/", "blobs/")):
+            found[name] = hashlib.sha256(house.blobs.read(name) or b"").hexdigest()
     return found
 
 

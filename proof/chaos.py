@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def chaos(folder: Path, count: int, seed: int, at_once: int) -> Iterator[Kill]:
     """Make the kills, spread evenly over every point that an undisturbed run passes."""
-    films = [draw(folder / f"{name}.mp4", 30 + n) for n, name in enumerate(("first", "second"))]
-    film = Film(films[0], "toy_join", guests=tuple(films[1:]))
+    first, *guests = (draw(folder / f"film{n}.mp4", seconds) for n, seconds in enumerate((120, 10, 11)))
+    film = Film(first, "toy_join", guests=tuple(guests))
     (folder / "reference").mkdir()
     reference, points = undisturbed(folder / "reference", film, **BUSY)
     if reference.bad:
@@ -62,9 +62,10 @@ def chaos(folder: Path, count: int, seed: int, at_once: int) -> Iterator[Kill]:
             yield made
 
 
-def _visit(chance: random.Random, visits: int) -> int:
-    """Which visit of a point is the last: rarely the first, when nothing is under way yet."""
-    return chance.randint(min(2, visits), max(2, visits * 3 // 4)) if visits > 1 else 1
+def _visit(chance: random.Random, visits: Sequence[bool]) -> int:
+    """Which visit of a point is the last: one at which leases were held, where there is one."""
+    busy = [n for n, held in enumerate(visits, 1) if held]
+    return chance.choice(busy or range(1, len(visits) + 1))
 
 
 def _kill(folder: Path, film: Film, target: Target, reference: Audit) -> Kill:

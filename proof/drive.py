@@ -5,8 +5,10 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from rushes.domain.errors import RushesError
 from rushes.library import Library, Wish
 from rushes.telemetry import log_to
 
@@ -23,29 +25,36 @@ def main() -> int:
     asked = parser.parse_args()
     log_to()
     wish = Wish(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
+    guests = asked.films[1:]
     with Library(asked.home) as library:
-        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[1:], wish), daemon=True)
+        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[0], guests, wish), daemon=True)
         guest.start()
         code = library.run(asked.films[:1], wish, slots=asked.slots, signals=True).exit_code
         guest.join()
-        if asked.films[1:] and not code:
+        if guests and not code:
             code = library.run(asked.films, wish, slots=asked.slots, signals=True).exit_code
         library.search("country")  # the index follows
         return code
 
 
-def come_in(home: Path, films: list[Path], wish: Wish) -> None:
-    """Somebody else at the same home: waits until work is under way, then adds a film, pauses it, goes on, searches."""
-    witness, over = Path(os.environ["TOY_WITNESS"]), time.monotonic() + 60
-    while films and time.monotonic() < over and not (witness.exists() and "begin toy_chunk" in witness.read_text()):
-        time.sleep(0.01)
-    with Library(home) as library:
-        for film in films:
-            (added,) = library.add([film], wish)
+def come_in(home: Path, film: Path, guests: list[Path], wish: Wish) -> None:
+    """Others at the same home, while the film is worked on: each opens it, runs a film of its own and searches."""
+    for n, guest in enumerate(guests):
+        _wait_for_work()
+        with Library(home) as library:
+            library.run([guest], wish, slots=1)
             library.search("country")
-            if added.job and added.created:
-                library.pause(added.job.id)
-                library.resume(added.job.id)
+            if n == 0:
+                (added,) = library.add([film], wish)
+                with suppress(RushesError):  # it may just be finished
+                    library.pause(added.job.id if added.job else "", now=True)
+                    library.resume(added.job.id if added.job else "")
+
+
+def _wait_for_work() -> None:
+    witness, over = Path(os.environ["TOY_WITNESS"]), time.monotonic() + 60
+    while time.monotonic() < over and not (witness.exists() and "begin toy_chunk" in witness.read_text()):
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

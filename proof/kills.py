@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from pathlib import Path
 from proof.audit import Audit, audit
 from rushes.domain.task import TaskState
 from rushes.wiring import open_home
+
+Visits = Mapping[str, Sequence[bool]]
 
 ROOT = Path(__file__).resolve().parent.parent
 TOYS = ROOT / "proof" / "toys"
@@ -27,6 +29,7 @@ class Film:
     chunk: str = "5"
     slots: int = 2
     guests: tuple[Path, ...] = ()  # films that come in while the first is worked on
+    settings: str = ""  # the home's rushes.toml: which set-up it is run on
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def drive(folder: Path, film: Film, **env: str) -> subprocess.CompletedProcess[bytes]:
     """Run the film in the folder's home to the end, or to its death."""
+    (folder / "home").mkdir(exist_ok=True)
+    (folder / "home" / "rushes.toml").write_text(film.settings)
     return subprocess.run(
         command(folder, film), env=environment(folder, **env), capture_output=True, timeout=300, check=False
     )
@@ -61,13 +66,24 @@ def command(folder: Path, film: Film) -> list[str]:
     return [*base, "--only", film.only, "--chunk", film.chunk, "--slots", str(film.slots)]
 
 
-def undisturbed(folder: Path, film: Film, **env: str) -> tuple[Audit, Counter[str]]:
-    """The reference: a whole run, and how often each crash point was passed."""
+def undisturbed(folder: Path, film: Film, **env: str) -> tuple[Audit, Visits]:
+    """The reference: a whole run, and every visit of each crash point."""
     trace = folder / "trace"
     done = drive(folder, film, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace), **env)
     assert done.returncode == 0, done.stderr.decode()
-    points = Counter(line.split()[1] for line in trace.read_text().splitlines())
-    return audit(folder / "home", folder / "witness"), points
+    return audit(folder / "home", folder / "witness"), visits(trace.read_text())
+
+
+def visits(trace: str) -> Visits:
+    """For every point the times that it was passed, each with whether a toy was at work just then."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    busy = 0
+    for line in trace.splitlines():
+        what = line.split()[1]
+        busy += {"begin": 1, "end": -1}.get(what, 0)
+        if ":" in what:
+            found[what].append(busy > 0)
+    return found
 
 
 def kill(folder: Path, film: Film, point: str, nth: int, reference: Audit, **env: str) -> Kill:
@@ -95,8 +111,6 @@ def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequen
 
 
 def _held(home: Path) -> int:
-    if not (home / "ledger.sqlite").exists():
-        return 0
     house = open_home(home, create=False)
     held = len(house.ledger.tasks(state=TaskState.LEASED).rows)
     house.close()

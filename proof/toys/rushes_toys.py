@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from proof.peers import body
+
 from rushes.domain.errors import NeverWorks, TryAgain
 from rushes.domain.stage import Card, Scope
 from rushes.stages.port import Work
@@ -15,11 +17,14 @@ from rushes.stages.port import Work
 
 def witness(what: str, work: Work) -> None:
     """One line, appended in one write: what happened, to which task, in which process."""
-    name = os.environ.get("TOY_WITNESS")
-    if name:
-        fd = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(fd, f"{what} {work.stage} {work.chunk} {work.video} {os.getpid()}\n".encode())
-        os.close(fd)
+    for name, line in (
+        (os.environ.get("TOY_WITNESS"), f"{what} {work.stage} {work.chunk} {work.video} {os.getpid()}\n"),
+        (os.environ.get("RUSHES_CRASH_TRACE"), f"{os.getpid()} {what}\n"),  # so that the trace tells who was at work
+    ):
+        if name:
+            fd = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.write(fd, line.encode())
+            os.close(fd)
 
 
 def hold(work: Work) -> None:
@@ -124,4 +129,31 @@ class Poison:
         raise TryAgain("not yet")
 
 
+class KnifeChunk:
+    """The chunk of proof/peers/body.py, its file saved as a stage saves it."""
+
+    card = Card("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
+
+    def run(self, work: Work) -> None:
+        """Half a second between two witness lines."""
+        folder = Path(os.environ["KNIFE_FOLDER"])
+        body.witness(folder, f"begin {work.chunk}")
+        time.sleep(body.SECONDS)
+        work.save("part", "part.txt", f"{work.chunk}\n".encode(), "text/plain")
+        body.witness(folder, f"end {work.chunk}")
+
+
+class KnifeJoin:
+    """Counts the parts that are there."""
+
+    card = Card("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
+
+    def run(self, work: Work) -> None:
+        """One witness line."""
+        parts = [i.bytes("part.txt") for i in work.inputs("knife_chunk", "part")]
+        body.witness(Path(os.environ["KNIFE_FOLDER"]), f"join {len(parts)}")
+        work.save("whole", "whole.txt", b"".join(parts), "text/plain")
+
+
 toy_chunk, toy_join, poison = ToyChunk(), ToyJoin(), Poison()
+knife_chunk, knife_join = KnifeChunk(), KnifeJoin()

@@ -1,12 +1,11 @@
 """Killed at every named point, started again: nothing lost, nothing done twice, the same bytes."""
 
 import random
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from proof.audit import Audit
-from proof.kills import Film, Kill, kill, undisturbed
+from proof.kills import Film, Kill, Visits, kill, undisturbed
 
 TOY_POINTS = [
     f"{effect}:{when}"
@@ -32,7 +31,7 @@ REAL = random.Random(SEED).sample(
     ["blob:after", "manifest:before", "manifest:after", "ledger.complete:before", "publish:before"], 3
 )
 
-Reference = tuple[Film, Audit, Counter[str]]
+Reference = tuple[Film, Audit, Visits]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Refere
 @pytest.mark.parametrize("point", TOY_POINTS)
 def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_path: Path) -> None:
     film, reference, points = toys
-    nth = random.Random(f"{SEED}{point}").randint(1, max(1, points[point] * 2 // 3))
+    nth = random.Random(f"{SEED}{point}").randint(1, max(1, len(points[point]) * 2 // 3))
     _is_well(kill(tmp_path / "run", film, point, nth, reference))
 
 
@@ -64,7 +63,7 @@ def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_pa
 def test_the_real_recipe_killed_and_started_again(point: str, real: Reference, tmp_path: Path) -> None:
     film, reference, points = real
     assert reference.bad == ()
-    nth = random.Random(f"{SEED}{point}").randint(2, max(2, points[point] * 2 // 3))
+    nth = random.Random(f"{SEED}{point}").randint(2, max(2, len(points[point]) * 2 // 3))
     _is_well(kill(tmp_path / "run", film, point, nth, reference))
 
 

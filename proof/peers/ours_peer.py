@@ -1,0 +1,21 @@
+"""The chunk job on rushes: a film in twenty chunks through toy stages that do the same work, default settings."""
+
+import os
+import sys
+from pathlib import Path
+
+from rushes.library import Library, Wish
+
+FOLDER = Path(os.environ["KNIFE_FOLDER"])
+
+
+def main() -> None:
+    with Library(FOLDER / "home") as library:
+        if sys.argv[1] == "submit":
+            library.add([FOLDER / "film.mp4"], Wish(only=("knife_join",), chunk="5"))
+        else:
+            sys.exit(library.work(slots=1))
+
+
+if __name__ == "__main__":
+    main()
