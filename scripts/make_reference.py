@@ -32,6 +32,8 @@ MESSAGES = {
     "status": "where a running stage (or `total`) of a job stands, at most once a second",
     "stage": "a stage of a job is over",
     "job": "`add`: a path and its job",
+    "worker": "`worker`: the first line, what it takes",
+    "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",

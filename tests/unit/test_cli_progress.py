@@ -115,6 +115,18 @@ def test_a_log_gets_a_header_the_estimate_and_a_line_per_finished_stage(capsys: 
     ]
 
 
+def test_with_several_films_every_line_of_a_log_names_its_film(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Plain(Session(), lambda _job: None)
+    one, other = (
+        snapshot(stage("probe", 1, 1, 0, 0.0)),
+        snapshot(stage("probe", 1, 1, 0, 0.0), id="job_b", name="b.mp4"),
+    )
+    watcher.look([one, other])
+    watcher.look([one, other])
+    said = [line for line in capsys.readouterr().err.splitlines() if " done" in line]
+    assert said == ["two_cities.mkv: probe done, 1/1  3.1x", "b.mp4: probe done, 1/1  3.1x"]
+
+
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     Plain(Session(quiet=True), lambda _job: (1.0, 2.0)).look([snapshot(stage("probe", 1, 1))])
     captured = capsys.readouterr()

@@ -17,7 +17,7 @@ from rushes.surfaces.cli.verb import everywhere, session_of
 
 # Modules are loaded when their command is used: `rushes --help` and the completion of a shell need no video library.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "Develop": {"run": "run", "add": "adding", "worker": "run", "estimate": "adding", "init": "care"},
+    "Develop": {"run": "run", "add": "adding", "worker": "working", "estimate": "adding", "init": "care"},
     "Look": {"ls": "looking", "show": "looking", "search": "looking", "clip": "cutting", "export": "cutting"},
     "Steer": {"jobs": "jobs", "failed": "failed"},
     "Care": {

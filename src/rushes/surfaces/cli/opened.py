@@ -1,23 +1,32 @@
 """The library that a command works with; apart, because opening it brings the whole machinery along."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from types import MappingProxyType
+from typing import Any, TextIO
 
 from rushes.library import Library
+from rushes.settings import Loaded
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import log, log_to
 
 LOG_BYTES = 5_000_000
 
 
-def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = False) -> Library:
+Over = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
+NOTHING: Over = MappingProxyType({})
+
+
+def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Over = NOTHING) -> Library:
     """The library of the home that the person chose; logs go to a file there, so that they spoil no bars.
 
-    Looking makes no home where one was named and is not: that is a slip of the pen.
+    Looking makes no home where one was named and is not: that is a slip of the pen. Options go over every setting.
     """
     create = create or not session.home
     library = session.closing.enter_context(Library(session.home or None, create=create))
+    library.house = replace(library.house, loaded=_over(library.house.loaded, over))
     level = "debug" if session.verbose else library.house.settings.log_level
     to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.house.home / "logs")
     if to is not sys.stderr:
@@ -25,6 +34,12 @@ def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = Fal
     log_to(to, level)
     session.closing.callback(log.handlers.clear)
     return library
+
+
+def _over(loaded: Loaded, over: Over) -> Loaded:
+    given = {name: (value, option) for option, (name, value) in over.items() if value is not None}
+    settings = replace(loaded.settings, **{name: value for name, (value, _) in given.items()})
+    return Loaded(settings, {**loaded.origin, **{name: option for name, (_, option) in given.items()}})
 
 
 def _log_file(folder: Path) -> TextIO:

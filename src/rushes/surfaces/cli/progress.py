@@ -1,7 +1,7 @@
 """Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -175,8 +175,10 @@ class Plain:
         if self._stopping:
             self._session.remark("stopping after the running chunks")
             self._stopping = False
-        for row in ended(snapshots, self._over) if self._session.progress else ():
-            self._session.remark(f"{row.name} done, {row.done}/{row.total}  {times(row.speed)}")
+        for snapshot in snapshots if self._session.progress else ():
+            film = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
+            for row in ended(snapshot, self._over):
+                self._session.remark(f"{film}{row.name} done, {row.done}/{row.total}  {times(row.speed)}".rstrip())
 
     def close(self) -> None:
         """Nothing is open."""
@@ -200,7 +202,7 @@ class Lines:
         """Say where each running stage of each job stands."""
         self._heads.look(snapshots)
         for snapshot in snapshots:
-            for row in ended([snapshot], self._over, snapshot.job.id):
+            for row in ended(snapshot, self._over):
                 self._session.message("stage", **_line(snapshot, row))
         now = time.monotonic()
         if not self._session.progress or now - self._last < STATUS_SECONDS:
@@ -236,10 +238,10 @@ class Heads:
                 self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
 
 
-def ended(snapshots: Iterable[Snapshot], said: set[str], prefix: str = "") -> list[Row]:
-    """Stages that are over and were not named yet; they are now."""
-    new = [r for r in rows_of(list(snapshots)) if r.over and prefix + r.name not in said]
-    said |= {prefix + r.name for r in new}
+def ended(snapshot: Snapshot, said: set[str]) -> list[Row]:
+    """Stages of a film that are over and were not named yet; they are now."""
+    new = [r for r in rows_of([snapshot]) if r.over and snapshot.job.id + r.name not in said]
+    said |= {snapshot.job.id + r.name for r in new}
     return new
 
 

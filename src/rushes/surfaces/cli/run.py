@@ -1,4 +1,4 @@
-"""Doing the work: here and now, or as a worker."""
+"""Doing the work here and now."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,11 +13,10 @@ from rushes.surfaces.cli import summary, trouble
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.progress import watcher
 from rushes.surfaces.cli.pulling import Pulling
-from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import Notes
 from rushes.surfaces.cli.verb import verb
-from rushes.surfaces.cli.wishes import names, paths_argument, wish_of, wishes
+from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
 
 
 @verb(
@@ -28,7 +27,7 @@ from rushes.surfaces.cli.wishes import names, paths_argument, wish_of, wishes
 )
 @paths_argument
 @wishes
-@click.option("--slots", type=int, metavar="N", help="Work on this many chunks at the same time.")
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
 @click.option("--beside/--no-beside", default=None, help="Write subtitles beside the film (default: yes).")
 @click.pass_obj
 def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bool | None, **words: Any) -> int:
@@ -43,25 +42,6 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     wanted = library.house.settings.beside if beside is None else beside
     summary.tell(session, library, ran, library.write_beside(ran.jobs) if wanted else [], notes)
     return ran.exit_code
-
-
-@verb("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lane cpu")
-@click.option("--slots", type=int, metavar="N", help="Work on this many chunks at the same time.")
-@click.option("--lane", "lanes", multiple=True, metavar="LANE", help="Take work from this lane only (repeatable).")
-@click.option("--until-idle", is_flag=True, help="Stop when nothing is left to do.")
-@click.pass_obj
-def worker(session: Session, slots: int | None, lanes: Sequence[str], until_idle: bool) -> int:
-    """Do the work that was added, until told to stop.
-
-    SIGTERM or Ctrl-C lets running chunks finish; any number of workers may share a home on one machine.
-    """
-    session.remark(("working; Ctrl-C stops after the running chunks", DONE))
-    code = opened(session, create=True, logs_to_stderr=True).work(
-        slots=slots, lanes=names(lanes), until_idle=until_idle
-    )
-    if session.json:
-        session.message("summary", code=code, resumable=code in (130, 143))
-    return code
 
 
 def _run(session: Session, library: Library, paths: Sequence[str], wish: Wish, slots: int | None, notes: Notes) -> Ran:
@@ -110,4 +90,4 @@ def _expecting(library: Library, notes: Notes) -> Callable[[Job], tuple[float, f
     return expect
 
 
-COMMANDS = {"run": run, "worker": worker}
+COMMANDS = {"run": run}

@@ -67,7 +67,9 @@ class Screen:
 
     def line(self, *parts: Part) -> None:
         """One line (or, on a terminal, as many as it needs)."""
-        self.console.print(self.styled(*parts), soft_wrap=not self.terminal)
+        text = self.styled(*parts)
+        text.rstrip()
+        self.console.print(text, soft_wrap=not self.terminal)
 
     def row(self, *parts: Part) -> None:
         """One line, never more: cut where the terminal ends."""

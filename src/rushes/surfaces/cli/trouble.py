@@ -16,7 +16,9 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def meaning(kind: type[BaseException]) -> str:
-    """What an error means: the sentence its class is described by."""
+    """What an error means: the sentence its class is described by; one that others are kinds of says nothing."""
+    if kind.__subclasses__():
+        return ""
     sentence = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
     return sentence[:1].lower() + sentence[1:]
 

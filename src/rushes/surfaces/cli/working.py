@@ -1,0 +1,87 @@
+"""Being a worker: taking tasks of a home, one process among any number."""
+
+from collections.abc import Sequence
+
+import click
+
+from rushes.domain.errors import Refused
+from rushes.library import Library
+from rushes.library.run import Work
+from rushes.surfaces.cli.bench import Bench, told_tasks
+from rushes.surfaces.cli.opened import Over, opened
+from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import many
+from rushes.surfaces.cli.verb import verb
+from rushes.surfaces.cli.wishes import names
+
+LANES = ("cpu", "gpu", "now")
+
+
+@verb("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
+@click.option(
+    "--lanes", "--lane", multiple=True, metavar="LANE", help="Take work of these kinds: cpu, gpu (repeatable)."
+)
+@click.option(
+    "--drain-grace",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="How long running chunks may take when told to stop.",
+)
+@click.option("--until-idle", is_flag=True, help="Stop when nothing is left to do.")
+@click.pass_obj
+def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
+    """Do the work that was added, until told to stop.
+
+    SIGTERM or Ctrl-C lets running chunks finish within the grace and hands the rest back, so that another worker goes
+    on with it at once; twice stops now. Any number of workers may share a home on one machine.
+    """
+    over: Over = {
+        "--slots": ("slots", slots),
+        "--lanes": ("lanes", ",".join(names(lanes)) or None),
+        "--drain-grace": ("drain_seconds", drain_grace),
+    }
+    library = opened(session, create=True, logs_to_stderr=session.json, over=over)
+    _check_lanes(library)
+    work = Work(library.house, (), until_idle=until_idle)
+    bench = Bench(session, lambda job: library.house.ledger.job(job).name, lambda: work.shell.state)
+    work.shell.seen, work.on_signal = bench.seen, bench.told
+    _begin(session, library, work)
+    bench.start()
+    try:
+        code = work.serve()
+    finally:
+        bench.close()
+    _end(session, bench, code)
+    return code
+
+
+def _check_lanes(library: Library) -> None:
+    """A lane that nothing is in would be waited for in vain."""
+    known = sorted({*LANES, *(card.lane for card in library.house.cards.values())})
+    for lane in library.house.settings.lanes.split(","):
+        if lane not in known:
+            raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(known)}")
+
+
+def _begin(session: Session, library: Library, work: Work) -> None:
+    limits, home = work.shell.state.limits, library.house.home
+    if session.json:
+        fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
+        session.message("worker", worker=work.shell.me.id, home=home, **fields)
+        return
+    takes = f"{many(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
+    session.remark(f"working for {home}", (f"  {takes}", DONE))
+
+
+def _end(session: Session, bench: Bench, code: int) -> None:
+    if session.json:
+        counted = {"tasks": dict(bench.count), "seconds_elapsed": round(bench.seconds, 2)}
+        session.message("summary", **counted, code=code, resumable=code in (130, 143))
+        return
+    end = "stopped; what it had in hand is handed back" if code else "nothing is left to do"
+    session.remark(f"{told_tasks(bench)}", (f"; {end}", DONE))
+
+
+COMMANDS = {"worker": worker}
