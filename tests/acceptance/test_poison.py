@@ -75,11 +75,11 @@ def test_the_last_lines_are_kept_with_the_failure(poisoned: Run) -> None:
 def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discarded(poisoned: Run) -> None:
     ran, bad, good, library = poisoned("never")
     assert bad.state is TaskState.DEAD
-    assert ran.exit_code == 1
+    assert ran.exit_code == 3
     assert ran.jobs[0].state is JobState.FAILED
     assert all(t.state is TaskState.DONE for t in good)
     (group,) = library.failed()
-    assert (group.kind, group.verdict) == ("NeverWorks", "will not work as it is")
+    assert (group.kind, group.causes[0].verdict) == ("NeverWorks", "will not work as it is")
     assert library.retry_failed("NeverWorks") == (bad.id,)
     assert library.failed() == ()
     library.run([], slots=1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rushes.domain.errors import Refused, RushesError
+from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.task import TaskState
@@ -13,7 +13,7 @@ from rushes.library.models import missing, question
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import MISSING, Found, LeftOut
 from rushes.sources.watch import find
 from rushes.wiring import House
 
@@ -137,5 +137,6 @@ def _chunk(house: House, wish: Wish) -> tuple[int, int]:
 def _left_out(entry: LeftOut) -> Added:
     if not entry.fault:
         return Added(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    kind = NotFound if entry.reason == MISSING else Refused
+    no = kind(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
     return Added(entry.path, error=no)

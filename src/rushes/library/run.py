@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import cast
 
+from rushes.domain import errors
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
@@ -47,10 +48,11 @@ class Ran:
     due_in: float | None = None  # nothing is left but work that backs off this long
     lacks: tuple[str, ...] = ()  # nothing is left but work that needs these models
     skipped: tuple[Added, ...] = ()  # passed over, which is no fault
+    code: int = 1  # when nothing came of it: the only thing's own, if there was but one
 
     @property
     def exit_code(self) -> int:
-        """As the table of exit codes says."""
+        """As the table of exit codes says; 3 as soon as something came of it."""
         if self.signal:
             return 128 + self.signal
         if self.due_in is not None or self.lacks:
@@ -58,7 +60,8 @@ class Ran:
         bad = [j for j in self.jobs if j.state is not JobState.COMPLETED]
         if not bad and not self.refused:
             return 0
-        return 3 if len(bad) + len(self.refused) < len(self.jobs) + len(self.refused) else 1
+        some = len(bad) < len(self.jobs) or any(job.facts for job in bad)
+        return 3 if some else self.code
 
 
 @dataclass(slots=True)
@@ -198,5 +201,16 @@ def run(
         sweep(house.ledger, house.blobs)  # names that a killed worker still owed
     rows = tuple(house.ledger.job(job) for job in jobs)
     skipped = tuple(a for a in added if a.skipped)
-    lacks = tuple(sorted(work.lacks))
-    return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in, lacks, skipped)
+    lacks, code = tuple(sorted(work.lacks)), _code(house, rows, refused)
+    return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in, lacks, skipped, code)
+
+
+def _code(house: House, jobs: Sequence[Job], refused: Sequence[Added]) -> int:
+    """What the failure of the only thing means as an exit code; several things have none of their own."""
+    if len(jobs) + len(refused) != 1:
+        return 1
+    if refused and refused[0].error:
+        return refused[0].error.exit_code
+    dead = house.ledger.tasks(jobs[0].id, TaskState.DEAD, limit=1).rows
+    kind = getattr(errors, dead[0].failure.kind, RushesError) if dead and dead[0].failure else RushesError
+    return int(kind.exit_code)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rushes.domain.errors import SourceMissing
 from rushes.domain.video import Fingerprint
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import MISSING, Found, LeftOut
 
 VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4",
          ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
@@ -159,7 +159,7 @@ def _kind(mode: int) -> str:
 
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "there is no such file or folder"
+        return MISSING
     if isinstance(error, PermissionError):
         return "it may not be read by this user"
     return f"it cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from rushes.domain.video import Fingerprint
 
+MISSING = "there is no such file or folder"
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
