@@ -15,6 +15,7 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.video import AudioTrack, VideoFacts
 from rushes.media.layout import Layout
 from rushes.media.line import Line
+from rushes.media.open import Footage
 from rushes.media.resampled import Resampled
 from rushes.media.sound import Sound
 
@@ -38,7 +39,7 @@ def chosen(facts: VideoFacts) -> AudioTrack | None:
 
 
 def extract(
-    path: Path,
+    path: Footage,
     facts: VideoFacts,
     pcm_out: Path,
     sound_out: Path | None,

@@ -19,7 +19,7 @@ from rushes.media.audio import chosen
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream, x264_options, x264_stream
 from rushes.media.frames import decode
 from rushes.media.line import Line
-from rushes.media.open import create_file
+from rushes.media.open import Footage, create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.resampled import Resampled
 from rushes.media.timeline import timescale
@@ -39,7 +39,7 @@ class ClipFacts:
 
 
 def clip(
-    path: Path, facts: VideoFacts, start: Fraction, end: Fraction, out: Path, on_progress: Callable[[float], None]
+    path: Footage, facts: VideoFacts, start: Fraction, end: Fraction, out: Path, on_progress: Callable[[float], None]
 ) -> ClipFacts:
     """Cut a part of the film, given in seconds of media time; what lies outside the film is left out.
 
@@ -63,7 +63,7 @@ class _Cut:
     """One clip with pictures being written."""
 
     def __init__(
-        self, out: OutputContainer, path: Path, facts: VideoFacts, track: VideoTrack, sound: AudioTrack | None
+        self, out: OutputContainer, path: Footage, facts: VideoFacts, track: VideoTrack, sound: AudioTrack | None
     ) -> None:
         self._out, self._path, self._facts, self._track, self._sound_track = out, path, facts, track, sound
         self._scaler = Scaler(track, shown_size(track, _TALLEST), "yuv420p")
@@ -131,7 +131,7 @@ class _Cut:
 class _Sound:
     """The sound of a clip, encoded as far as the pictures are."""
 
-    def __init__(self, out: OutputContainer, path: Path, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
+    def __init__(self, out: OutputContainer, path: Footage, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
         self._out = out
         layout, self._rate = aac_shape(track)
         self._stream: AudioStream = aac_stream(out, layout, self._rate)

@@ -1,7 +1,6 @@
 """One pass of the decoder over a chunk for everything that is made of its pictures."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import av
@@ -9,6 +8,7 @@ import av
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.media.frames import decode
+from rushes.media.open import Footage
 
 
 class Sink(Protocol):
@@ -19,7 +19,7 @@ class Sink(Protocol):
 
 
 def develop(
-    path: Path, facts: VideoFacts, span: Span, sinks: Sequence[Sink], on_progress: Callable[[float], None]
+    path: Footage, facts: VideoFacts, span: Span, sinks: Sequence[Sink], on_progress: Callable[[float], None]
 ) -> int:
     """Show every frame of a span to every sink; how many there were.
 

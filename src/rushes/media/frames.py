@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import av
 from av.container import InputContainer
@@ -14,7 +13,7 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.video import VideoFacts, VideoTrack
-from rushes.media.open import check_pixels, limits_of, open_footage, video_stream
+from rushes.media.open import Footage, check_pixels, limits_of, open_footage, video_stream
 
 # Packets that show nothing are normal in other codecs (VP8 and VP9 alt-ref, packed B-frames).
 _ONE_FRAME_PER_PACKET = frozenset(
@@ -23,7 +22,7 @@ _ONE_FRAME_PER_PACKET = frozenset(
 _BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the span to try; None: from the beginning
 
 
-def decode(path: Path, facts: VideoFacts, span: Span, threads: int = 1) -> Iterator[av.VideoFrame]:
+def decode(path: Footage, facts: VideoFacts, span: Span, threads: int = 1) -> Iterator[av.VideoFrame]:
     """The frames of a span; more `threads` of the decoder give the same frames sooner.
 
     Raises:
@@ -66,7 +65,7 @@ class _Progress:
 class _Decoding:
     """One try to decode a span."""
 
-    path: Path
+    path: Footage
     track: VideoTrack
     span: Span
     threads: int

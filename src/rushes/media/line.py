@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import av
@@ -11,7 +10,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from rushes.domain.video import AudioTrack
-from rushes.media.open import audio_stream, open_footage
+from rushes.media.open import Footage, audio_stream, open_footage
 
 _SLACK = Fraction(20, 1000)  # seconds; timestamps jitter by less, ears notice more
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
@@ -22,7 +21,7 @@ class Line:
     """The sound of a track without gap or overlap, all of it or from one moment to another, exact to the sample."""
 
     def __init__(
-        self, path: Path, track: AudioTrack, begin: Fraction | None = None, end: Fraction | None = None
+        self, path: Footage, track: AudioTrack, begin: Fraction | None = None, end: Fraction | None = None
     ) -> None:
         self._path, self._track, self._begin, self._end = path, track, begin, end
         self.start = track.start * track.base if begin is None else begin

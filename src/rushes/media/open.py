@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import av
 from av.audio.stream import AudioStream
@@ -33,6 +34,20 @@ AUDIO_CODECS = frozenset(
 )
 
 
+class Far(Protocol):
+    """A file that lies elsewhere: read through a reader of ours, never by URL."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def open(self) -> BinaryIO:
+        """A seekable reader of all of it."""
+
+
+Footage = Path | Far
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a file may ask of this machine."""
@@ -52,20 +67,37 @@ def limits_of(track: VideoTrack) -> Limits:
 
 
 @contextlib.contextmanager
-def open_footage(path: Path, limits: Limits = LIMITS) -> Iterator[InputContainer]:
+def open_footage(path: Footage, limits: Limits = LIMITS) -> Iterator[InputContainer]:
     """A container to read, after every check that needs no decoder.
 
     Raises:
         BadMedia: it is not footage, or not footage that can be opened safely.
         SourceMissing: it is not there, or may not be read.
     """
-    with plain_file(path) as fd, foreign_errors(path.name):
-        _check_head(fd, path.name, limits)
-        name = f"file:/proc/self/fd/{fd}" if Path("/proc/self/fd").is_dir() else f"file:{path.absolute()}"
-        with av.open(name, mode="r", options=_options(), metadata_errors="replace") as container:
+    with open_bytes(path) as file, foreign_errors(path.name):
+        _check_head(file, path.name, limits)
+        with av.open(_handle(path, file), mode="r", options=_options(), metadata_errors="replace") as container:
             if len(container.streams) > 4 * limits.streams:
                 raise BadMedia(f"{path.name} holds {len(container.streams)} streams, which no camera writes")
             yield container
+
+
+@contextlib.contextmanager
+def open_bytes(path: Footage) -> Iterator[BinaryIO]:
+    """The bytes of a plain file, or of one that lies elsewhere."""
+    if not isinstance(path, Path):
+        with path.open() as file:
+            yield file
+        return
+    with plain_file(path) as fd, os.fdopen(fd, "rb", closefd=False) as file:
+        yield file
+
+
+def _handle(path: Footage, file: BinaryIO) -> str | BinaryIO:
+    """What the media library opens: the very file that was checked, under a name of it or through its reader."""
+    if not isinstance(path, Path):
+        return file
+    return f"file:/proc/self/fd/{file.fileno()}" if Path("/proc/self/fd").is_dir() else f"file:{path.absolute()}"
 
 
 @contextlib.contextmanager
@@ -158,11 +190,13 @@ def _options() -> dict[str, str]:
     }
 
 
-def _check_head(fd: int, name: str, limits: Limits) -> None:
-    size = os.fstat(fd).st_size
+def _check_head(file: BinaryIO, name: str, limits: Limits) -> None:
+    size = file.seek(0, os.SEEK_END)
     if size > limits.size:
         raise BadMedia(f"{name} has {size} bytes, over the limit of {limits.size}")
-    reason = what_it_is_not(os.pread(fd, 4096, 0))
+    file.seek(0)
+    reason = what_it_is_not(file.read(4096))
+    file.seek(0)
     if reason:
         raise BadMedia(f"{name} {reason}")
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import av
 from av.audio.stream import AudioStream
@@ -19,14 +18,14 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.span import clock, to_us
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.media.boxes import missing_bytes
-from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_footage, plain_file, video_stream
+from rushes.media.open import LIMITS, Footage, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
 from rushes.media.tally import Tally, can_be_entered
 
 Progress = Callable[[float], None]
 _FIRST_LOOK = 12  # frames decoded to see what only a decoder knows
 
 
-def probe(path: Path, on_progress: Progress = lambda _: None, limits: Limits = LIMITS) -> VideoFacts:
+def probe(path: Footage, on_progress: Progress = lambda _: None, limits: Limits = LIMITS) -> VideoFacts:
     """Read all of a file once for its identity and once for its times.
 
     Raises:
@@ -41,21 +40,22 @@ def probe(path: Path, on_progress: Progress = lambda _: None, limits: Limits = L
         return _measure(container, path.name, (sha256, size), limits, lambda done: on_progress(0.5 + done / 2))
 
 
-def hash_file(path: Path, on_progress: Progress = lambda _: None) -> tuple[str, int]:
+def hash_file(path: Footage, on_progress: Progress = lambda _: None) -> tuple[str, int]:
     """sha256 (hex) and size of a file, read once."""
     sha, done = hashlib.sha256(), 0
-    with plain_file(path) as fd:
-        total = os.fstat(fd).st_size or 1
-        while block := os.read(fd, 1 << 20):
+    with open_bytes(path) as file:
+        total = file.seek(0, os.SEEK_END) or 1
+        file.seek(0)
+        while block := file.read(1 << 20):
             sha.update(block)
             done += len(block)
             on_progress(done / total)
     return sha.hexdigest(), done
 
 
-def _refuse_if_cut_off(path: Path) -> None:
-    with plain_file(path) as fd, os.fdopen(os.dup(fd), "rb") as f:
-        missing = missing_bytes(f)
+def _refuse_if_cut_off(path: Footage) -> None:
+    with open_bytes(path) as file:
+        missing = missing_bytes(file)
     if missing:
         raise BadMedia(
             f"{path.name} is cut off: {missing} bytes of it are missing", "Copy it again from where it came."

@@ -15,6 +15,7 @@ from rushes.domain.span import Span
 from rushes.domain.stage import Card
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.engines.port import Engine
+from rushes.media.open import Footage
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Work:
     models: Mapping[str, str]
     wanted: frozenset[str]
     inputs_by_name: Mapping[str, tuple[Input, ...]]
-    source: Path | None
+    source: Footage | None
     fingerprint: Fingerprint | None
     scratch: Path
     blobs: Blobs
@@ -96,14 +97,16 @@ class Work:
         """The id of the video, as published names use it."""
         return video_id(self.owner, self.facts.sha256)
 
-    def footage(self) -> Path:
-        """The original, after a check that it is still the file that was taken in.
+    def footage(self) -> Footage:
+        """The original, after a check that it is still the file that was taken in; a far one checks each read.
 
         Raises:
             SourceMissing, SourceChanged: it is not.
         """
         if self.source is None or self.fingerprint is None:
             raise BadMedia("this job has no original")
+        if not isinstance(self.source, Path):
+            return self.source
         try:
             now = self.source.stat()
         except OSError as e:
