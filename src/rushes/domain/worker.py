@@ -35,7 +35,7 @@ class Worker:
     incarnation: Incarnation
     alive: bool  # its lease is not over
     draining: bool
-    note: str  # why it takes no work: "", "disk full", "draining"
+    note: str  # why it takes no work: "", "disk full", "draining: why"
     held: tuple[str, ...]  # task ids
     lease_left: float
     started_at: str

@@ -85,7 +85,7 @@ def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
     takers = [w for w in workers if w.alive and (task.lane in w.incarnation.lanes or task.lane == "now")]
     if not takers:
         return Reason.NO_WORKER, f"lane {task.lane}: start one with rushes worker, or rushes run"
-    if all(w.draining or w.note == "draining" for w in takers):
+    if all(w.draining or w.note.startswith("draining") for w in takers):
         return Reason.WORKERS_DRAIN, "start another worker"
     if all(w.note == "disk full" for w in takers):
         return Reason.DISK_FULL, "free some space; work resumes by itself"

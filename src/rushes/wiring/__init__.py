@@ -3,7 +3,6 @@
 import os
 import platform
 import secrets
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +10,16 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil
-
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import WrongHome
+from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Card
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index
 from rushes.jobs.opening import Opening
+from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
@@ -33,6 +32,7 @@ from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
 from rushes.wiring.stores import Stores, stores_of
 from rushes.worker import core
+from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
 
 VERSION = version("rushes")
@@ -127,34 +127,48 @@ class House:
         lanes: Sequence[str] = (),
         until: Callable[[Shell], bool] | None = None,
         ledger: Ledger | None = None,
+        drain_seconds: float | None = None,
     ) -> Shell:
         """A worker of this home; another ledger may stand in for the home's, to hand out only some of its work."""
         s = self.settings
+        grace = s.drain_seconds if drain_seconds is None else drain_seconds
+        by_hint = self.transport.queues and ledger is None  # who takes only some work leaves hints to the others
+        look_seconds = self.transport.look_seconds if ledger is None else 1.0
         count = self.slots if slots is None else slots
         lanes = tuple(lanes) or tuple(s.lanes.split(","))
         outfit = Outfit(
             ledger=ledger or self.ledger,
             transport=self.transport,
             blobs=self.blobs,
+            sweeper=Reconciler(self.ledger, self.transport, self.lane_of),
             open_plan=Opening(self.ledger, self.blobs, self.cards),
             opens_plan=lambda stage: self.cards[stage].opens_plan if stage in self.cards else False,
+            lane_of=self.lane_of,
             slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.home)],
             slot_env={"RUSHES_THREADS": str(self._threads(count))},
-            limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds),
+            limits=core.Limits(count, lanes, s.task_seconds, grace, look_seconds, by_hint),
             born=lambda: incarnation(lanes, count),
+            scratch=self.scratch,
             slot_memory=s.slot_memory_mb * 2**20,
             slot_tasks=s.slot_tasks,
             reserve=s.reserve_mb * 2**20,
         )
         return Shell(outfit, until or (lambda _shell: False))
 
+    @property
+    def scratch(self) -> Path:
+        """Where slots of this machine put what they need for a while."""
+        return self.home / "scratch"
+
+    def lane_of(self, task: str) -> str | None:
+        """The lane that a task is announced in; None if its stage is not known here."""
+        card = self.cards.get(parse_task_id(task)[1])
+        return card.lane if card else None
+
     def tidy(self) -> None:
         """Remove scratch and temporary files whose process is gone."""
         self.blobs.tidy()
-        for folder in (self.home / "scratch").glob("*-*"):
-            pid = folder.name.partition("-")[0]
-            if pid.isdigit() and not psutil.pid_exists(int(pid)):
-                shutil.rmtree(folder, ignore_errors=True)
+        clear(self.scratch)
 
     def close(self) -> None:
         """Close what was opened."""

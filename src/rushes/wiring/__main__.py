@@ -19,7 +19,7 @@ def main(home: str, fd: str) -> None:
         stages=house.stages,
         blobs=house.blobs,
         engine=LocalEngine(house.models, threads=house.settings.threads or 1),
-        scratch=house.home / "scratch",
+        scratch=house.scratch,
         originals=house.originals,
         version=VERSION,
     )

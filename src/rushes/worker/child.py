@@ -1,6 +1,5 @@
 """The parent's side of a slot: start the child, hand it a task, hear its answer, watch and end it."""
 
-import collections
 import contextlib
 import json
 import os
@@ -16,19 +15,19 @@ import psutil
 
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
+from rushes.worker.lines import Lines
 
-KEPT_LINES = 40
 LINE_BYTES = 2000
+GONE_SECONDS = 10.0  # to be heard after a kill; a process that the kernel holds back is left behind
 
 
 class Child:
     """One spawned process that runs one task at a time, in a process group of its own."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], hear: Callable[["Child", JSON], None]) -> None:
-        """`hear` is called from a reader thread with each message, and with {"say": "died", ...} at the end."""
+        """`hear` is called from a thread of this child with each message, and with {"say": "died", ...} at the end."""
         self._hear = hear
-        self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
-        self._unsent: collections.deque[str] = collections.deque(maxlen=1000)
+        self.lines = Lines()
         self.task: Lease | None = None
         self.killed = ""
         self.tasks_run = 0
@@ -44,6 +43,7 @@ class Child:
                 start_new_session=True,
             )
         self._line = Connection(ours.detach())
+        self._sender: threading.Thread | None = None
         self._logs = threading.Thread(target=self._read_lines, daemon=True)
         self._logs.start()
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -55,27 +55,19 @@ class Child:
         return self._process.pid
 
     def start(self, lease: Lease) -> None:
-        """Hand over a task; a child that is gone already is heard of as died."""
+        """Hand over a task; {"say": "unsent", ...} is heard if that is not possible.
+
+        A thread sends it: a child that is still starting reads nothing, and the pipe holds only about 200 kB.
+        """
         self.task = lease
-        self._lines.clear()
-        with contextlib.suppress(OSError):
-            self._line.send_bytes(json.dumps(asdict(lease)).encode())
+        self.lines.begin(lease)
+        self._sender = threading.Thread(target=self._send, args=(json.dumps(asdict(lease)).encode(),), daemon=True)
+        self._sender.start()
 
     def release(self) -> None:
         """The task is over, whatever became of it."""
         self.task = None
         self.tasks_run += 1
-
-    def lines(self) -> tuple[str, ...]:
-        """The last lines it printed."""
-        return tuple(self._lines)
-
-    def unsent(self) -> list[str]:
-        """Lines printed since the last call (a flood is cut to the latest)."""
-        out = []
-        while self._unsent:
-            out.append(self._unsent.popleft())
-        return out
 
     def memory(self) -> int:
         """Resident bytes of the whole process tree."""
@@ -96,9 +88,15 @@ class Child:
                 process.kill()
 
     def close(self) -> None:
-        """End it and wait until it is gone and has been heard."""
+        """End it and wait until it is gone and has been heard, but not for ever."""
         self.kill("closed")
-        self._listener.join()
+        self._listener.join(GONE_SECONDS)
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._line.send_bytes(data)
+        except OSError as e:
+            self._hear(self, {"say": "unsent", "message": f"the slot did not take it: {e.strerror or e}"})
 
     def _listen(self) -> None:
         while True:
@@ -108,6 +106,8 @@ class Child:
                 break
         self.kill("hung up")
         code = self._process.wait()
+        if self._sender:
+            self._sender.join(timeout=1.0)  # a task that never reached it is no failure of the work
         self._line.close()
         self._logs.join(timeout=1.0)  # what it still had to say; a forked grandchild may hold the pipe open
         self._hear(self, {"say": "died", "code": code})
@@ -116,9 +116,7 @@ class Child:
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError), self._process.stdout as output:
             while raw := output.readline(LINE_BYTES):
-                line = raw.decode("utf-8", "replace").rstrip()
-                self._lines.append(line)
-                self._unsent.append(line)
+                self.lines.add(raw)
 
 
 def _tree(pid: int) -> list[psutil.Process]:

@@ -16,10 +16,11 @@ from rushes.worker.happenings import (
     Room,
     Settled,
     StoreGone,
+    Swept,
     Told,
 )
+from rushes.worker.intake import NOW, Intake
 from rushes.worker.orders import (
-    Claim,
     Complete,
     Deed,
     Fail,
@@ -29,6 +30,7 @@ from rushes.worker.orders import (
     Letter,
     Rebirth,
     Renew,
+    Report,
     Start,
     Sweep,
 )
@@ -37,7 +39,6 @@ SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 60.0
 REST_SECONDS = 10.0  # after a task was handed back for want of room
 PATIENCE_SECONDS = 2.0  # told twice: how long bookkeeping may still take
-NOW = ("now",)  # the lane that jumps every queue
 RETRY_SECONDS = 1.0  # between tries of the bookkeeping while a store is away
 
 
@@ -50,6 +51,7 @@ class Limits:
     task_seconds: float = 1800.0
     drain_seconds: float = 120.0
     look_seconds: float = 1.0  # how long an empty claim is believed without a hint
+    by_hint: bool = False  # hints wait in a queue: take them first
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Holding:
     since: float
     progress: float = 0.0
     settled: bool = False
+    reported: bool = False  # that it runs long
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +76,61 @@ class State:
     outbox: tuple[Letter, ...] = ()
     renew_at: float = 0.0
     sweep_at: float = 0.0
-    look_at: float = 0.0
+    intakes: tuple[Intake, ...] = ()
     rest_until: float = 0.0  # after a task that could not be worked on here: no claim before
     retry_at: float = 0.0
     drain_until: float | None = None
     told: int = 0
+    why: str = ""  # it was told to stop
     room: bool = True
-    asking: frozenset[tuple[str, ...]] = frozenset()  # lanes in which a claim has not been answered yet
     left: bool = False
 
     @property
     def note(self) -> str:
         """Why it takes no work, as others see it."""
         if self.drain_until is not None:
-            return "draining"
+            return f"draining: {self.why}" if self.why else "draining"
         return "" if self.room else "disk full"
+
+    @property
+    def idle(self) -> bool:
+        """Whether it holds nothing and the last look in every lane found nothing."""
+        return not self.held and all(i.empty and not i.asking for i in self.intakes)
+
+    @property
+    def takes(self) -> bool:
+        """Whether it takes work now."""
+        return self.drain_until is None and self.room and self.now >= self.rest_until
 
     def free(self) -> list[int]:
         """Slots with nothing to do; the last one is lane now's."""
         busy = {h.slot for h in self.held.values() if not h.settled}
         return [n for n in range(self.limits.slots + 1) if n not in busy]
 
+    def free_for(self, lanes: tuple[str, ...]) -> list[int]:
+        """Slots with nothing to do that serve these lanes."""
+        return [n for n in self.free() if (n == self.limits.slots) == (lanes == NOW)]
+
     def wake_at(self) -> float:
         """When the next tick is due if nothing happens."""
         times = [self.renew_at]
         times += [self.retry_at] if self.outbox else []
         times += [self.sweep_at] if self.drain_until is None else [max(self.drain_until, self.now + 0.1)]
-        times += [max(self.look_at, self.rest_until)] if self.drain_until is None and self.room and self.free() else []
+        if self.drain_until is None and self.room:
+            times += [max(i.look_at, self.rest_until) for i in self.intakes if self.free_for(i.lanes)]
+            times += [self.rest_until] if self.rest_until > self.now else []
         times += [h.since + self.limits.task_seconds for h in self.held.values() if _is_limited(self, h)]
         return min(times)
 
 
 Step = tuple[State, tuple[Deed, ...]]
+
+
+def begin(limits: Limits) -> State:
+    """A worker that knows nothing yet."""
+    lanes = tuple(lane for lane in limits.lanes if lane not in NOW)
+    groups = [lanes, NOW] if limits.slots and lanes else [NOW]
+    return State(limits, intakes=tuple(Intake(group, limits.by_hint, limits.look_seconds) for group in groups))
 
 
 def step(state: State, happening: Happening, now: float) -> Step:
@@ -117,38 +143,47 @@ def step(state: State, happening: Happening, now: float) -> Step:
 
 def _take(state: State, happening: Happening) -> Step:
     match happening:
-        case Hinted():
-            return replace(state, look_at=state.now), ()
         case Claimed():
             return _start(state, happening)
         case RenewalCame():
             return _obey(state, happening)
-        case Progressed(task, fraction) if task in state.held:
-            return _hold(state, replace(state.held[task], progress=fraction)), ()
         case Made(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
         case Broke():
             rest = state.rest_until if happening.counts else state.now + REST_SECONDS
             state = replace(state, rest_until=rest)
             return _settle(state, happening.task, happening.fence, lambda held: _failed(held.lease, happening))
+        case _:
+            return _note(state, happening), ()
+
+
+def _note(state: State, happening: Happening) -> State:
+    match happening:
+        case Hinted(lanes, tasks):
+            return _each(state, lambda i: i.heard(tasks, state.now) if i.lanes == lanes else i)
+        case Swept():
+            return _swept(state, happening)
+        case Progressed(task, fraction) if task in state.held:
+            return _hold(state, replace(state.held[task], progress=fraction))
         case Settled(letter):
-            return _drop(state, letter), ()
+            return _drop(state, letter)
         case StoreGone(doubt):
             later, renew = state.now + RETRY_SECONDS, state.now if doubt else state.renew_at
-            return replace(state, retry_at=later, look_at=later, asking=frozenset(), renew_at=renew), ()
+            return replace(_each(state, lambda i: i.put_off(later)), retry_at=later, renew_at=renew)
         case Room(enough):
-            look = state.now if enough and not state.room else state.look_at
-            return replace(state, room=enough, look_at=look, rest_until=min(state.rest_until, look)), ()
+            if enough and not state.room:
+                state = replace(_each(state, lambda i: i.stirred(state.now)), rest_until=state.now)
+            return replace(state, room=enough)
         case Told():
-            return _told(state)
+            return _told(state, happening)
         case _:
-            return state, ()
+            return state
 
 
 def _go_on(state: State) -> Step:
-    """What is due now, in this order: overdue attempts, letters, renewal, sweep, new work, or the way out."""
+    """What is due now, in this order: overdue attempts, renewal, letters, sweep, new work, or the way out."""
     deeds: list[Deed] = []
-    for due in (_overdue, _post, _renew, _sweep, _look, _leave):
+    for due in (_overdue, _drain, _renew, _post, _sweep, _take_in, _leave):
         state, more = due(state)
         deeds += more
     return state, tuple(deeds)
@@ -157,15 +192,20 @@ def _go_on(state: State) -> Step:
 def _start(state: State, claimed: Claimed) -> Step:
     deeds: list[Deed] = []
     for lease in claimed.leases:
-        slot = next((n for n in state.free() if (n == state.limits.slots) == (claimed.lanes == NOW)), None)
+        slot = next(iter(state.free_for(claimed.lanes)), None)
         state = _hold(state, Holding(lease, -1 if slot is None else slot, state.now))
         if slot is None:  # two claims were answered for one slot
             state, _ = _settle(state, lease.task, lease.fence, lambda held: GiveBack(held.lease, "no free slot"))
         else:
             deeds.append(Start(slot, lease))
-    more = len(claimed.leases) == claimed.asked
-    wait = 0.0 if more else state.limits.look_seconds
-    return replace(state, look_at=state.now + wait, asking=state.asking - {claimed.lanes}), tuple(deeds)
+    state = _each(state, lambda i: i.answered(claimed, state.now) if i.lanes == claimed.lanes else i)
+    return state, tuple(deeds)
+
+
+def _swept(state: State, swept: Swept) -> State:
+    due = state.now + swept.next_due if swept.next_due is not None else state.sweep_at
+    state = replace(state, sweep_at=min(state.sweep_at, max(due, state.now + RETRY_SECONDS)))
+    return _each(state, lambda i: i.stirred(state.now) if swept.lanes.intersection(i.lanes) else i)
 
 
 def _obey(state: State, came: RenewalCame) -> Step:
@@ -182,16 +222,18 @@ def _obey(state: State, came: RenewalCame) -> Step:
             state = _forget(state, task)
     if came.gone:
         deeds.append(Rebirth())
-        state = replace(state, renew_at=state.now, asking=frozenset())
+        state = replace(_each(state, lambda i: i.put_off(state.now)), renew_at=state.now)
     if came.drain and state.drain_until is None:
-        state, _ = _told(state)
+        state = _told(state, Told("by order"))
     return state, tuple(deeds)
 
 
-def _told(state: State) -> Step:
-    told = state.told + 1
-    until = state.now + (state.limits.drain_seconds if told == 1 else 0.0)
-    return replace(state, told=told, drain_until=min(until, state.drain_until or until), renew_at=state.now), ()
+def _told(state: State, heard: Told) -> State:
+    told = state.told + (2 if heard.at_once else 1)
+    grace = state.limits.drain_seconds if told == 1 else 0.0
+    until = state.now + min(grace, grace if heard.within is None else heard.within)
+    until = until if state.drain_until is None else min(until, state.drain_until)
+    return replace(state, told=told, why=state.why or heard.why, drain_until=until, renew_at=state.now)
 
 
 def _failed(lease: Lease, broke: Broke) -> Letter:
@@ -204,14 +246,27 @@ def _failed(lease: Lease, broke: Broke) -> Letter:
 def _overdue(state: State) -> Step:
     deeds: list[Deed] = []
     for held in list(state.held.values()):
-        if _is_limited(state, held) and state.now >= held.since + state.limits.task_seconds:
+        ran = state.now - held.since
+        if not state.limits.task_seconds or held.settled or ran < state.limits.task_seconds:
+            continue
+        if _is_limited(state, held):
             deeds.append(Kill(held.slot, "time"))
             state = _hold(state, replace(held, since=state.now))  # it dies once; the shell reports how
-    if state.drain_until is not None and state.now >= state.drain_until:
-        for task, held in list(state.held.items()):
-            if not held.settled:
-                deeds.append(Kill(held.slot, "drained"))
-                state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "drained"))
+        elif not held.reported:
+            deeds.append(Report(held.lease, ran))
+            state = _hold(state, replace(held, reported=True))
+    return state, tuple(deeds)
+
+
+def _drain(state: State) -> Step:
+    if state.drain_until is None or state.now < state.drain_until:
+        return state, ()
+    deeds: list[Deed] = []
+    reason = f"drained: {state.why}" if state.why else "drained"
+    for task, held in list(state.held.items()):
+        if not held.settled:
+            deeds.append(Kill(held.slot, "drained"))
+            state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, reason))
     return state, tuple(deeds)
 
 
@@ -237,21 +292,22 @@ def _sweep(state: State) -> Step:
     return replace(state, sweep_at=state.now + pause), (Sweep(),)
 
 
-def _look(state: State) -> Step:
-    if state.drain_until is not None or not state.room or state.now < max(state.look_at, state.rest_until):
-        return state, ()
-    free = state.free()
-    wanted = {state.limits.lanes: sum(n < state.limits.slots for n in free), NOW: int(state.limits.slots in free)}
-    deeds = tuple(Claim(lanes, n) for lanes, n in wanted.items() if n and lanes not in state.asking)
-    asking = state.asking | {d.lanes for d in deeds}
-    return replace(state, look_at=state.now + state.limits.look_seconds, asking=asking), deeds
+def _take_in(state: State) -> Step:
+    takes = state.takes
+    deeds: list[Deed] = []
+    intakes: list[Intake] = []
+    for one in state.intakes:
+        intake, more = one.go_on(len(state.free_for(one.lanes)), state.now) if takes else one.turn_away()
+        intakes.append(intake)
+        deeds += more
+    return replace(state, intakes=tuple(intakes)), tuple(deeds)
 
 
 def _leave(state: State) -> Step:
     if state.drain_until is None or state.left:
         return state, ()
     hurried = state.told > 1 and state.now >= state.drain_until + PATIENCE_SECONDS  # a store away holds nobody
-    if (state.held or state.outbox or state.asking) and not hurried:
+    if (state.held or state.outbox or any(i.asking for i in state.intakes)) and not hurried:
         return state, ()
     return replace(state, left=True), (Leave(),)
 
@@ -260,8 +316,8 @@ def _settle(state: State, task: str, fence: int, letter_of: Callable[[Holding], 
     held = state.held.get(task)
     if held is None or held.lease.fence != fence or held.settled:
         return state, ()
-    state = _hold(state, replace(held, settled=True))
-    return replace(state, outbox=(*state.outbox, letter_of(held)), retry_at=state.now, look_at=state.now), ()
+    state = _freed(_hold(state, replace(held, settled=True)), held)
+    return replace(state, outbox=(*state.outbox, letter_of(held)), retry_at=state.now), ()
 
 
 def _hold(state: State, holding: Holding) -> State:
@@ -277,7 +333,17 @@ def _drop(state: State, letter: Letter) -> State:
     held = state.held.get(letter.lease.task)
     if held is None or held.lease.fence != letter.lease.fence:
         return state
-    return replace(_forget(state, letter.lease.task), look_at=state.now)
+    return _freed(_forget(state, letter.lease.task), held)
+
+
+def _freed(state: State, held: Holding) -> State:
+    """Its slot takes more; and what it made ready may be in any lane, which only a queue would tell."""
+    now_slot = held.slot == state.limits.slots
+    return _each(state, lambda i: i.freed(state.now) if not i.by_hint or (i.lanes == NOW) == now_slot else i)
+
+
+def _each(state: State, change: Callable[[Intake], Intake]) -> State:
+    return replace(state, intakes=tuple(map(change, state.intakes)))
 
 
 def _is_limited(state: State, held: Holding) -> bool:

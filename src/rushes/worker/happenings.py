@@ -14,16 +14,28 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
-    """There may be work."""
+    """What waiting for hints in those lanes brought: ids to claim, or none (look for yourself)."""
+
+    lanes: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The ledger's answer to a claim of `asked` tasks in those lanes."""
+    """The ledger's answer to a claim of `asked` tasks in those lanes (of hinted ids alone, or of any)."""
 
     lanes: tuple[str, ...]
     leases: tuple[Lease, ...]
     asked: int
+    hinted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A sweep is over: lanes in which something is ready, and seconds until something that backs off is due."""
+
+    lanes: frozenset[str]
+    next_due: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,24 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A signal or an order to stop: once drains, twice stops at once."""
+    """A signal, a notice or an order to stop, with its reason: once drains, twice (or `at_once`) stops at once."""
+
+    why: str = ""
+    within: float | None = None  # the machine goes in so many seconds, whatever the grace
+    at_once: bool = False
 
 
-Happening = Tick | Hinted | Claimed | RenewalCame | Progressed | Made | Broke | Settled | StoreGone | Room | Told
+Happening = (
+    Tick
+    | Hinted
+    | Claimed
+    | Swept
+    | RenewalCame
+    | Progressed
+    | Made
+    | Broke
+    | Settled
+    | StoreGone
+    | Room
+    | Told
+)  # fmt: skip

@@ -8,10 +8,27 @@ from rushes.domain.task import Failure, Finish, Lease
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Ask the ledger for work."""
+    """Ask the ledger for work: for these ids, or for any when none are named."""
 
     lanes: tuple[str, ...]
     n: int
+    hinted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Wait for hints in those lanes, for up to n tasks."""
+
+    lanes: tuple[str, ...]
+    n: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Announce again what was hinted to this worker and has no place here."""
+
+    tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,14 @@ class Kill:
 
     slot: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Say that a task runs long; nobody ends it for that."""
+
+    lease: Lease
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +104,5 @@ class Leave:
     """Everything is handed back: strike out the worker's row and end."""
 
 
-Deed = Claim | Renew | Start | Kill | Complete | Fail | GiveBack | Sweep | Rebirth | Leave
 Letter = Complete | Fail | GiveBack  # bookkeeping that must reach the ledger, or the lease is lost
+Deed = Claim | Listen | PassOn | Renew | Start | Kill | Report | Letter | Sweep | Rebirth | Leave

@@ -1,20 +1,30 @@
 """Published names: made after the commit, owed by the ledger until they are there."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import NoRoom, RushesError, StoreAway
-from rushes.ledger.port import Debt, Ledger, Swept
+from rushes.ledger.port import Debt, Swept
 from rushes.telemetry import log
 
 
-def sweep(ledger: Ledger, blobs: Blobs) -> Swept:
-    """Sweep the ledger and pay every debt that can be paid; answers what the sweep found."""
-    first = swept = ledger.sweep()
+class Sweeper(Protocol):
+    """Who sweeps: the ledger itself, or somebody who also announces what it found."""
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+        """As the ledger's sweep."""
+
+
+def sweep(sweeper: Sweeper, blobs: Blobs) -> Swept:
+    """Sweep and pay every debt that can be paid; answers what the first sweep found."""
+    first = swept = sweeper.sweep()
     while swept.debts:
         paid = [debt for debt in swept.debts if _pay(blobs, debt)]
         if not paid:
             break
-        swept = ledger.sweep(paid=paid)
+        swept = sweeper.sweep(paid=paid)
     return first
 
 

@@ -9,10 +9,8 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -29,6 +27,8 @@ from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint
 from rushes.engines.port import Engine
 from rushes.stages.port import Input, Saved, Stage, Work
+from rushes.worker.lines import MARK
+from rushes.worker.scratch import scratch
 
 PR_SET_PDEATHSIG = 1
 
@@ -52,7 +52,18 @@ def serve(parts: Parts, line: Connection) -> None:
             ask = json.loads(line.recv_bytes())
         except (EOFError, OSError):
             return
-        line.send_bytes(json.dumps(_answer(parts, ask, line)).encode())
+        answer = _answer(parts, ask, line)
+        _end_log()
+        line.send_bytes(json.dumps(answer).encode())
+
+
+def _end_log() -> None:
+    """Mark that this attempt has printed everything."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a stage may have closed or replaced them
+        sys.stdout.flush()
+        sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        os.write(2, b"\n" + MARK + b"\n")
 
 
 def die_with_parent() -> None:
@@ -119,12 +130,8 @@ def run_task(parts: Parts, ask: Mapping[str, JSON], tell: Callable[[float], None
     there = {output: found for output, key in keys.items() if (found := _adopt(parts.blobs, spec["owner"], key))}
     wanted = frozenset(keys) - frozenset(there)
     if wanted:
-        parts.scratch.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parts.scratch))
-        try:
+        with scratch(parts.scratch) as folder:
             there |= _make(parts, ask, spec, wanted, folder, tell)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
     return [there[output] for output in keys]
 
 

@@ -1,0 +1,41 @@
+"""Reconciling: the ledger is swept, and what is ready without a hint is announced again. No time thresholds.
+
+What a dead worker held is released when its lease is over (the sweep); a hint of something finished is settled by
+whoever gets it; work that runs long is reported by its own worker and never ended.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushes.ledger.port import Debt, Ledger, Swept
+from rushes.transport.port import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Compares ledger and transport; a worker sweeps with it."""
+
+    ledger: Ledger
+    transport: Transport
+    lane_of: Callable[[str], str | None]  # of a task; None if this machine does not know its stage
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+        """Sweep the ledger, then announce what is ready and has no hint on its way."""
+        swept = self.ledger.sweep(limit, paid)
+        if not paid:  # else this is the second half of a sweep
+            announce(self.transport, self.lane_of, swept.ready)
+        return swept
+
+
+def announce(transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]) -> tuple[str, ...]:
+    """Announce those of the ready tasks that have no hint; answers them."""
+    lanes: dict[str, list[str]] = {}
+    for task in ready:
+        if lane := lane_of(task):
+            lanes.setdefault(lane, []).append(task)
+    told: list[str] = []
+    for lane, tasks in lanes.items():
+        if some := transport.missing(lane, tasks):
+            transport.announce(lane, some)
+            told += some
+    return tuple(told)

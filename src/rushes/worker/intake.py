@@ -1,0 +1,74 @@
+"""How work comes in, by group of lanes: hinted ids first, a look without hints when there are none. Pure."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from rushes.worker.happenings import Claimed
+from rushes.worker.orders import Claim, Deed, Listen, PassOn
+
+NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
+ALL = 10_000  # hints that only wake need no place
+LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint told
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """One group of lanes: what was asked, what was heard, when to look without a hint."""
+
+    lanes: tuple[str, ...]
+    by_hint: bool  # hints wait in a queue: they are taken first
+    look_seconds: float
+    look_at: float = 0.0
+    asking: bool = False  # a claim has not been answered yet
+    listening: bool = False
+    empty: bool = False  # the last look without hints brought nothing, and nothing was heard since
+    hints: tuple[str, ...] = ()
+
+    def heard(self, tasks: tuple[str, ...], now: float) -> "Intake":
+        """Hints came, or the wait is over."""
+        if tasks and self.by_hint:
+            return replace(self, listening=False, empty=False, hints=(*self.hints, *tasks))
+        return replace(self, listening=False, look_at=now)
+
+    def stirred(self, now: float) -> "Intake":
+        """There is, or may be, something ready: look without a hint."""
+        return replace(self, empty=False, look_at=now)
+
+    def freed(self, now: float) -> "Intake":
+        """A slot became free: more may be had."""
+        return replace(self, empty=False, look_at=self.look_at if self.by_hint else now)
+
+    def answered(self, claimed: Claimed, now: float) -> "Intake":
+        """The ledger answered; a full answer means that there is more."""
+        wait = 0.0 if len(claimed.leases) == claimed.asked else self.look_seconds
+        look_at = inf if self.by_hint else now + wait
+        return replace(self, asking=False, empty=not claimed.leases and not claimed.hinted, look_at=look_at)
+
+    def put_off(self, until: float) -> "Intake":
+        """The store is away: whatever was asked is asked again then."""
+        return replace(self, asking=False, empty=False, look_at=until)
+
+    def go_on(self, free: int, now: float) -> tuple["Intake", tuple[Deed, ...]]:
+        """What to ask for now, with so many free slots."""
+        if self.asking:
+            return self, ()
+        mine, rest = self.hints[:free], self.hints[free:]
+        more = (PassOn(rest),) if rest else ()
+        if mine:
+            return replace(self, hints=(), asking=True), (Claim(self.lanes, len(mine), mine), *more)
+        me = replace(self, hints=())
+        if free and now >= self.look_at:
+            return replace(me, asking=True, look_at=inf), (Claim(self.lanes, free), *more)
+        if free and not self.listening:
+            return replace(me, listening=True), (self._listen(free), *more)
+        return me, more
+
+    def _listen(self, free: int) -> Listen:
+        """Hints in a queue are taken as they fit, and waited for only when a look found nothing."""
+        if not self.by_hint:
+            return Listen(self.lanes, ALL, LISTEN_SECONDS)
+        return Listen(self.lanes, free, LISTEN_SECONDS if self.empty else 0.0)
+
+    def turn_away(self) -> tuple["Intake", tuple[Deed, ...]]:
+        """No work is taken now: hints go back to the others."""
+        return replace(self, hints=()), (PassOn(self.hints),) if self.hints else ()

@@ -1,0 +1,47 @@
+"""Scratch: a folder per attempt, locked while its process lives, so that others know what was left behind."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def scratch(root: Path) -> Iterator[Path]:
+    """A new folder, gone when the attempt is over."""
+    root.mkdir(parents=True, exist_ok=True)
+    folder, lock = _locked(root)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def clear(root: Path) -> int:
+    """Remove the folders whose process is gone; answers how many."""
+    gone = 0
+    for folder in root.glob("*") if root.is_dir() else ():
+        with contextlib.suppress(OSError):  # somebody works in it, or clears it as well
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+                gone += 1
+            finally:
+                os.close(lock)
+    return gone
+
+
+def _locked(root: Path) -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root))
+        with contextlib.suppress(FileNotFoundError):  # cleared between the two calls
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.is_dir():
+                return folder, lock
+            os.close(lock)
