@@ -34,6 +34,7 @@ MESSAGES = {
     "job": "`add`: a path and its job",
     "worker": "`worker`: the first line, what it takes",
     "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
+    "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",

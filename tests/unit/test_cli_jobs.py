@@ -45,6 +45,43 @@ def test_a_path_that_is_not_there_does_not_stop_the_others(rushes: Invoke, job: 
     assert job in json.dumps(json.loads(rushes("jobs", "ls", "--json").stdout))
 
 
+@pytest.mark.parametrize(
+    ("command", "what", "code"),
+    [
+        ("run", "missing", 6),
+        ("add", "missing", 6),
+        ("estimate", "missing", 6),
+        ("run", "text", 7),
+        ("run", "empty", 2),
+        ("add", "empty", 2),
+    ],
+)
+def test_the_only_thing_asked_for_lends_its_exit_code(
+    rushes: Invoke, tmp_path: Path, command: str, what: str, code: int
+) -> None:
+    (tmp_path / "text").write_text("a text, no film")
+    (tmp_path / "empty").mkdir()
+    shown = rushes(command, str(tmp_path / what))
+    assert shown.exit_code == code, shown.output
+    assert shown.stderr.startswith("error  ")
+    assert shown.stdout == ""
+    last = json.loads(rushes(command, str(tmp_path / what), "--json").stdout.splitlines()[-1])
+    assert (last["message_type"], last.get("code", code)) == ("estimate" if command == "estimate" else "summary", code)
+
+
+def test_what_is_passed_over_in_a_folder_is_told(rushes: Invoke, tmp_path: Path) -> None:
+    folder = tmp_path / "footage"
+    folder.mkdir()
+    (folder / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42")
+    (folder / "notes.txt").write_text("no film")
+    shown = rushes("add", str(folder))
+    assert shown.exit_code == 0
+    assert "passed over in" in shown.stderr
+    assert "1 .txt" in shown.stderr
+    types = [json.loads(row)["message_type"] for row in rushes("add", str(folder), "--json").stdout.splitlines()]
+    assert types == ["job", "skipped", "summary"]
+
+
 def test_why_says_that_no_worker_is_there(rushes: Invoke, job: str) -> None:
     shown = rushes("jobs", "why", job[:8])
     assert shown.stdout.startswith("0 of 1 task done; 1 not running\n")

@@ -92,8 +92,18 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
     assert shown.stderr.splitlines() == [
         "no hits",
         "try fewer or other words, or the beginning of one: rushes search 'cons*'",
+        "1 film, 41:38, 240 lines en de",
         "1 film not finished: rushes jobs ls",
     ]
+    assert "try without --video, or fewer" in rushes("search", "x", "--video", "two_cities.mkv").stderr
+
+
+def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf.house.index, "lines", lambda _owner, _video: (line("Ask what your COUNTRY can do"),))
+    found = Found((hit((("country", True),)),), total=1, videos=1)
+    monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else Found())
+    assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr
+    assert "did you mean" not in rushes("search", "zebra").stderr
 
 
 def test_films_that_mean_harm_do_none(shelf: Shelf) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from rushes.domain.errors import Refused
+from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.library import Added, Estimate
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, Column
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.summary import tell_skipped
 from rushes.surfaces.cli.text import between, length, many
 from rushes.surfaces.cli.verb import verb
 from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
@@ -30,11 +31,12 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     added = opened(session, create=True).add(paths, wish_of(words))
     for one in added:
         _tell_added(session, one)
+    tell_skipped(session, added)
     if session.json:
         session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
     elif any(a.created for a in added):
         session.remark(("next: rushes worker --until-idle", DONE))
-    return _code(added)
+    return _code([one.error for one in added if not one.skipped])
 
 
 @verb("estimate", "rushes estimate ~/Films", "rushes estimate long.mkv --profile high_quality --json")
@@ -51,7 +53,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
         session.rows("estimate", [_estimate_doc(e) for e in found])
     else:
         _estimate_table(session, found)
-    return _code_of(sum(e.error is not None for e in found), len(found))
+    return _code([e.error for e in found])
 
 
 def _tell_added(session: Session, one: Added) -> None:
@@ -67,18 +69,12 @@ def _tell_added(session: Session, one: Added) -> None:
         session.out.line(f"{one.job.id}  {one.job.name}", (f"  {word}", DONE))
 
 
-def _code(added: Sequence[Added]) -> int:
-    bad = [a.error for a in added if a.error]
-    if not added:
-        raise Refused("there is no footage at these paths", "Name files, or folders with footage.")
-    if len(added) == len(bad) == 1 and bad[0]:
+def _code(errors: Sequence[RushesError | None]) -> int:
+    """All well, some bad, nothing well; the only one's own."""
+    bad = [e for e in errors if e]
+    if len(errors) == len(bad) == 1:
         return bad[0].exit_code
-    return _code_of(len(bad), len(added))
-
-
-def _code_of(bad: int, total: int) -> int:
-    """All well, some bad, nothing well."""
-    return 0 if not bad else 3 if bad < total else 1
+    return 0 if not bad else 3 if len(bad) < len(errors) else 1
 
 
 def _estimate_doc(e: Estimate) -> dict[str, object]:

@@ -10,6 +10,7 @@ from rushes.index.port import Found, Hit, Video
 from rushes.library import Library
 from rushes.surfaces.cli.film import container, recipe_of, shape
 from rushes.surfaces.cli.made import Made, made_of, shots_of
+from rushes.surfaces.cli.nothing import tell_nothing, what_there_is
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.quotes import quoted, reference
 from rushes.surfaces.cli.screen import DONE, HEAD, Column
@@ -100,11 +101,12 @@ def search(session: Session, query: Sequence[str], limit: int, video: str, curso
     if not words.strip():
         _what_there_is(session, library)
         return
-    found = library.search(words, limit, cursor, library.video(video).id if video else "")
+    only = library.video(video).id if video else ""
+    found = library.search(words, limit, cursor, only)
     if session.json:
         session.document(found_doc(words, found))
     else:
-        _tell(session, library, words, found)
+        _tell(session, library, words, only, found)
 
 
 def found_doc(query: str, found: Found) -> dict[str, object]:
@@ -139,7 +141,7 @@ def _hit_doc(hit: Hit) -> dict[str, object]:
     }
 
 
-def _tell(session: Session, library: Library, words: str, found: Found) -> None:
+def _tell(session: Session, library: Library, words: str, video: str, found: Found) -> None:
     screen = session.out
     groups: dict[str, list[Hit]] = {}
     for hit in found.hits:
@@ -152,7 +154,7 @@ def _tell(session: Session, library: Library, words: str, found: Found) -> None:
     if found.note:
         session.remark((found.note, DONE))
     if not found.hits:
-        _nothing(session, library, words)
+        tell_nothing(session, library, words, video)
         return
     count = f"{len(found.hits)} of {many(found.total, 'hit')}, {many(found.videos, 'video')}, {found.took_ms:.0f} ms"
     session.remark((count, DONE))
@@ -161,29 +163,14 @@ def _tell(session: Session, library: Library, words: str, found: Found) -> None:
     session.remark((f"next: rushes clip {reference(found.hits[0])}", DONE))
 
 
-def _nothing(session: Session, library: Library, words: str) -> None:
-    session.remark("no hits")
-    longest = max(words.replace('"', " ").split(), key=len, default="").strip("*-")
-    start = (
-        f", or the beginning of one: rushes search '{longest[:4]}*'" if longest[:5].isalpha() and longest[4:] else ""
-    )
-    session.remark((f"try fewer or other words{start}", DONE))
-    running = [v for v in library.videos()[0] if v.state not in ("completed", "cancelled")]
-    if running:
-        session.remark((f"{many(len(running), 'film')} not finished: rushes jobs ls", DONE))
-
-
 def _what_there_is(session: Session, library: Library) -> None:
     there = library.summary()
     if session.json:
         session.document({"query": "", "summary": there, "hits": []})
         return
-    if not there.videos:
-        session.out.line("nothing to find yet; begin with: rushes run PATH")
-        return
-    spoken = f"{many(sum(there.kinds.values()), 'line')} {' '.join(there.languages)}"
-    session.out.line(f"{many(there.videos, 'film')}, {length(there.duration_us)}, {spoken}")
-    session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
+    session.out.line(what_there_is(library))
+    if there.videos:
+        session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
 
 
 def _words(library: Library, video: Video, now: Hands) -> list[str]:

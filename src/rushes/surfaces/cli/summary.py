@@ -10,7 +10,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
-from rushes.library import Library, Ran
+from rushes.library import Added, Library, Ran
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.film import facts_of
 from rushes.surfaces.cli.made import Made, made_of
@@ -29,8 +29,21 @@ class Notes:
     before: dict[str, int] = field(default_factory=dict)
 
 
+def tell_skipped(session: Session, added: Sequence[Added]) -> None:
+    """Say what was passed over and why; it is no fault."""
+    skipped = [one for one in added if one.skipped]
+    if session.json:
+        session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
+        return
+    for one in skipped[:FEW]:
+        session.remark((f"passed over in {nearby(one.path)}: {one.skipped}", DONE))
+    if len(skipped) > FEW:
+        session.remark((f"and {len(skipped) - FEW} more were passed over: --json names them", DONE))
+
+
 def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
     """Say how a run ended, to a person or to a program."""
+    tell_skipped(session, ran.skipped)
     for one in ran.refused:
         _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
     for job in ran.jobs:
@@ -172,11 +185,12 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
 def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
     good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
+    goes_on = bool(ran.signal or ran.due_in is not None or ran.lacks)
     session.message(
         "summary",
         jobs=[{"id": j.id, "name": j.name, "state": j.state, "made": _made(library, j)} for j in ran.jobs],
         jobs_done=len(good),
-        errors=len(ran.refused) + (len(ran.jobs) - len(good) if ran.exit_code in (0, 1, 3) else 0),
+        errors=len(ran.refused) + (0 if goes_on else len(ran.jobs) - len(good)),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
         seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
@@ -185,7 +199,7 @@ def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path],
         due_in=ran.due_in,
         lacks=ran.lacks,
         code=ran.exit_code,
-        resumable=ran.exit_code in (5, 130, 143),
+        resumable=goes_on,
     )
 
 
