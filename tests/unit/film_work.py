@@ -33,6 +33,8 @@ class FilmWork:
     made: dict[str, list[Input]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     taken: os.stat_result | None = None  # the file as it was when it was taken in
+    engine: Engine | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
     def run(
         self,
@@ -49,14 +51,14 @@ class FilmWork:
             chunk=None if span is None else 0,
             span=span,
             options={**stage.card.options, **(options or {})},
-            models={},
+            models=self.models,
             wanted=frozenset(wanted or stage.card.outputs),
             inputs_by_name={name: tuple(inputs) for name, inputs in self.made.items()},
             source=self.film,
             fingerprint=Fingerprint(str(self.film), stat.st_size, stat.st_mtime_ns, stat.st_ino),
             scratch=self.scratch,
             blobs=self.blobs,
-            engine=_engine(),
+            engine=self.engine or _engine(),
             seed=1,
             say=self.said.append,
         )

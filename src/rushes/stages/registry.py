@@ -9,7 +9,10 @@ from rushes.domain.keys import is_name
 from rushes.domain.stage import Card
 from rushes.stages.port import Stage
 
-OURS = ("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript", "clip")
+OURS = (
+    *("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript"),
+    *("read_text", "segments", "objects", "faces", "places", "clip"),
+)
 GROUP = "rushes.stages"
 
 

@@ -1,0 +1,53 @@
+"""Faces: where they are in the kept frames of a chunk, and the directions by which people are told apart."""
+
+import numpy as np
+
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
+from rushes.domain.stage import Card, Scope
+from rushes.engines.models.faces import packed, side
+from rushes.engines.port import Face
+from rushes.stages.port import Work
+from rushes.stages.sight.boxes import CONFIDENCE, box, points
+from rushes.stages.sight.looks import Look, looks
+
+
+class Faces:
+    """Faces in pictures, frame by frame; who is who is decided over the whole library, elsewhere."""
+
+    card = Card(
+        "faces",
+        1,
+        Scope.CHUNK,
+        ("faces",),
+        needs=("probe", "develop"),
+        options={"profile": "balanced", "min_confidence": 0.7},
+        models=("faces",),
+    )
+
+    def run(self, work: Work) -> None:
+        """Save faces.jsonl, and embeddings.f16 with a row for each face in the same order."""
+        least, near = float(work.options["min_confidence"]), side(str(work.options["profile"]))
+        found = [
+            (look, face)
+            for look in looks(work)
+            for face in work.engine.faces(work.models["faces"], look.picture, least, near)
+        ]
+        directions = np.array([face.embedding for _, face in found], np.float32)
+        work.save("faces", "faces.jsonl", dump(_observation(n, *f) for n, f in enumerate(found)), MEDIA_TYPE)
+        work.save("faces", "embeddings.f16", packed(directions), "application/octet-stream")
+        work.count("faces", len(found))
+        work.note("faces", kinds=["face"], dimensions=directions.shape[-1] if found else 0)
+
+
+def _observation(row: int, look: Look, face: Face) -> Observation:
+    return Observation(
+        kind="face",
+        span=look.span,
+        text="",
+        confidence=round(face.confidence, CONFIDENCE),
+        box=box(face.box, look.picture),
+        extra={"row": row, "points": points(face.points, look.picture)},
+    )
+
+
+STAGE = Faces()
