@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import ModelMissing, Refused
 from rushes.domain.job import FINAL, JobState
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
@@ -73,3 +73,41 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
     (heard, _) = library.why(ran.jobs[0].id)
     assert "rushes models pull whisper-tiny.en whisper-base" in heard.detail
+
+
+def test_a_copy_does_not_hide_the_original_nor_the_other_way_round(library: Library, tmp_path: Path) -> None:
+    first = film(tmp_path, "first.mp4")
+    copy = tmp_path / "elsewhere" / "copy.mp4"
+    copy.parent.mkdir()
+    copy.write_bytes(first.read_bytes())
+    assert library.run([first], SMALL).exit_code == library.run([copy], SMALL).exit_code == 0
+    video = library.video("first.mp4")
+    assert video.id == library.video("copy").id == library.video(str(first)).id == library.video(str(copy)).id
+    assert video.paths == ("elsewhere/copy.mp4", "first.mp4")
+    assert video.path == "elsewhere/copy.mp4"
+    copy.unlink()
+    assert library.video("copy.mp4").path == "first.mp4"
+    assert library.clip(video.id, 0, 1_000_000, 0).size
+    assert str(first) in library.export(video.id, "otio").decode()
+
+
+def test_a_clip_ends_with_the_film_and_none_begins_after_it(library: Library, tmp_path: Path) -> None:
+    library.run([film(tmp_path, "short.mp4")], SMALL)
+    clip = library.clip("short.mp4", 2_000_000, 9_000_000, 0)
+    assert (clip.start_us, clip.end_us, clip.shortened) == (2_000_000, 3_000_000, True)
+    with pytest.raises(Refused, match="ends at 0:03"):
+        library.clip("short.mp4", 3_000_000, 4_000_000, 0)
+    assert not library.failed()
+
+
+def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: Library, tmp_path: Path) -> None:
+    library.run([film(tmp_path, "short.mp4")], SMALL)
+    (tmp_path / "there.mp4").touch()
+    for out, why in (("no/clip.mp4", "no folder"), ("clip.srt", "must end in .mp4"), ("there.mp4", "already")):
+        with pytest.raises(Refused, match=why):
+            library.clip("short.mp4", 0, 1_000_000, 0, tmp_path / out)
+    for out, why in (("no/cuts.edl", "no folder"), ("cuts.mp4", "must end in .edl")):
+        with pytest.raises(Refused, match=why):
+            library.export("short.mp4", "edl", tmp_path / out)
+    library.export("short.mp4", "edl", tmp_path / "cuts.edl")
+    assert (tmp_path / "cuts.edl").read_bytes() == library.export("short.mp4", "edl")

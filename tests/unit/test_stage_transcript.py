@@ -11,7 +11,7 @@ from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.stages.port import Input, Work
 from rushes.stages.speech.lines import lines
-from rushes.stages.transcript import STAGE, player_zero_us, spoken_time
+from rushes.stages.transcript import STAGE, spoken_time
 
 ENGLISH = lines(words("Good evening. Here is the news.", start=1), "en")
 GERMAN = lines(words("Guten Abend, meine Damen und Herren, hier sind die Nachrichten.", start=11), "de", doubtful=True)
@@ -55,7 +55,7 @@ def test_subtitles_count_from_where_players_begin(tmp_path: Path) -> None:
     shifted = lines(words("Late start.", start=91.4), "en")
     _, made = run(tmp_path, shifted, start=Fraction(90))
     assert b"00:00:01,400 --> " in made.bytes("subtitles.srt")
-    assert made.json("transcript.json")["lines"][0]["span"][0] == int(91.4 * 16000)
+    assert made.json("transcript.json")["lines"][0]["span"][0] == int(1.4 * 16000)
 
 
 def test_a_film_in_which_nobody_speaks_has_a_valid_empty_transcript(tmp_path: Path) -> None:
@@ -78,5 +78,5 @@ def test_the_language_is_the_one_most_spoken_not_the_one_of_most_lines() -> None
 
 
 def test_zero_is_where_the_first_track_begins() -> None:
-    assert player_zero_us(sound_facts(5, Fraction(3, 2))) == 1_500_000
-    assert player_zero_us(sound_facts(5, Fraction(-1, 2), video_seconds=5)) == -500_000
+    assert sound_facts(5, Fraction(3, 2)).start == Fraction(3, 2)
+    assert sound_facts(5, Fraction(-1, 2), video_seconds=5).start == Fraction(-1, 2)

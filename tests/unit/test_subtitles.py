@@ -124,7 +124,7 @@ def test_scripts_without_spaces_are_set_by_their_double_width() -> None:
 
 
 def test_times_count_from_what_players_call_zero() -> None:
-    (cue,) = cues([said("late start", start=11.5)], zero_us=10_000_000)
+    (cue,) = cues([said("late start", start=11.5).moved(Fraction(-10))])
     assert cue.start == 1500
 
 

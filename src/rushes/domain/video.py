@@ -50,6 +50,11 @@ class VideoTrack:
     damaged: bool = False  # parts are missing: errors of the decoder are expected and hidden as well as it can
 
     @property
+    def upright(self) -> tuple[int, int]:
+        """Width and height as people see it."""
+        return (self.height, self.width) if self.rotation % 180 == 90 else (self.width, self.height)
+
+    @property
     def span(self) -> Span:
         """The whole of it."""
         return Span(self.start, self.end, self.base)
@@ -88,8 +93,13 @@ class VideoFacts:
         return (self.video, *self.audio) if self.video else self.audio
 
     @property
+    def sound(self) -> AudioTrack | None:
+        """The track to listen to: the default one, else the first."""
+        return next((t for t in self.audio if t.default), self.audio[0] if self.audio else None)
+
+    @property
     def start(self) -> Fraction:
-        """The first moment that is shown or heard, in seconds of media time."""
+        """The first moment that is shown or heard, in seconds of media time: what people see as zero."""
         return min(t.start * t.base for t in self.tracks)
 
     @property

@@ -1,4 +1,4 @@
-"""The follower: brings the index up to date with what the ledger and the records say has changed.
+"""The follower: brings the index up to date with what the ledger and the records say has changed, in film time.
 
 At least once, idempotent, and safe to kill anywhere: what was begun is queued in the index itself.
 """
@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import groupby
 
 from rushes.blobs.manifests import parse_manifest
@@ -37,6 +38,8 @@ class _Read:
 
     offers: tuple[Offer, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
+    size: int = 0
+    voiced_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,8 @@ class Follower:
         times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
         for page in self._finished(job.id, events, everything=everything):
             read = [self._results(run, task) for task in page]
-            rates = [r for t in page if t.id in times for r in self._rates(t, times[t.id], facts)]
             names = dict(name for r in read for name in r.names)
+            rates = self._rates(zip(page, read, strict=True), times, facts)
             self.index.take_in(run, [offer for r in read for offer in r.offers], names, rates)
         if any(e.type in {EventType.REVIVED, EventType.FINISHED} for e in events):
             known = {o.key for o, _ in self.index.offers(job.owner, run.video)}
@@ -141,8 +144,9 @@ class Follower:
     def _learn(self, job: Job, events: Sequence[Event], facts: Mapping[str, JSON]) -> None:
         """Of a trial only its rates are kept: nobody sees its results."""
         times = {e.task: e for e in events if e.type is EventType.DONE and e.task}
+        run = Run(job.id, job.owner, facts["video"], job.recipe, job.state.value, job.created_at, facts)
         for page in self._finished(job.id, events, everything=True):
-            self.index.learn([r for t in page if t.id in times for r in self._rates(t, times[t.id], facts)])
+            self.index.learn(self._rates(((task, self._results(run, task)) for task in page), times, facts))
 
     def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Sequence[Task]]:
         """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
@@ -157,6 +161,7 @@ class Follower:
     def _results(self, run: Run, task: Task) -> _Read:
         offers: list[Offer] = []
         names: list[tuple[str, str]] = []
+        size, voiced = 0, None
         for key in _spec(task).get("results", {}).values():
             data = self.blobs.read(manifest_key(run.owner, key))
             manifest = _manifest(data, key)
@@ -168,7 +173,9 @@ class Follower:
                 Offer(run.owner, run.video, run.job, task.stage, task.chunk, kind, key, sha256) for kind in kinds
             ]
             names += [(a.publish, key) for a in manifest.artifacts if a.publish and _is_shown(a.publish)]
-        return _Read(tuple(offers), tuple(names))
+            size += sum(a.size for a in manifest.artifacts)
+            voiced = manifest.facts["voiced_ms"] / 1000 if "voiced_ms" in manifest.facts else voiced
+        return _Read(tuple(offers), tuple(names), size, voiced)
 
     def _kinds(self, owner: str, manifest: Manifest) -> list[str]:
         said = manifest.facts.get("kinds")
@@ -187,14 +194,11 @@ class Follower:
                     log.warning("result %s is left out of the index: %s", manifest.key, error)
         return found
 
-    def _rates(self, task: Task, event: Event, facts: Mapping[str, JSON]) -> Iterator[Rate]:
-        seconds = float(event.data.get("seconds") or 0.0)
-        machine = machine_of(str(event.data.get("worker") or ""))
-        span = _spec(task).get("span")
-        media = float(Span.from_json(span).seconds) if span else int(facts.get("duration_us") or 0) / 1e6
-        pixels = int(facts.get("width") or 0) * int(facts.get("height") or 0)
-        if seconds > 0 and media > 0:
-            yield Rate(task.id, task.stage, machine, seconds, media, pixels, event.at)
+    def _rates(
+        self, read: Iterable[tuple[Task, _Read]], times: Mapping[str, Event], facts: Mapping[str, JSON]
+    ) -> list[Rate]:
+        rates = [_rate(task, times[task.id], facts, found) for task, found in read if task.id in times]
+        return [rate for rate in rates if rate.seconds > 0 and rate.media_seconds > 0]
 
     def _forget_unknown(self, owner: str, keys: Iterable[str]) -> int:
         wanted = list(keys)
@@ -223,7 +227,8 @@ class Follower:
     def _lines(self, offer: Offer) -> list[Observation]:
         manifest = _manifest(self.blobs.read(manifest_key(offer.owner, offer.key)), offer.key)
         found = self._observations(offer.owner, manifest) if manifest else []
-        return [line for line in found if line.kind == offer.kind]
+        zero = Fraction(*json.loads(self.ledger.job(offer.job).facts).get("start", (0, 1)))
+        return [line.moved(-zero) for line in found if line.kind == offer.kind]
 
     def _done(self, job: str, stage: str) -> bool:
         return all(task.state is TaskState.DONE for page in self._pages(job, stage=stage) for task in page)
@@ -234,6 +239,21 @@ class Follower:
             page = self.ledger.tasks(job, state, stage, cursor=cursor, limit=_PAGE)
             yield page.rows
             cursor, first = page.cursor, False
+
+
+def _rate(task: Task, event: Event, facts: Mapping[str, JSON], read: _Read) -> Rate:
+    span = _spec(task).get("span")
+    return Rate(
+        task=task.id,
+        stage=task.stage,
+        machine=machine_of(str(event.data.get("worker") or "")),
+        seconds=float(event.data.get("seconds") or 0.0),
+        media_seconds=float(Span.from_json(span).seconds) if span else int(facts.get("duration_us") or 0) / 1e6,
+        pixels=int(facts.get("width") or 0) * int(facts.get("height") or 0),
+        at=event.at,
+        size=read.size,
+        voiced_seconds=read.voiced_seconds,
+    )
 
 
 def _spec(task: Task) -> Mapping[str, JSON]:

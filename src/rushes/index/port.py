@@ -85,6 +85,7 @@ class Video:
     recipe: str
     state: str
     jobs: tuple[str, ...] = ()  # newest first
+    paths: tuple[str, ...] = ()  # everywhere it was taken in from, newest first
     languages: tuple[str, ...] = ()  # most spoken first
     poster: str = ""  # published names, "" until they are made
     proxy: str = ""
@@ -102,7 +103,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How long one task took, and on how much footage: estimates are learnt from these."""
+    """How long one task took, on how much footage, and how much it made: estimates are learnt from these."""
 
     task: str
     stage: str
@@ -111,6 +112,8 @@ class Rate:
     media_seconds: float
     pixels: int
     at: str
+    size: int = 0  # bytes of its results
+    voiced_seconds: float | None = None  # of speech that was listened to; None if it listens to nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from rushes.index.hits import hit
 from rushes.index.port import Found, Hit, Offer, Rate, Run, Summary, Video
 from rushes.index.query import Clause, Query, Term, parse
 from rushes.index.sqlite_file import Database, statements
-from rushes.index.words import safe, words
+from rushes.index.videos import Row, RunRow, video_of
+from rushes.index.words import words
 
 _MOST = 1000
 _SQL = statements()
@@ -224,35 +225,13 @@ def _hits(db: sqlite3.Connection, owner: str, query: Query, rows: Sequence[sqlit
 
 def _video(db: sqlite3.Connection, row: sqlite3.Row) -> Video:
     who = (row["owner"], row["id"])
-    runs = db.execute(_SQL["runs"], who).fetchall()
+    rows = db.execute(_SQL["runs"], who).fetchall()
+    runs = [RunRow(r["job"], r["recipe"], r["state"], json.loads(r["facts"])) for r in rows]
     renamed = db.execute(_SQL["renamed"], who).fetchone()
     published = [name for (name,) in db.execute(_SQL["published"], who)]
-    facts: Mapping[str, JSON] = json.loads(runs[0]["facts"])
-    rate = facts.get("rate")
-    return Video(
-        owner=row["owner"],
-        id=row["id"],
-        name=safe(json.loads(renamed[0]) if renamed else str(facts.get("name") or "")),
-        path=str(facts.get("path") or ""),
-        sha256=str(facts.get("sha256") or ""),
-        size=int(facts.get("size") or 0),
-        duration_us=row["duration_us"],
-        width=int(facts.get("width") or 0),
-        height=int(facts.get("height") or 0),
-        rate=(int(rate[0]), int(rate[1])) if rate else None,
-        audio=bool(facts.get("audio")),
-        container=str(facts.get("container") or ""),
-        title=safe(str(facts.get("title") or "")),
-        shot_at=str(facts.get("shot_at") or ""),
-        added_at=row["added_at"],
-        job=runs[0]["job"],
-        recipe=runs[0]["recipe"],
-        state=runs[0]["state"],
-        jobs=tuple(run["job"] for run in runs),
-        languages=tuple(json.loads(row["languages"])),
-        poster=next((name for name in published if name.endswith(".jpg")), ""),
-        proxy=next((name for name in published if name.endswith(".m3u8")), ""),
-    )
+    name = json.loads(renamed[0]) if renamed else None
+    languages = json.loads(row["languages"])
+    return video_of(Row(*who, row["added_at"], row["duration_us"], languages, name, published), runs)
 
 
 def _cursor(place: Sequence[object]) -> str:

@@ -40,8 +40,9 @@ INSERT INTO published VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET key = exclud
 
 -- name: rate
 -- How long a task took; the same task again replaces it.
-INSERT INTO rate VALUES (:task, :stage, :machine, :seconds, :media_seconds, :pixels, :at)
-ON CONFLICT DO UPDATE SET seconds = excluded.seconds, machine = excluded.machine, at = excluded.at;
+INSERT INTO rate VALUES (:task, :stage, :machine, :seconds, :media_seconds, :pixels, :at, :size, :voiced_seconds)
+ON CONFLICT DO UPDATE SET seconds = excluded.seconds, machine = excluded.machine, at = excluded.at,
+    size = excluded.size, voiced_seconds = excluded.voiced_seconds;
 
 -- name: rename
 -- The name that a person gave.
@@ -117,7 +118,7 @@ SELECT doc FROM line WHERE owner = ? AND video = ? AND kind = ? ORDER BY start_u
 
 -- name: rates
 -- The latest rates; one whose machine is not known any more counts for each.
-SELECT task, stage, machine, seconds, media_seconds, pixels, at FROM rate
+SELECT task, stage, machine, seconds, media_seconds, pixels, at, size, voiced_seconds FROM rate
 WHERE stage = ? AND machine IN (?, '') ORDER BY at DESC, task LIMIT ?;
 
 -- name: video_list

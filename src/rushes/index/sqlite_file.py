@@ -14,7 +14,7 @@ from rushes.domain.errors import NoRoom, StoreAway
 from rushes.index.words import VERSION as WORDS
 from rushes.telemetry import effect
 
-SCHEMA = 1
+SCHEMA = 2  # 2: film time, sizes and voices
 _VERSION = SCHEMA * 1000 + WORDS
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

@@ -54,9 +54,9 @@ CREATE INDEX line_key ON line (owner, video, kind, key);
 CREATE INDEX line_found ON line (owner, kind, language);
 CREATE VIRTUAL TABLE word USING fts5 (kind, words, tokenize = 'ascii', prefix = '2 3');
 
--- How long tasks took.
+-- How long tasks took and how much they made.
 CREATE TABLE rate (
     task TEXT PRIMARY KEY, stage TEXT NOT NULL, machine TEXT NOT NULL, seconds REAL NOT NULL,
-    media_seconds REAL NOT NULL, pixels INTEGER NOT NULL, at TEXT NOT NULL
+    media_seconds REAL NOT NULL, pixels INTEGER NOT NULL, at TEXT NOT NULL, size INTEGER NOT NULL, voiced_seconds REAL
 ) WITHOUT ROWID;
 CREATE INDEX rate_stage ON rate (stage, machine, at DESC);

@@ -29,6 +29,7 @@ from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
+from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.models import explained
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
@@ -129,13 +130,15 @@ class Library:
         return self.house.index.videos(self._owner, cursor, limit)
 
     def video(self, name: str) -> Video:
-        """One video by its id, the beginning of it, its file name or its path.
+        """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
 
         Raises:
             NotFound: none, or more than one.
         """
         self._catch_up()
-        return _one(name, [v for v in self._all_videos() if _means(v, name)], "video")
+        found = [v for v in self._all_videos() if _means(v, name)]
+        exact = [v for v in found if name in (v.id, v.name, *v.paths)]
+        return at_home(self.house, _one(name, exact or found, "video"))
 
     def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
         """Time-coded hits over everything that is known by now; never an error, whatever the text."""
@@ -170,9 +173,9 @@ class Library:
         target = Path(out) if out else None
         return cut(self.house, found, start_us, end_us, padding_ms, target, signals=signals)
 
-    def export(self, video: str, kind: str) -> bytes:
+    def export(self, video: str, kind: str, out: str | Path | None = None) -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
-        return export(self.house, self.video(video), kind)
+        return export(self.house, self.video(video), kind, Path(out) if out else None)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[Path]:
         """Write the subtitles of finished jobs beside their films, never over what we did not write."""
@@ -297,9 +300,15 @@ class Library:
 
 
 def _means(video: Video, name: str) -> bool:
-    if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, video.path):
+    if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
         return True
-    return "/" in name and Path(video.path).name == Path(name).name and Path(name).resolve().match(video.path)
+    return any(_is_path(path, name) for path in video.paths)
+
+
+def _is_path(path: str, name: str) -> bool:
+    if name in (path, Path(path).name, Path(path).stem):
+        return True
+    return "/" in name and Path(path).name == Path(name).name and Path(name).resolve().match(path)
 
 
 def _one(name: str, found: Sequence[T], what: str) -> T:

@@ -1,17 +1,20 @@
 """Cutting: a clip is a job of one task through the same door, and jumps every queue."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import JobState
 from rushes.domain.keys import short, task_id
+from rushes.domain.span import clock
 from rushes.domain.task import TaskState
+from rushes.exports.target import check_target
 from rushes.index.port import Video
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
+from rushes.library.footage import original
 from rushes.library.intake import wake
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
@@ -25,11 +28,12 @@ class Clip:
 
     id: str
     video: str
-    start_us: int
+    start_us: int  # film time, without the padding
     end_us: int
     path: Path
     size: int
     made: bool  # false: it was there already
+    shortened: bool = False  # the film ends before what was asked
 
 
 def cut(
@@ -45,11 +49,17 @@ def cut(
     """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
 
     Raises:
-        Refused: the range is empty or lies outside the film.
+        Refused: the range is empty or begins after the film, or the file cannot be written.
         NeverWorks, TryAgain: it could not be cut; says why.
     """
     if not 0 <= start_us < end_us:
         raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
+    if start_us >= video.duration_us:
+        ends = clock(video.duration_us)
+        raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
+    asked, end_us = end_us, min(end_us, video.duration_us)
+    if out:
+        check_target(out, (".mp4",))
     job, created = _submit(house, video, start_us, end_us, padding_ms)
     row = wake(house, house.ledger.job(job))
     if row.state is JobState.COMPLETED and _is_gone(house, job):
@@ -62,7 +72,7 @@ def cut(
             raise stopped(work.signal)
     else:
         sweep(house.ledger, house.blobs)  # a name that a killed worker still owed
-    return _made(house, job, video.id, start_us, end_us, created, out)
+    return replace(_made(house, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
 
 
 def _is_gone(house: House, job: str) -> bool:
@@ -72,11 +82,11 @@ def _is_gone(house: House, job: str) -> bool:
 
 
 def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:
-    asked = Asked.from_text(house.ledger.job(video.job).payload)
+    place = original(house, video)
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
-    question = Asked(asked.owner, asked.source, ("clip",), {"clip": options})
-    (probe,) = house.ledger.tasks(ids=[task_id(video.job, "probe", None)]).rows
+    question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
+    (probe,) = house.ledger.tasks(ids=[task_id(place.job, "probe", None)]).rows
     made = submit_clip(
         house.ledger,
         house.transport,

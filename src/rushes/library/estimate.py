@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
-from rushes.domain.keys import task_id
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
 from rushes.index.port import Rate
-from rushes.jobs.opening import read_facts
 from rushes.ledger.pages import all_tasks
+from rushes.library.footage import probed
 from rushes.library.intake import Added, Wish, add, wake
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.wiring import House
 
@@ -61,12 +60,6 @@ def estimate(
     return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in probed]
 
 
-def facts_of(house: House, job: Job) -> VideoFacts:
-    """What probe found for a job."""
-    (probe,) = house.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
-    return read_facts(house.blobs, job.owner, results_of(probe.spec)["facts"])
-
-
 def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None:
     """The range for a planned job, kept with it from the first time it is asked; None where nothing is learnt yet."""
     record = house.records.get(KIND, job.owner, job.id)
@@ -74,7 +67,7 @@ def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    ranges = _ranges(house, facts_of(house, job), Asked.from_text(job.payload).stages, machine, least=1)
+    ranges = _ranges(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
     known = {stage: r for stage, r in ranges.items() if r}
     if len(known) < len(ranges):
         return None
@@ -109,7 +102,7 @@ def _estimate(
 ) -> Estimate:
     if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
-    facts = facts_of(house, one.job)
+    facts = probed(house, one.job)
     ranges = _ranges(house, facts, stages, machine)
     missing = [s for s, r in ranges.items() if r is None]
     if missing and facts.duration > longer_than:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
@@ -11,34 +12,40 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
+from rushes.exports.target import check_target
 from rushes.index.port import Video
-from rushes.library.estimate import facts_of
+from rushes.library.footage import at_home, probed
 from rushes.plan.planner import results_of
 from rushes.wiring import House
 
 
-def export(house: House, video: Video, kind: str) -> bytes:
-    """The bytes of one export.
+def export(house: House, video: Video, kind: str, out: Path | None = None) -> bytes:
+    """The bytes of one export, written to a file as well if one is named.
 
     Raises:
-        Refused: there is no such kind.
+        Refused: there is no such kind, or the file cannot be written.
         NotFound: what it is made of is not there (yet).
     """
     if kind not in KINDS:
         raise Refused(f"there is no export {kind!r}", f"Choose one of: {', '.join(KINDS)}")
-    return KINDS[kind](house, video)
+    if out:
+        check_target(out, ENDINGS.get(kind, (f".{kind}",)))
+    data = KINDS[kind](house, video)
+    if out:
+        out.write_bytes(data)
+    return data
 
 
 def shots_of(house: House, video: Video) -> list[Span]:
-    """The shots of a video.
+    """The shots of a video, in film time.
 
     Raises:
         NotFound: they are not there yet.
     """
     doc = json.loads(_artifact(house, video, "shots", "shots", "shots.json"))
-    track = facts_of(house, house.ledger.job(video.job)).video
-    base = track.base if track else Fraction(1, 1_000_000)
-    return [Span(int(s["start"]), int(s["end"]), base) for s in doc]
+    facts = probed(house, house.ledger.job(video.job))
+    base = facts.video.base if facts.video else Fraction(1, 1_000_000)
+    return [Span(int(s["start"]), int(s["end"]), base).moved(-facts.start) for s in doc]
 
 
 def _artifact(house: House, video: Video, stage: str, output: str, name: str) -> bytes:
@@ -61,16 +68,19 @@ def _lines(house: House, video: Video) -> tuple[Observation, ...]:
 
 
 def _film(house: House, video: Video) -> timelines.Footage:
-    track = facts_of(house, house.ledger.job(video.job)).video
-    if track is None:
+    facts = probed(house, house.ledger.job(video.job))
+    if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
-    return timelines.Footage(video.name, str(house.originals / video.path), track.span, track.rate)
+    path = house.originals / at_home(house, video).path
+    return timelines.Footage(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
 
 
 def _chapters(house: House, video: Video) -> list[chapters.Chapter]:
     return chapters.from_shots(shots_of(house, video))
 
 
+SPOKEN = frozenset({"srt", "vtt", "txt", "json", "csv", "jsonl"})  # nothing in them where nothing is said
+ENDINGS = {"chapters": (".txt", ".ffmetadata"), "chapters.vtt": (".vtt",), "jsonl": (".jsonl", ".ndjson")}
 KINDS: dict[str, Callable[[House, Video], bytes]] = {
     "srt": _text("subtitles.srt"),
     "vtt": _text("subtitles.vtt"),

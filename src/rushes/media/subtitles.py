@@ -31,10 +31,10 @@ class Cue:
     lines: tuple[str, ...]
 
 
-def cues(lines: Iterable[Observation], zero_us: int = 0) -> list[Cue]:
-    """Cues of lines in any order and number; `zero_us` is the media time that players call zero."""
+def cues(lines: Iterable[Observation]) -> list[Cue]:
+    """Cues of lines in any order and number, whose times count from where players call zero."""
     ordered = sorted(lines, key=lambda o: (o.span.start_us, o.span.end_us))
-    parts = [part for line in ordered for part in _split(_tokens(line, zero_us))]
+    parts = [part for line in ordered for part in _split(_tokens(line))]
     return _timed(_unflashed(parts))
 
 
@@ -66,16 +66,16 @@ def clean(said: str) -> str:
     return re.sub(r"-{2,}>", "→", re.sub(r"\s+", " ", plain)).strip()
 
 
-def _tokens(line: Observation, zero_us: int) -> list[Token]:
+def _tokens(line: Observation) -> list[Token]:
     whole, at = clean(line.text), 0
-    start, end = ((us - zero_us) // 1000 for us in (line.span.start_us, line.span.end_us))
+    start, end = line.span.start_us // 1000, line.span.end_us // 1000
     tokens: list[Token] = []
     for said, a, b, _ in line.words:
         word = clean(said)
         found = whole.find(word, at)
         if not word or found < 0 or whole[at:found].strip():
             break
-        times = ((to_us(t, line.span.base) - zero_us) // 1000 for t in (a, b))
+        times = (to_us(t, line.span.base) // 1000 for t in (a, b))
         tokens.append(Token(word, found > at, *times))
         at = found + len(word)
     if not tokens or whole[at:].strip():  # the words are not those of the text: somebody corrected it

@@ -12,7 +12,7 @@ def grid(facts: VideoFacts, seconds: int, max_bytes: int = 0) -> tuple[Span, ...
     A chunk ends at the first key frame at or after `seconds` (or the share of bytes) from its start.
     """
     if facts.video is None:
-        return _sound_grid(next((a for a in facts.audio if a.default), facts.audio[0]), seconds)
+        return _sound_grid(facts.sound, seconds) if facts.sound else ()
     length = Fraction(seconds)
     if max_bytes and facts.size > max_bytes:
         length = min(length, max(Fraction(1), facts.duration * max_bytes / facts.size))

@@ -112,15 +112,17 @@ def needs_of(spec: str) -> tuple[str, ...]:
 def job_facts(asked: Asked, facts: VideoFacts, name: str) -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
+    width, height = video.upright if video else (0, 0)
     doc = {
         "video": video_id(asked.owner, facts.sha256),
         "name": name,
         "path": asked.source.path,
         "sha256": facts.sha256,
         "size": facts.size,
+        "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
         "duration_us": int(facts.duration * 1_000_000),
-        "width": video.width if video else 0,
-        "height": video.height if video else 0,
+        "width": width,
+        "height": height,
         "rate": [video.rate.numerator, video.rate.denominator] if video and video.rate else None,
         "audio": bool(facts.audio),
         "container": facts.container,

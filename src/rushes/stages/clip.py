@@ -11,11 +11,11 @@ from rushes.stages.port import Work
 
 
 class Clip:
-    """Cuts what lies between two moments, with some room on both sides."""
+    """Cuts what lies between two moments of film time, with some room on both sides."""
 
     card = Card(
         "clip",
-        1,
+        2,
         Scope.VIDEO,
         ("clip",),
         needs=("probe",),
@@ -31,13 +31,15 @@ class Clip:
         if end <= start:
             raise NeverWorks("the clip ends before it begins", "Give a start that lies before the end.")
         out = work.temporary(".mp4")
-        span = (Fraction(start - padding, 1_000_000), Fraction(end + padding, 1_000_000))
+        zero = work.facts.start
+        span = (zero + Fraction(start - padding, 1_000_000), zero + Fraction(end + padding, 1_000_000))
         made = clip(work.footage(), work.facts, *span, out, work.progress)
         name = str(work.options["clip_id"]) or "clip_" + short([work.video, start, end, padding])
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
             raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
         work.save("clip", "clip.mp4", out, "video/mp4", f"videos/clips/{work.video}/{name}.mp4")
-        work.note("clip", start_us=int(made.start * 1_000_000), end_us=int(made.end * 1_000_000), frames=made.frames)
+        first, last = (int((moment - zero) * 1_000_000) for moment in (made.start, made.end))
+        work.note("clip", start_us=first, end_us=last, frames=made.frames)
 
 
 STAGE = Clip()

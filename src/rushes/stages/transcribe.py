@@ -36,7 +36,7 @@ class Transcribe:
         found = list(self._listen(work, mine, int(doc["offset"]))) if mine else []
         work.save("lines", "lines.jsonl", dump(found), MEDIA_TYPE)
         work.count("lines", len(found))
-        work.note("lines", kinds=["speech"])
+        work.note("lines", kinds=["speech"], voiced_ms=sum(w.length for w in mine) * 1000 // RATE)
 
     def _listen(self, work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
         sound = open_pcm(work.input("audio", "pcm").path("pcm.wav"))

@@ -5,26 +5,26 @@ from collections.abc import Sequence
 
 from rushes.domain.observation import Observation, load
 from rushes.domain.stage import Card, Scope
-from rushes.domain.video import VideoFacts
 from rushes.media.subtitles import cues, srt, text, vtt
 from rushes.stages.port import Work
 
 
 class Transcript:
-    """Joins what the chunks heard; decides nothing but the language of the whole."""
+    """Joins what the chunks heard, in film time; decides nothing but the language of the whole."""
 
-    card = Card("transcript", 1, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
+    card = Card("transcript", 2, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
 
     def run(self, work: Work) -> None:
         """Save transcript.json, transcript.txt, subtitles.srt and subtitles.vtt."""
-        lines = [line for part in work.inputs("transcribe", "lines") for line in load(part.bytes("lines.jsonl"))]
+        heard = (line for part in work.inputs("transcribe", "lines") for line in load(part.bytes("lines.jsonl")))
+        lines = [line.moved(-work.facts.start) for line in heard]
         languages = spoken_time(lines)
         doc = {
             "language": next(iter(languages), ""),
             "languages": [[language, ms] for language, ms in languages.items()],
             "lines": [line.to_json() for line in lines],
         }
-        found = cues(lines, player_zero_us(work.facts))
+        found = cues(lines)
         folder = f"transcripts/{work.video}"
         work.save_json("transcript", "transcript.json", doc, f"{folder}/transcript.json")
         for name, body, kind in (
@@ -44,11 +44,6 @@ def spoken_time(lines: Sequence[Observation]) -> dict[str, int]:
     for line in lines:
         spoken[line.language] += sum(int((b - a) * line.span.base * 1000) for _, a, b, _ in line.words)
     return dict(sorted(((k, v) for k, v in spoken.items() if k), key=lambda pair: (-pair[1], pair[0])))
-
-
-def player_zero_us(facts: VideoFacts) -> int:
-    """The media time that players show as zero: where the first track begins."""
-    return int(facts.start * 1_000_000)
 
 
 STAGE = Transcript()

@@ -1,0 +1,62 @@
+"""A video as readers see it, made of its runs. Pure: every backend tells the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rushes.domain.keys import JSON
+from rushes.index.port import Video
+from rushes.index.words import safe
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What an index keeps of a video itself."""
+
+    owner: str
+    id: str
+    added_at: str
+    duration_us: int
+    languages: Sequence[str]
+    renamed: str | None  # the name that a person gave
+    published: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What an index keeps of one of its runs."""
+
+    job: str
+    recipe: str
+    state: str
+    facts: Mapping[str, JSON]
+
+
+def video_of(row: Row, runs: Sequence[RunRow]) -> Video:
+    """The video; `runs` are newest first, at least one."""
+    newest, facts = runs[0], runs[0].facts
+    rate = facts.get("rate")
+    return Video(
+        owner=row.owner,
+        id=row.id,
+        name=safe(str(facts.get("name") or "") if row.renamed is None else row.renamed),
+        path=str(facts.get("path") or ""),
+        sha256=str(facts.get("sha256") or ""),
+        size=int(facts.get("size") or 0),
+        duration_us=row.duration_us,
+        width=int(facts.get("width") or 0),
+        height=int(facts.get("height") or 0),
+        rate=(int(rate[0]), int(rate[1])) if rate else None,
+        audio=bool(facts.get("audio")),
+        container=str(facts.get("container") or ""),
+        title=safe(str(facts.get("title") or "")),
+        shot_at=str(facts.get("shot_at") or ""),
+        added_at=row.added_at,
+        job=newest.job,
+        recipe=newest.recipe,
+        state=newest.state,
+        jobs=tuple(run.job for run in runs),
+        paths=tuple(dict.fromkeys(str(run.facts.get("path") or "") for run in runs)),
+        languages=tuple(row.languages),
+        poster=next((name for name in row.published if name.endswith(".jpg")), ""),
+        proxy=next((name for name in row.published if name.endswith(".m3u8")), ""),
+    )

@@ -1,0 +1,68 @@
+"""Where the original of a video lies now: the same content may have been taken in from several places."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rushes.domain.errors import NotFound, RushesError, SourceMissing
+from rushes.domain.job import Job
+from rushes.domain.keys import task_id
+from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.index.port import Video
+from rushes.jobs.opening import read_facts
+from rushes.plan.planner import Asked, results_of
+from rushes.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """One place of a video: the job that took it in from there, and what it asked."""
+
+    job: str
+    asked: Asked
+
+
+def original(house: House, video: Video) -> Original:
+    """The newest place at which the film still lies as it was taken in.
+
+    Raises:
+        SourceMissing: it lies at none of them any more.
+    """
+    for place in _places(house, video):
+        if is_there(house, place.asked.source):
+            return place
+    raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
+
+
+def is_there(house: House, source: Fingerprint) -> bool:
+    """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
+    if source.etag:
+        return True
+    try:
+        now = (house.originals / source.path).stat()
+    except (OSError, ValueError):
+        return False
+    return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
+
+
+def at_home(house: House, video: Video) -> Video:
+    """The video with the path at which it lies now, if it lies anywhere."""
+    if len(video.paths) < 2:
+        return video
+    try:
+        return replace(video, path=original(house, video).asked.source.path)
+    except RushesError:
+        return video
+
+
+def probed(house: House, job: Job) -> VideoFacts:
+    """What probe found for a job."""
+    (probe,) = house.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
+    return read_facts(house.blobs, job.owner, results_of(probe.spec)["facts"])
+
+
+def _places(house: House, video: Video) -> Iterator[Original]:
+    for job in video.jobs:
+        try:
+            yield Original(job, Asked.from_text(house.ledger.job(job).payload))
+        except NotFound:  # the index lags behind
+            continue
