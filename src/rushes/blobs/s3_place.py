@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,10 @@ class Place:
     def url(self) -> str:
         """As people write it."""
         return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+
+    def below(self, part: str) -> "Place":
+        """A part of this place."""
+        return replace(self, prefix=f"{self.prefix}/{part}".strip("/"))
 
 
 def place_of(url: str, endpoint: str = "", key: str = "", secret: str = "") -> Place:

@@ -1,0 +1,37 @@
+"""Keys of the home's bucket that jobs wait for: told by storage events, and found by a look where an event was lost."""
+
+from rushes.blobs.s3_place import Place
+from rushes.ledger.port import Ledger
+from rushes.sources.bucket import Bucket
+from rushes.sources.storage_events import arrivals
+
+
+class Arrivals:
+    """Tells the ledger what has arrived below the home's prefix, by keys without it."""
+
+    def __init__(self, ledger: Ledger, home: Place, uploads: str = "input") -> None:
+        """`uploads` is the part of the home that others write to."""
+        self._ledger, self._home = ledger, home
+        self._uploads = Bucket(home.below(uploads))
+        self._told: set[tuple[str, str]] = set()
+
+    def heard(self, message: str) -> tuple[str, ...]:
+        """A storage event came; answers the tasks that became ready (to be announced).
+
+        Raises:
+            Refused: it is no storage event.
+        """
+        here = [a for a in arrivals(message) if a.bucket == self._home.bucket]
+        return tuple(task for a in here for task in self._arrived(a.key, a.etag))
+
+    def sweep(self) -> tuple[str, ...]:
+        """Look for what no event told; answers the tasks that became ready (to be announced)."""
+        found = set(self._uploads.keys())
+        ready = tuple(task for key, etag in sorted(found - self._told) for task in self._arrived(key, etag))
+        self._told = found
+        return ready
+
+    def _arrived(self, key: str, etag: str) -> tuple[str, ...]:
+        """The ledger knows each key with each ETag once, whoever tells it."""
+        prefix = f"{self._home.prefix}/" if self._home.prefix else ""
+        return self._ledger.arrived(key.removeprefix(prefix), etag) if key.startswith(prefix) else ()

@@ -1,0 +1,153 @@
+"""Buckets as sources: listed, and read by parts of the version that was taken in; never by URL."""
+
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from obstore.exceptions import PreconditionError
+from obstore.store import S3Store
+
+from rushes.blobs.s3_place import SCHEME, Place, connect, translated
+from rushes.blobs.scratch import Scratch
+from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
+from rushes.domain.video import Fingerprint
+from rushes.sources.folder import AUDIO, VIDEO
+from rushes.sources.port import Found, LeftOut
+from rushes.sources.ranged import Ranged
+
+_BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A key as it is named, or everything below it that looks like footage. What S3 shows is whole."""
+
+    place: Place
+    grows: bool = False
+
+    def look(self) -> Iterator[Found | LeftOut]:
+        """As the port says."""
+        try:
+            with translated("listing a bucket"):
+                yield from self._all()
+        except (StoreAway, FileNotFoundError) as e:
+            yield LeftOut(self.place.url, f"it cannot be listed: {e}".partition("\n")[0])
+
+    def keys(self) -> Iterator[tuple[str, str]]:
+        """Every key below, with its ETag: what a lost storage event would have told."""
+        with translated("listing a bucket"):
+            for meta in _list(_whole(self.place), self.place.prefix):
+                yield meta["path"], _etag(meta)
+
+    def _all(self) -> Iterator[Found | LeftOut]:
+        store, named, others = _whole(self.place), self.place.prefix, Counter[str]()
+        films = 0
+        for meta in _named(store, named) or _list(store, named):
+            if meta["path"] == named or _looks_like_footage(meta["path"]):
+                films += 1
+                yield self._looked_at(meta)
+            else:
+                others[PurePosixPath(meta["path"]).suffix or "others"] += 1
+        if not films:
+            yield LeftOut(self.place.url, "there is no footage in it")
+
+    def _looked_at(self, meta: Any) -> Found | LeftOut:
+        found = _fingerprint(self.place.bucket, meta)
+        return Found(found) if found.size else LeftOut(found.path, "it is empty")
+
+
+class Originals:
+    """Opens originals in any bucket that the same credentials reach; parts of them are kept in bounded scratch."""
+
+    def __init__(self, door: Place, scratch: Path, most: int = 10 << 30) -> None:
+        """`door` says how buckets are reached; its own bucket and prefix do not matter."""
+        self._door = door
+        self._scratch = Scratch(scratch, most)
+        self._stores: dict[str, S3Store] = {}
+
+    def original(self, taken_in: Fingerprint) -> "Far":
+        """The original that was taken in as this."""
+        bucket, _, key = taken_in.path.removeprefix(SCHEME).partition("/")
+        store = self._stores.setdefault(bucket, _whole(replace(self._door, bucket=bucket)))
+        return Far(store, key, taken_in, self._scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """An original in a bucket. Every read names the ETag that was taken in, so another version is never mixed in."""
+
+    store: S3Store
+    key: str
+    taken_in: Fingerprint
+    scratch: Scratch
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return PurePosixPath(self.key).name
+
+    def open(self) -> BinaryIO:
+        """A seekable reader.
+
+        Raises (while it is read as well):
+            SourceMissing, SourceChanged: it is not there, or not what was taken in.
+            StoreAway: the bucket does not answer.
+        """
+        return io.BufferedReader(Ranged(self.taken_in.size, _BLOCK, self._block), 1 << 16)
+
+    def _block(self, number: int) -> Path:
+        start = number * _BLOCK
+        end = min(start + _BLOCK, self.taken_in.size)
+        whole = hashlib.sha256(f"{self.taken_in.path}\n{self.taken_in.etag}".encode()).hexdigest()
+        return self.scratch.copy(f"{whole[:32]}-{number:06d}", end - start, lambda file: self._fetch(file, start, end))
+
+    def _fetch(self, file: BinaryIO, start: int, end: int) -> None:
+        try:
+            with translated(f"reading {self.name}"):
+                data = self._range(start, end)
+        except FileNotFoundError as e:
+            raise SourceMissing(f"{self.taken_in.path} is not there") from e
+        if len(data) != end - start:
+            raise StoreAway(f"reading {self.name}: {len(data)} bytes came instead of {end - start}")
+        file.write(data)
+
+    def _range(self, start: int, end: int) -> bytes:
+        try:
+            answer = self.store.get(self.key, options={"range": (start, end), "if_match": f'"{self.taken_in.etag}"'})
+            return bytes(answer.bytes())
+        except PreconditionError as e:
+            raise SourceChanged(f"{self.name} has changed since it was taken in") from e
+
+
+def _whole(place: Place) -> S3Store:
+    return connect(replace(place, prefix=""))
+
+
+def _named(store: S3Store, key: str) -> list[Any]:
+    try:
+        return [store.head(key)] if key else []
+    except FileNotFoundError:
+        return []
+
+
+def _list(store: S3Store, prefix: str) -> Iterator[Any]:
+    for page in store.list(prefix or None):
+        yield from page
+
+
+def _etag(meta: Any) -> str:
+    return (meta["e_tag"] or "").strip('"')
+
+
+def _fingerprint(bucket: str, meta: Any) -> Fingerprint:
+    changed = int(meta["last_modified"].timestamp()) * 10**9  # a list says milliseconds where one look says seconds
+    return Fingerprint(f"{SCHEME}{bucket}/{meta['path']}", meta["size"], changed, etag=_etag(meta))
+
+
+def _looks_like_footage(key: str) -> bool:
+    path = PurePosixPath(key)
+    return path.suffix.lower() in VIDEO + AUDIO and not any(part.startswith(".") for part in path.parts)

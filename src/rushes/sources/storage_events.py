@@ -1,0 +1,42 @@
+"""What a storage says of itself: an object was created. Told at least once, in any order, or not at all."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
+
+from rushes.domain.errors import Refused
+from rushes.domain.keys import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A key of a bucket has these bytes now."""
+
+    bucket: str
+    key: str
+    etag: str
+
+
+def arrivals(message: str) -> tuple[Arrival, ...]:
+    """What a message of S3 (as it is, or passed on by SNS) says has arrived, each once; other news is none.
+
+    Raises:
+        Refused: it is no storage event.
+    """
+    try:
+        doc = json.loads(message)
+        doc = json.loads(doc["Message"]) if "Message" in doc else doc
+        if doc.get("Event") == "s3:TestEvent":
+            return ()
+        return tuple(dict.fromkeys(_created(doc["Records"])))
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise Refused(f"not a storage event: {message[:80]!r}") from e
+
+
+def _created(records: Iterable[JSON]) -> Iterator[Arrival]:
+    for record in records:
+        if "ObjectCreated:" in record["eventName"]:
+            s3 = record["s3"]
+            blob = s3["object"]
+            yield Arrival(s3["bucket"]["name"], unquote_plus(blob["key"]), blob["eTag"].strip('"'))

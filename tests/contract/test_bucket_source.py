@@ -1,0 +1,237 @@
+"""Buckets as sources: what is found there, how it is read, and what storage events mean."""
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+import pytest
+from ledger_kit import first_of, new_job
+from tests.faulty_http import Way, short, slow_down, way_to
+from tests.servers_aws import KEY, SECRET
+
+from rushes.blobs.s3_place import Place, connect
+from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway
+from rushes.domain.task import Need, TaskState
+from rushes.domain.video import Fingerprint
+from rushes.ledger.memory import MemoryLedger
+from rushes.servers.process import Running
+from rushes.sources.arrivals import Arrivals
+from rushes.sources.bucket import Bucket, Originals
+from rushes.sources.port import Found, LeftOut
+from rushes.sources.storage_events import Arrival, arrivals
+
+ODD = "films/a b+ü%20&'(1).mp4"
+_fresh = itertools.count()
+
+
+@pytest.fixture(params=["ministack_s3", "seaweed_s3"])
+def place(request: pytest.FixtureRequest) -> Place:
+    server: Place = request.getfixturevalue(request.param)
+    return replace(server, prefix=f"source{next(_fresh)}")
+
+
+def _found(place: Place) -> list[Found]:
+    return [entry for entry in Bucket(place).look() if isinstance(entry, Found)]
+
+
+def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
+    store = connect(place)
+    for key in ("b.mp4", "a/c.MOV", ODD, "a/notes.txt", ".hidden/d.mp4", "a/.e.mp4"):
+        store.put(key, b"film")
+    found = {f.path: f.size for f in _found(place)}
+    assert found == {f"{place.url}/{key}": 4 for key in ("b.mp4", "a/c.MOV", ODD)}
+
+
+def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: Place) -> None:
+    connect(place).put("film", b"film")
+    connect(place).put("film2.mp4", b"film")
+    (found,) = Bucket(place.below("film")).look()
+    assert isinstance(found, Found)
+    assert found.path == f"{place.url}/film"
+
+
+def test_a_list_and_a_look_agree_who_it_is(place: Place) -> None:
+    connect(place).put("a.mp4", b"film")
+    assert _found(place) == _found(place.below("a.mp4"))
+    (found,) = _found(place)
+    assert (found.fingerprint.etag, found.fingerprint.inode) == (hashlib.md5(b"film").hexdigest(), 0)
+    assert Fingerprint.from_json({"path": "x", "size": 1, "mtime_ns": 1, "etag": "e"}).etag == "e"
+
+
+def test_an_empty_file_and_an_empty_place_are_told(place: Place) -> None:
+    assert [type(e) for e in Bucket(place).look()] == [LeftOut]
+    connect(place).put("empty.mp4", b"")
+    assert {e.reason for e in Bucket(place).look() if isinstance(e, LeftOut)} == {"it is empty"}
+
+
+def test_a_bucket_that_is_away_is_told(place: Place) -> None:
+    away = replace(place, endpoint="http://127.0.0.1:9", patience=0.1)
+    (told,) = Bucket(away).look()
+    assert isinstance(told, LeftOut)
+
+
+@pytest.fixture
+def film(place: Place) -> bytes:
+    film = os.urandom(1 << 20) * 9 + b"the end"  # three blocks
+    connect(place).put("film.mp4", film)
+    return film
+
+
+@pytest.fixture
+def originals(place: Place, tmp_path: Path) -> Originals:
+    return Originals(place, tmp_path / "scratch")
+
+
+def test_an_original_is_read_from_anywhere(place: Place, film: bytes, originals: Originals) -> None:
+    far = originals.original(_found(place)[0].fingerprint)
+    assert far.name == "film.mp4"
+    with far.open() as file:
+        for at in (0, 5_000_000, (4 << 20) - 10, len(film) - 5, 17):
+            assert file.seek(at) == at
+            assert file.read(100) == film[at : at + 100]
+        assert file.seek(-3, os.SEEK_END) == len(film) - 3
+        assert (file.read(), file.read()) == (b"end", b"")
+        file.seek(0)
+        assert file.read() == film
+
+
+def test_only_what_is_needed_is_fetched_and_only_once(place: Place, film: bytes, tmp_path: Path) -> None:
+    with way_to(place.endpoint) as (way, url):
+        originals = Originals(replace(place, endpoint=url), tmp_path / "scratch")
+        taken_in = _found(place)[0].fingerprint
+        for _ in range(2):
+            with originals.original(taken_in).open() as file:
+                file.seek(-100, os.SEEK_END)
+                assert file.read() == film[-100:]
+        assert len(way.seen) == 1
+
+
+def test_another_version_is_never_mixed_in(place: Place, film: bytes, originals: Originals) -> None:
+    far = originals.original(_found(place)[0].fingerprint)
+    with far.open() as file:
+        file.read(10)
+        connect(place).put("film.mp4", b"x" * len(film))
+        file.seek(-10, os.SEEK_END)
+        with pytest.raises(SourceChanged):
+            file.read(10)
+
+
+def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, originals: Originals) -> None:
+    far = originals.original(_found(place)[0].fingerprint)
+    connect(place).delete("film.mp4")
+    with far.open() as file, pytest.raises(SourceMissing):
+        file.read(10)
+
+
+@pytest.fixture
+def way(ministack_s3: Place) -> Iterator[tuple[Way, Place]]:
+    with way_to(ministack_s3.endpoint) as (way, url):
+        yield way, replace(ministack_s3, endpoint=url, prefix=f"source{next(_fresh)}", patience=5.0)
+
+
+def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path: Path) -> None:
+    connect(way[1]).put("film.mp4", b"film" * 1000)
+    far = Originals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
+    way[0].spoil("GET", "film.mp4", slow_down, 2)
+    way[0].spoil("GET", "film.mp4", short)
+    with far.open() as file:
+        assert file.read() == b"film" * 1000
+
+
+def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, Place], tmp_path: Path) -> None:
+    connect(way[1]).put("film.mp4", b"film" * 1000)
+    far = Originals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
+    way[0].spoil("GET", "film.mp4", slow_down, 50)
+    with far.open() as file, pytest.raises(StoreAway):
+        file.read()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _event(*records: dict[str, Any]) -> str:
+    return json.dumps({"Records": list(records)})
+
+
+def _record(key: str, etag: str = "e1", name: str = "ObjectCreated:Put", bucket: str = "b") -> dict[str, Any]:
+    return {"eventName": name, "s3": {"bucket": {"name": bucket}, "object": {"key": key, "eTag": etag, "size": 1}}}
+
+
+def test_an_event_names_what_arrived_by_its_true_key() -> None:
+    assert arrivals(_event(_record("input/a+b%C3%BC%2B%2520.mp4"))) == (Arrival("b", "input/a bü+%20.mp4", "e1"),)
+    assert arrivals(_event(_record("input%2Fx.mp4"))) == (Arrival("b", "input/x.mp4", "e1"),)
+
+
+def test_the_same_arrival_told_twice_is_one() -> None:
+    twice = _event(_record("k"), _record("k", name="s3:ObjectCreated:CompleteMultipartUpload"), _record("k", "e2"))
+    assert arrivals(twice) == (Arrival("b", "k", "e1"), Arrival("b", "k", "e2"))
+
+
+def test_test_events_and_other_news_are_no_arrivals() -> None:
+    assert arrivals(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"})) == ()
+    assert arrivals(_event(_record("k", name="ObjectRemoved:Delete"))) == ()
+
+
+def test_an_event_passed_on_by_sns_is_understood() -> None:
+    assert arrivals(json.dumps({"Type": "Notification", "Message": _event(_record("k"))})) == (Arrival("b", "k", "e1"),)
+
+
+@pytest.mark.parametrize("message", ["", "hello", "[]", "{}", '{"Records": 3}', '{"Records": [{}]}', "null"])
+def test_what_is_no_event_is_refused(message: str) -> None:
+    with pytest.raises(Refused):
+        arrivals(message)
+
+
+def _waiting(ledger: MemoryLedger, *keys: str) -> None:
+    for key in keys:
+        new = new_job(key)
+        ledger.submit(new, first_of(new, [Need(key, is_key=True)]))
+
+
+def _ready(ledger: MemoryLedger) -> int:
+    return len(ledger.tasks(state=TaskState.READY).rows)
+
+
+def test_an_event_makes_ready_what_waited_for_its_key_once() -> None:
+    ledger = MemoryLedger()
+    _waiting(ledger, "input/a", "input/b")
+    here = Arrivals(ledger, Place("b", "home"))
+    assert here.heard(_event(_record("home/input/a", bucket="other"))) == ()
+    assert here.heard(_event(_record("elsewhere/input/a"))) == ()
+    (task,) = here.heard(_event(_record("home/input/a")))
+    assert here.heard(_event(_record("home/input/a"))) == ()
+    assert (task.endswith("probe"), _ready(ledger)) == (True, 1)
+
+
+def test_a_sweep_finds_what_a_lost_event_hid(place: Place) -> None:
+    ledger = MemoryLedger()
+    _waiting(ledger, "input/a.mp4", "input/late.mp4")
+    here = Arrivals(ledger, place)
+    connect(place).put("input/a.mp4", b"film")
+    connect(place).put("videos/late.mp4", b"not an upload")
+    assert len(here.sweep()) == 1
+    assert here.sweep() == ()
+    assert _ready(ledger) == 1
+    etag = hashlib.md5(b"film").hexdigest()
+    assert here.heard(_event(_record(f"{place.prefix}/input/a.mp4", etag, bucket=place.bucket))) == ()
+
+
+def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None:
+    aws = {"endpoint_url": aws_server.url, "region_name": "us-east-1"}
+    aws |= {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+    s3, sqs = boto3.client("s3", **aws), boto3.client("sqs", **aws)
+    queue = sqs.create_queue(QueueName="arrivals")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    s3.create_bucket(Bucket="uploads")
+    told = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
+    s3.put_bucket_notification_configuration(Bucket="uploads", NotificationConfiguration=told)
+    s3.put_object(Bucket="uploads", Key=ODD, Body=b"film")
+    met: set[Arrival] = set()
+    while not met:
+        for message in sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20).get("Messages", []):
+            met |= set(arrivals(message["Body"]))
+    assert met == {Arrival("uploads", ODD, hashlib.md5(b"film").hexdigest())}
