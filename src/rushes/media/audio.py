@@ -12,7 +12,7 @@ from pathlib import Path
 import av
 
 from rushes.domain.errors import BadMedia
-from rushes.domain.video import AudioTrack, VideoFacts
+from rushes.domain.video import VideoFacts
 from rushes.media.layout import Layout
 from rushes.media.line import Line
 from rushes.media.open import Footage
@@ -33,11 +33,6 @@ class AudioFacts:
     sound: Layout | None
 
 
-def chosen(facts: VideoFacts) -> AudioTrack | None:
-    """The track to listen to: the default one, else the first."""
-    return next((t for t in facts.audio if t.default), facts.audio[0] if facts.audio else None)
-
-
 def extract(
     path: Footage,
     facts: VideoFacts,
@@ -46,14 +41,14 @@ def extract(
     on_progress: Callable[[float], None],
     part: tuple[Fraction, Fraction] | None = None,
 ) -> AudioFacts:
-    """Write the chosen track as a 16 kHz mono WAV and, if wanted, as AAC in fragmented MP4; memory stays constant.
+    """Write the sound as a 16 kHz mono WAV and, if wanted, as AAC in fragmented MP4; memory stays constant.
 
     Of a `part` only what lies between those two moments.
 
     Raises:
         BadMedia: there is no sound, or none of it can be decoded.
     """
-    track = chosen(facts)
+    track = facts.sound
     if track is None:
         raise BadMedia(f"{path.name} has no sound")
     line = Line(path, track, *part) if part else Line(path, track)

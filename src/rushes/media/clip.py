@@ -15,7 +15,6 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, rescale_up
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.media.audio import chosen
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream, x264_options, x264_stream
 from rushes.media.frames import decode
 from rushes.media.line import Line
@@ -46,7 +45,7 @@ def clip(
     Raises:
         BadMedia: there is nothing between the two moments.
     """
-    track, sound = facts.video, chosen(facts)
+    track, sound = facts.video, facts.sound
     whole = [(t.start * t.base, t.end * t.base) for t in (track, sound) if t is not None]
     start, end = max(start, min(a for a, _ in whole)), min(end, max(b for _, b in whole))
     if start >= end:
