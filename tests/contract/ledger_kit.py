@@ -1,7 +1,7 @@
 """What the contract of the ledger is tried with: backends with a clock that tests move, and small jobs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -139,7 +139,7 @@ def result(name: str, publishes: bool = False) -> Result:
 
 def stale(lease: Lease) -> Lease:
     """The same lease with a fence of before."""
-    return replace(lease, fence=lease.fence - 1)
+    return lease._replace(fence=lease.fence - 1)
 
 
 def picture(ledger: Ledger, *jobs: str) -> object:

@@ -7,7 +7,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -156,7 +155,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_zombie_wakes(self, n: int, back: int, fault: str) -> None:
         """A worker uses a lease that it had on the task before."""
         worker, lease = self.pick(n)
-        old = replace(lease, fence=lease.fence - back)
+        old = lease._replace(fence=lease.fence - back)
         self.both(fault, lambda g: g.complete(worker, [Finish(old.task, old.fence, results(old, 3))]))
         self.both(fault, lambda g: g.fail(worker, old.task, old.fence, FAILURE, None))
         self.both(fault, lambda g: g.give_back(worker, [(old.task, old.fence)], "late"))
@@ -282,7 +281,7 @@ def attempt(verb: Callable[[Ledger], Any], ledger: Ledger) -> Any:
 def results(lease: Lease, kind: int) -> tuple[Result, ...]:
     """None, one or three results."""
     one, *others = results_of(lease.task)
-    one = replace(one, size=kind, publishes=kind > 3)
+    one = one._replace(size=kind, publishes=kind > 3)
     return () if kind == 0 else (one, *others) if kind == 3 else (one,)
 
 

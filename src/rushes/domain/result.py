@@ -1,6 +1,7 @@
 """Results: what answers one question, once written never changed."""
 
 from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 from rushes.domain.keys import JSON, canonical
 
@@ -69,15 +70,14 @@ class Manifest:
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):  # a tuple, as a lease is
     """The ledger's row for a result: enough to find and check its manifest."""
 
     key: str
     output: str
     manifest_sha256: str
     size: int = 0  # bytes of all its artifacts
-    count: int = 0  # observations inside
+    count: int = 0  # type: ignore[assignment]  # observations inside; nobody counts fields
     schema_version: int = 1
     publishes: bool = False  # some artifact wants a published name
 

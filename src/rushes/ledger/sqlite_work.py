@@ -1,8 +1,7 @@
 """Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
@@ -15,7 +14,6 @@ from rushes.ledger.sqlite_store import Row, Turn, encode
 
 DONE = ("done", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
-_SLOTS = [getattr(Lease, field.name).__set__ for field in fields(Lease)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +191,10 @@ def _begin(turn: Turn, firsts: Sequence[int]) -> None:
 
 
 def _leases(rows: Sequence[Row]) -> tuple[Lease, ...]:
-    """Leases column by column: a third of the time of 500 calls of a frozen class's constructor."""
+    """Leases column by column: half the time of 500 calls."""
     _, _, ids, fences, *rest = zip(*rows, strict=True)
     jobs = [id[: id.index(".")] for id in ids]
-    leases = tuple(map(object.__new__, [Lease] * len(rows)))
-    for slot, column in zip(_SLOTS, (ids, fences, jobs, *rest), strict=True):
-        deque(map(slot, leases, column), maxlen=0)
-    return leases
+    return tuple(map(Lease._make, zip(ids, fences, jobs, *rest, strict=True)))
 
 
 def _held(turn: Turn, holding: Mapping[str, int]) -> list[tuple[str, Standing | None]]:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from multiprocessing.connection import Connection
 
 import psutil
@@ -61,7 +60,7 @@ class Child:
         """
         self.task = lease
         self.lines.begin(lease)
-        self._sender = threading.Thread(target=self._send, args=(json.dumps(asdict(lease)).encode(),), daemon=True)
+        self._sender = threading.Thread(target=self._send, args=(json.dumps(lease._asdict()).encode(),), daemon=True)
         self._sender.start()
 
     def release(self) -> None:

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint
 from rushes.engines.port import Engine
 from rushes.stages.port import Input, Saved, Stage, Work
-from rushes.worker.lines import MARK
+from rushes.worker.lines import BEGIN, END
 from rushes.worker.scratch import scratch
 
 PR_SET_PDEATHSIG = 1
@@ -52,18 +52,19 @@ def serve(parts: Parts, line: Connection) -> None:
             ask = json.loads(line.recv_bytes())
         except (EOFError, OSError):
             return
+        _mark(BEGIN)
         answer = _answer(parts, ask, line)
-        _end_log()
+        _mark(END)
         line.send_bytes(json.dumps(answer).encode())
 
 
-def _end_log() -> None:
-    """Mark that this attempt has printed everything."""
+def _mark(what: bytes) -> None:
+    """A line of its own among what is printed: whatever was printed before stands before it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a stage may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()
     with contextlib.suppress(OSError):
-        os.write(2, b"\n" + MARK + b"\n")
+        os.write(2, b"\n" + what + b"\n")
 
 
 def die_with_parent() -> None:
@@ -79,7 +80,7 @@ def _answer(parts: Parts, ask: Mapping[str, JSON], line: Connection) -> JSON:
     try:
         results = run_task(parts, ask, _teller(line))
         seconds = time.monotonic() - begun - (parts.engine.loading - loading)
-        return {"say": "made", "results": [asdict(r) for r in results], "seconds": seconds}
+        return {"say": "made", "results": [r._asdict() for r in results], "seconds": seconds}
     except RushesError as e:
         return _failure(e, type(e).__name__, str(e), e.advice, e.verdict)
     except OSError as e:
