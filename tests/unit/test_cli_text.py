@@ -5,8 +5,9 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from rushes.surfaces.cli.text import between, clean, clean_lines, lasted, many, nearby, size, times
+from rushes.surfaces.cli.text import between, brief, clean, clean_lines, lasted, many, nearby, size, times
 
 
 @given(st.text())
@@ -88,3 +89,17 @@ def test_a_path_below_here_is_told_from_here(tmp_path: object, monkeypatch: pyte
     monkeypatch.chdir(str(tmp_path))
     assert nearby(f"{tmp_path}/a/b.mp4") == "a/b.mp4"
     assert nearby("/elsewhere/b.mp4") == "/elsewhere/b.mp4"
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "shown"),
+    [
+        ("film.mp4", 32, "film.mp4"),
+        ("a" * 50 + ".mp4", 20, "aaaaaaaaa...aaaa.mp4"),
+        ("日本語の長い名前のフィルム.mp4", 20, "日本語の長い....mp4"),
+        ("a" * 50 + ".mp4", 0, "a" * 50 + ".mp4"),
+    ],
+)
+def test_a_long_name_is_cut_in_the_middle(name: str, room: int, shown: str) -> None:
+    assert brief(name, room) == shown
+    assert not room or cell_len(brief(name, room)) <= room

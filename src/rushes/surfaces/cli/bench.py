@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rich.cells import set_cell_size
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
@@ -16,7 +17,7 @@ from rushes.domain.task import Lease
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import clean, lasted, many
+from rushes.surfaces.cli.text import brief, lasted, many
 from rushes.worker.core import Holding, State
 from rushes.worker.happenings import Happening, Settled
 from rushes.worker.orders import Complete, Fail, GiveBack, Letter
@@ -113,12 +114,12 @@ class Bench:
     def _slot(self, number: int, holding: Holding | None) -> Text:
         if holding is None:
             return self._cut(f"{number + 1:>2}  ", ("idle", DONE))
-        lease, name = holding.lease, clean(self._name(holding.lease.job), utf8=self._session.err.utf8)
+        lease, name = holding.lease, brief(self._name(holding.lease.job), NAME_CELLS)
         chunk = "" if lease.chunk is None else f"chunk {lease.chunk}"
         percent = f"{holding.progress:.0%}" if holding.progress else ""
         took = lasted(max(0.0, time.monotonic() - holding.since))
         return self._cut(
-            f"{number + 1:>2}  ", (f"{lease.stage:<11}", NOW), f" {name[:NAME_CELLS]:<{NAME_CELLS}}",
+            f"{number + 1:>2}  ", (f"{lease.stage:<11}", NOW), f" {set_cell_size(name, NAME_CELLS)}",
             f" {chunk:<9} {percent:>4} {took:>11}",
         )  # fmt: skip
 

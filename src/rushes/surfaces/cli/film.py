@@ -7,7 +7,7 @@ from fractions import Fraction
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON
 from rushes.index.port import Video
-from rushes.surfaces.cli.text import length
+from rushes.surfaces.cli.text import brief, length
 
 
 def facts_of(job: Job) -> Mapping[str, JSON]:
@@ -29,13 +29,13 @@ def picture(width: int, height: int, rate: tuple[int, int] | list[int] | None) -
     return f"{width}x{height}{fps}"
 
 
-def header(job: Job) -> str:
-    """The length and the picture of a job's film, with its name in front."""
-    facts = facts_of(job)
+def header(job: Job, room: int = 0) -> str:
+    """The length and the picture of a job's film, with its name in front, cut to a room (0 = all of it)."""
+    facts, name = facts_of(job), brief(job.name, room)
     if not facts:
-        return job.name
+        return name
     shape = picture(facts["width"], facts["height"], facts["rate"])
-    return f"{job.name}  {length(facts['duration_us'])}  {shape}"
+    return f"{name}  {length(facts['duration_us'])}  {shape}"
 
 
 def container(video: Video) -> str:

@@ -18,6 +18,7 @@ from rushes.surfaces.cli.text import between, many, times
 
 CELLS = 20
 STATUS_SECONDS = 1.0
+NAME_CELLS, HEADS = 32, 12  # on a terminal: room for a name, and films that are told one by one
 KEEPS = "Ctrl-C pauses, loses nothing"
 
 Range = tuple[float, float]
@@ -99,7 +100,7 @@ class Bars:
     """Live bars; a header for each film as soon as its plan is known."""
 
     def __init__(self, screen: Screen, expect: Expect) -> None:
-        self._screen, self._heads = screen, Heads(screen.line, expect)
+        self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
         self._stopping = False
 
@@ -219,23 +220,34 @@ class Lines:
 
 
 class Heads:
-    """Says what a film is, once, as soon as that is known."""
+    """Says what a film is, once, as soon as that is known; with the estimate where there is one."""
 
-    def __init__(self, say: Callable[..., None], expect: Expect) -> None:
+    def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
+        """`room` for a name, and `most` films that are told one by one (0 = no limit)."""
         self._say, self._expect, self._said = say, expect, set[str]()
+        self._room, self._most = room, most
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
-        """A line for each film whose plan is new, and the estimate where there is one."""
+        """A line for each film whose plan is new."""
         for snapshot in snapshots:
             job = snapshot.job
             if job.id in self._said or not facts_of(job) or not snapshot.stages:
                 continue
             self._said.add(job.id)
-            chunks = max(s.total for s in snapshot.stages)
-            self._say(f"{header(job)}  {recipe_of(job)}, {many(chunks, 'chunk')}")
             expected = self._expect(job)
-            if expected:
-                self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+            if not self._most or len(snapshots) <= self._most:
+                self._tell(snapshot, expected, alone=len(snapshots) == 1)
+
+    def _tell(self, snapshot: Snapshot, expected: Range | None, *, alone: bool) -> None:
+        chunks = many(max(s.total for s in snapshot.stages), "chunk")
+        words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
+        if not expected:
+            self._say(words)
+        elif alone:
+            self._say(words)
+            self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+        else:
+            self._say(words, (f", {between(expected)}", DONE))
 
 
 def ended(snapshot: Snapshot, said: set[str]) -> list[Row]:

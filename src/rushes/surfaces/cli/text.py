@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.cells import cell_len, set_cell_size
+
 from rushes.domain.span import clock
 
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, terminals ignore them
@@ -92,6 +94,15 @@ def times(speed: float | None) -> str:
 def many(count: int, one: str, more: str = "") -> str:
     """1 hit, 2 hits."""
     return f"{count} {one if count == 1 else more or one + 's'}"
+
+
+def brief(name: str, room: int) -> str:
+    """A name in so many cells (0 = as many as it has), its end kept because that says what kind of file it is."""
+    name = clean(name)
+    if not room or cell_len(name) <= room:
+        return name
+    tail = name[-8:] if cell_len(name[-8:]) <= 8 else name[-4:]
+    return f"{set_cell_size(name, max(1, room - 3 - cell_len(tail))).rstrip()}...{tail}"
 
 
 def nearby(path: str | Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NotFound, RushesError
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
 
@@ -16,8 +16,8 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def meaning(kind: type[BaseException]) -> str:
-    """What an error means: the sentence its class is described by; one that others are kinds of says nothing."""
-    if kind.__subclasses__():
+    """What an error means: the sentence its class is described by; none where the message says it all."""
+    if kind.__subclasses__() or kind is NotFound:
         return ""
     sentence = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
     return sentence[:1].lower() + sentence[1:]
