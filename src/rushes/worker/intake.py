@@ -59,7 +59,8 @@ class Intake:
         me = replace(self, hints=())
         if free and now >= self.look_at:
             return replace(me, asking=True, look_at=inf), (Claim(self.lanes, free), *more)
-        if free and not self.listening:
+        looks_soon = self.by_hint and self.look_at < inf  # hints taken while the store is away would be lost
+        if free and not self.listening and not looks_soon:
             return replace(me, listening=True), (self._listen(free), *more)
         return me, more
 

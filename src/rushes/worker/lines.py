@@ -1,6 +1,6 @@
 """What a child prints, attempt by attempt: the last lines for a failure, all of them for the log.
 
-Answers come over another pipe than lines, so a marker line says that an attempt has printed all it had to.
+Answers come over another pipe than lines, so marker lines say where an attempt begins and ends.
 """
 
 import collections
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from rushes.domain.task import Lease
 
-MARK = b"\x1e the attempt is over"
+BEGIN, END = b"\x1e the attempt begins", b"\x1e the attempt is over"
 KEPT_LINES = 40
 FLOOD_LINES = 1000
 END_SECONDS = 10.0  # a child that closed its own output never marks the end
@@ -37,12 +37,15 @@ class Lines:
             self._lease, self._next = lease, 1
 
     def add(self, raw: bytes) -> None:
-        """A line was printed (blank ones are left out), or the marker."""
+        """A line was printed (blank ones are left out), or a marker."""
         text = raw.decode("utf-8", "replace").rstrip()
-        if raw.startswith(MARK):
-            self._over.set()
-        elif text:
-            with self._lock:
+        with self._lock:
+            if raw.startswith(END):
+                self._over.set()
+            elif raw.startswith(BEGIN):
+                self._last.clear()
+                self._unsent.clear()
+            elif text and not self._over.is_set():
                 self._last.append(text)
                 self._unsent.append(text)
 

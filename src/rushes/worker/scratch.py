@@ -24,7 +24,7 @@ def scratch(root: Path) -> Iterator[Path]:
 def clear(root: Path) -> int:
     """Remove the folders whose process is gone; answers how many."""
     gone = 0
-    for folder in root.glob("*") if root.is_dir() else ():
+    for folder in root.glob("[0-9]*-*") if root.is_dir() else ():
         with contextlib.suppress(OSError):  # somebody works in it, or clears it as well
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:

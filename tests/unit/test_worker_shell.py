@@ -1,0 +1,194 @@
+"""A worker with real child processes: what it may not do to others, whatever a task, a store or a server does."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_kit import Bench, lines_of, wait_for
+
+from rushes.blobs.memory import MemoryBlobs
+from rushes.domain.errors import DamagedBlob
+from rushes.domain.event import EventType
+from rushes.domain.result import Artifact, Manifest, Provenance
+from rushes.domain.task import Failure, Finish, Said, TaskState
+from rushes.ledger.memory import MemoryLedger
+from rushes.ledger.port import Completed
+from rushes.worker.core import Limits
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def done(bench: Bench, task: str) -> bool:
+    return bench.task(task).state is TaskState.DONE
+
+
+def test_a_worker_without_work_sees_at_once_that_it_is_idle(bench: Bench) -> None:
+    bench.run(lambda shell: shell.idle)
+
+
+def test_a_worker_is_idle_only_when_everything_is_done(bench: Bench) -> None:
+    tasks = [bench.submit(f"a{n}") for n in range(7)]
+    bench.run(lambda shell: shell.idle)
+    assert all(done(bench, task) for task in tasks)
+
+
+def test_every_line_of_a_failed_attempt_stays_with_it(bench: Bench) -> None:
+    bad = [bench.submit(f"bad{n}", broke="no", print=[f"line {n} {m}" for m in range(50)]) for n in range(4)]
+    bench.run(lambda shell: shell.idle)
+    for n, task in enumerate(bad):
+        failure = bench.task(task).failure
+        assert failure is not None
+        assert failure.lines == tuple(f"line {n} {m}" for m in range(10, 50))
+        assert lines_of(bench.ledger, task) == [f"line {n} {m}" for m in range(50)]
+
+
+def test_lines_after_an_attempt_are_not_booked_to_the_next(bench: Bench) -> None:
+    limits = Limits(slots=1, task_seconds=0.0)
+    with bench.working(limits):
+        first = bench.submit("first", late="said too late")
+        wait_for(lambda: done(bench, first), "the first was never done")
+        second = bench.submit("second", broke="no", print=["mine"])
+        wait_for(lambda: bench.task(second).failures == 1, "the second never failed")
+    failure = bench.task(second).failure
+    assert failure is not None
+    assert failure.lines == ("mine",)
+
+
+class FussyLedger(MemoryLedger):
+    """Cannot write what one task made, nor text with a NUL."""
+
+    def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
+        if any("odd" in f.task for f in finishes):
+            raise ValueError("a result that no column can hold")
+        return super().complete(worker, finishes)
+
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+        if "\x00" in failure.message:
+            raise ValueError("text must not hold NUL")
+        return super().fail(worker, task, fence, failure, delay)
+
+
+def test_an_outcome_that_cannot_be_written_fails_its_own_task_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, FussyLedger())
+    gate = tmp_path / "gate"
+    gate.touch()
+    odd, good, nul = (
+        bench.submit("odd", gate=str(gate)),
+        bench.submit("good", gate=str(gate)),
+        bench.submit("nul", broke="a \x00 byte"),
+    )
+    with bench.working():
+        gate.unlink()
+        wait_for(lambda: done(bench, good), "the good one was never done")
+        wait_for(lambda: bench.task(odd).failures == 1, "the odd one never failed")
+        wait_for(lambda: bench.task(nul).failures == 1, "the failure was never written")
+    failure = bench.task(odd).failure
+    assert failure is not None
+    assert failure.kind == "ValueError"
+
+
+def test_a_spec_larger_than_the_pipe_does_not_stop_the_worker(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, env={"TOY_START": "3600"})
+    with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=0.0)) as shell:
+        bench.submit("large", blank=" " * 5_000_000)
+        wait_for(lambda: bool(shell.state.held), "it was never claimed")
+        before = shell.state.renew_at
+        shell.tell("a test")
+        wait_for(lambda: shell.state.renew_at > before or shell.state.left, "the loop stands still")
+
+
+def test_the_scratch_of_a_slot_that_died_is_removed(bench: Bench) -> None:
+    scratch = bench.folder / "scratch"
+    bench.submit("dies", scratch=str(scratch), die=True)
+    with bench.working():
+        wait_for(lambda: bench.task("job_dies.toy").failures == 1, "it never died")
+        wait_for(lambda: not list(scratch.glob("*")), "its scratch is still there")
+
+
+def test_scratch_that_a_killed_worker_left_is_removed_at_the_next_start(bench: Bench) -> None:
+    left = bench.folder / "scratch" / "4194303-left"
+    left.mkdir(parents=True)
+    kept = bench.folder / "scratch" / "cache"
+    kept.mkdir()
+    bench.run(lambda shell: shell.idle)
+    assert not left.exists()
+    assert kept.exists()
+
+
+class SlowBlobs(MemoryBlobs):
+    """Publishing takes until the test lets it go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def publish(self, name: str, owner: str, sha256: str) -> None:
+        self.began.set()
+        assert self.go_on.wait(60)
+        super().publish(name, owner, sha256)
+
+
+def manifest(bench: Bench, key: str) -> None:
+    blob = bench.blobs.put("me", b"bytes")
+    origin = Provenance("job", "toy", "p", "1", "fast", "c", "i", 1)
+    one = Manifest(key, "piece", (Artifact("a", blob.sha256, 5, "x/y", f"toys/{key}"),), origin)
+    bench.blobs.create(f"results/me/{key[:2]}/{key}.json", one.to_bytes())
+
+
+def test_a_slow_blob_store_holds_up_nothing_but_its_names(tmp_path: Path) -> None:
+    blobs = SlowBlobs()
+    bench = Bench(tmp_path, blobs=blobs)
+    manifest(bench, "key-named")
+    bench.submit("named", result={"publishes": True})
+    with bench.working() as shell:
+        assert blobs.began.wait(60)
+        task = bench.submit("meanwhile")
+        wait_for(lambda: done(bench, task), "the loop waits for the blob store")
+        assert not shell.state.left
+        blobs.go_on.set()
+        wait_for(lambda: blobs.read("toys/key-named") == b"bytes", "it was never published")
+
+
+def test_a_run_ends_only_when_its_names_are_published(tmp_path: Path) -> None:
+    blobs = SlowBlobs()
+    bench = Bench(tmp_path, blobs=blobs)
+    manifest(bench, "key-named")
+    bench.submit("named", result={"publishes": True})
+    threading.Timer(0.2, blobs.go_on.set).start()  # longer than the worker would need to leave
+    bench.run(lambda _shell: done(bench, "job_named.toy"))
+    assert blobs.read("toys/key-named") == b"bytes"
+
+
+def test_a_plan_that_meets_damage_is_tried_again_at_once(tmp_path: Path) -> None:
+    met: list[str] = []
+
+    def open_plan(lease: Any, _finish: Finish) -> None:
+        met.append(lease.task)
+        if len(met) == 1:
+            raise DamagedBlob("the facts are gone")
+
+    bench = Bench(tmp_path, opens=lambda _stage: True, open_plan=open_plan)
+    task = bench.submit("plan")
+    bench.run(lambda _shell: done(bench, task))
+    assert len(met) == 2
+    assert bench.task(task).failures == 1
+
+
+def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Bench) -> None:
+    gate = bench.folder / "gate"
+    gate.touch()
+    task = bench.submit("held", gate=str(gate))
+    with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=0.0)) as shell:
+        wait_for(lambda: bench.task(task).state is TaskState.LEASED, "it was never claimed")
+        shell.tell("SIGTERM")
+        wait_for(lambda: shell.state.left, "it never left")
+    (event,) = [e for e in bench.ledger.events("job_held") if e.type is EventType.GIVEN_BACK]
+    assert event.data["reason"] == "drained: SIGTERM"
+    found = bench.task(task)
+    assert (found.state, found.failures, found.losses, found.due_in) == (TaskState.READY, 0, 0, None)
+    assert bench.transport.wait(["cpu"], 0) == (task,), "others were told at once"

@@ -1,0 +1,122 @@
+"""A worker in a thread of the test: a ledger and blobs in memory, real child processes that run toy_slot.py."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rushes.blobs.memory import MemoryBlobs
+from rushes.blobs.port import Blobs
+from rushes.domain.event import EventType
+from rushes.domain.job import NewJob
+from rushes.domain.keys import parse_task_id
+from rushes.domain.task import Draft, Task
+from rushes.domain.worker import Incarnation
+from rushes.jobs.reconcile import Reconciler
+from rushes.ledger.memory import MemoryLedger
+from rushes.transport.poll import Poll
+from rushes.transport.port import Transport
+from rushes.worker.core import Limits
+from rushes.worker.shell import Outfit, Shell
+
+DEADLINE = 60.0  # far more than anything here takes
+
+
+@dataclass
+class Bench:
+    """What a worker is given, and what a test looks at."""
+
+    folder: Path
+    ledger: Any = field(default_factory=MemoryLedger)
+    blobs: Blobs = field(default_factory=MemoryBlobs)
+    transport: Transport = field(default_factory=Poll)
+    lives: int = 0
+    env: dict[str, str] = field(default_factory=dict)
+    opens: Callable[[str], bool] = lambda _stage: False
+    open_plan: Callable[..., None] = lambda _lease, _finish: None
+
+    def submit(self, name: str, **options: Any) -> str:
+        """A job of one task; its id."""
+        job, task = f"job_{name}", f"job_{name}.toy"
+        spec = {"results": {"piece": f"key-{name}"}, "owner": "me", "options": options, "inputs": {}, "needs": []}
+        draft = Draft(task, job, "toy", None, json.dumps(spec), lane_of(task))
+        self.ledger.submit(NewJob(job, "me", name, f"{name}.mp4", "toys", "{}"), draft)
+        self.transport.announce(draft.lane, [task])
+        return task
+
+    def task(self, id: str) -> Task:
+        (found,) = self.ledger.tasks(ids=[id]).rows
+        return found  # type: ignore[no-any-return]
+
+    def worker(self, until: Callable[[Shell], bool] = lambda _shell: False, limits: Limits | None = None) -> Shell:
+        limits = limits or Limits(slots=2, task_seconds=0.0, drain_seconds=DEADLINE)
+        limits = replace(limits, by_hint=self.transport.queues)
+        outfit = Outfit(
+            ledger=self.ledger,
+            transport=self.transport,
+            blobs=self.blobs,
+            sweeper=Reconciler(self.ledger, self.transport, lane_of),
+            open_plan=self.open_plan,
+            opens_plan=self.opens,
+            lane_of=lane_of,
+            slot_argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
+            slot_env=self.env,
+            limits=limits,
+            born=self._born,
+            scratch=self.folder / "scratch",
+            slot_memory=0,
+            slot_tasks=100,
+            reserve=0,
+        )
+        return Shell(outfit, until)
+
+    @contextmanager
+    def working(self, limits: Limits | None = None) -> Iterator[Shell]:
+        """A worker that works while the test goes on."""
+        shell = self.worker(limits=limits)
+        thread = threading.Thread(target=shell.run)
+        thread.start()
+        try:
+            yield shell
+        finally:
+            shell.tell()
+            shell.tell()
+            thread.join(DEADLINE)
+            assert not thread.is_alive(), "the worker never left"
+
+    def run(self, until: Callable[[Shell], bool]) -> Shell:
+        """A worker from its begin to its end, which must come."""
+        shell = self.worker(until)
+        thread = threading.Thread(target=shell.run, daemon=True)
+        thread.start()
+        thread.join(DEADLINE)
+        assert not thread.is_alive(), "the worker never saw that it may leave"
+        return shell
+
+    def _born(self) -> Incarnation:
+        self.lives += 1
+        return Incarnation(f"m.h.b.{self.lives}", "h", "b", 1, "1", ("cpu",), 2)
+
+
+def lane_of(task: str) -> str:
+    """Every toy is in lane cpu."""
+    return {"toy": "cpu"}[parse_task_id(task)[1]]
+
+
+def wait_for(what: Callable[[], bool], why: str) -> None:
+    """Wait for something that must happen."""
+    over = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < over, why
+        time.sleep(0.005)
+
+
+def lines_of(ledger: Any, task: str) -> Sequence[str]:
+    """The log of a task's last attempt."""
+    events = ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task)
+    return [str(e.data["line"]) for e in events]
