@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import postgres_kit
+
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
@@ -12,6 +14,7 @@ from rushes.domain.task import Draft, Failure, Finish, Lease, Need
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
+from rushes.ledger.postgres import PostgresLedger
 from rushes.ledger.sqlite import SqliteLedger
 
 OWNER = "ann"
@@ -77,7 +80,16 @@ def _sqlite(backend: Backend) -> Handle:
     return SqliteLedger(path, clock=clock.now, wall=clock.wall, is_gone=backend.is_gone)
 
 
+def _postgres(version: int) -> Callable[[Backend], Handle]:
+    def opened(backend: Backend) -> Handle:
+        db = postgres_kit.database(version, backend.folder)
+        return PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
+
+    return opened
+
+
 OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
+OPEN |= {f"postgres{version}": _postgres(version) for version in postgres_kit.VERSIONS}
 
 
 def who(id: str = "w1") -> Incarnation:

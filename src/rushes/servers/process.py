@@ -1,11 +1,14 @@
 """A server of another project as a child process on loopback: started, waited for, stopped."""
 
+import pwd
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rushes.domain.errors import Refused
 
@@ -19,10 +22,11 @@ class Running:
 
     url: str
     process: subprocess.Popen[bytes]
+    ends_by: signal.Signals = signal.SIGTERM  # what it takes for "end now, cleanly"
 
     def stop(self) -> None:
         """End it and wait until it is gone; repeatable."""
-        self.process.terminate()
+        self.process.send_signal(self.ends_by)
         try:
             self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -37,17 +41,28 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
+def as_user(user: int | None) -> dict[str, Any]:
+    """What tells subprocess to run something as another user, with that user's group alone."""
+    return {} if user is None else {"user": user, "group": pwd.getpwuid(user).pw_gid, "extra_groups": []}
+
+
 def start(
-    argv: Sequence[str], url: str, log: Path, answers: Callable[[], bool], env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    url: str,
+    log: Path,
+    answers: Callable[[], bool],
+    env: Mapping[str, str] | None = None,
+    user: int | None = None,
+    ends_by: signal.Signals = signal.SIGTERM,
 ) -> Running:
-    """Start a server that writes to `log`, and wait until it answers.
+    """Start a server that writes to `log` (as another user if told), and wait until it answers.
 
     Raises:
         Refused: it ended, or did not answer in time; the last lines of its log are told.
     """
     with log.open("ab") as out:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
-    running = Running(url, process)
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, **as_user(user))
+    running = Running(url, process, ends_by)
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         if answers():

@@ -1,0 +1,74 @@
+"""Claims on PostgreSQL: one statement each, and marks that spare large ones the walk over what was taken before."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from rushes.domain.errors import LeaseLost
+from rushes.domain.task import Lease
+from rushes.postgres.store import Postgres, Row
+
+KNOWN = 20_000  # keys of leased tasks that are remembered
+_LARGE = 100  # smaller claims always look from the beginning
+_FRESH_SECONDS = 1.0
+_BEGINNING = (-(2**31), 0)
+
+
+class Claims:
+    """What this process remembers of its claims: the keys of their tasks, and how far each lane is taken.
+
+    While something elsewhere keeps an old snapshot open, taken rows stay in the way: 68,000 tasks a second without
+    marks, 105,000 with. A mark holds for a second, because tasks before it may become ready.
+    """
+
+    def __init__(self, db: Postgres, sql: Mapping[str, str]) -> None:
+        self._db, self._sql = db, sql
+        self._marks: dict[str, tuple[int, int]] = {}
+        self._fresh_until = 0.0
+        self.known: dict[str, int] = {}
+
+    def claim(
+        self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str], at: int | None
+    ) -> tuple[Lease, ...]:
+        """Lease the next tasks.
+
+        Raises:
+            LeaseLost: the worker's own row is over.
+        """
+        who = {"worker": worker, "n": n, "at": at}
+        if hinted:
+            rows = self._lease("claim_hinted", {**who, "hinted": list(hinted), "lanes": list(lanes)})
+        else:
+            rows = self._next(who, tuple(dict.fromkeys(lanes)), n)
+        if not rows and not self._db.ask(self._sql["may_claim"], {"worker": worker, "at": at}):
+            raise LeaseLost(f"the lease of worker {worker} is over")
+        return self._leases(rows)
+
+    def forget(self) -> None:
+        """Something may be ready before the marks."""
+        self._marks.clear()
+
+    def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
+        if n < _LARGE or time.monotonic() > self._fresh_until:
+            self._marks.clear()
+            self._fresh_until = time.monotonic() + _FRESH_SECONDS
+        marked = any(lane in self._marks for lane in lanes)
+        marks = [self._marks.get(lane, _BEGINNING) for lane in lanes]
+        places = {"lanes": lanes, "ranks": [rank for rank, _ in marks], "keys": [key for _, key in marks]}
+        rows = self._lease("claim", {**who, **{name: list(values) for name, values in places.items()}})
+        if len(rows) < n and marked:
+            self._marks.clear()
+            return rows or self._next(who, lanes, n)
+        self._marks.update((row[5], (row[9], row[0])) for row in rows)
+        return rows
+
+    def _lease(self, name: str, values: Mapping[str, object]) -> list[Row]:
+        return self._db.ask(self._sql[name], values, "ledger.claim")
+
+    def _leases(self, rows: Sequence[Row]) -> tuple[Lease, ...]:
+        if len(self.known) > KNOWN:
+            self.known.clear()
+        self.known.update((row[1], row[0]) for row in rows)
+        return tuple(
+            Lease(id, fence, id[: id.index(".")], stage, chunk, lane, spec, failures, losses)
+            for _, id, fence, stage, chunk, lane, spec, failures, losses, _ in rows
+        )

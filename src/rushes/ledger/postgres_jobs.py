@@ -1,0 +1,57 @@
+"""The job rows that a transaction on PostgreSQL changes: locked in order, read once, written once."""
+
+from collections.abc import Collection
+
+from rushes.domain.job import JobState
+from rushes.ledger.open_job import PLACES, OpenJob, encode
+from rushes.postgres.store import Row, Turn
+
+
+class JobRows:
+    """Job rows by number; `save` writes them all with the commit."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._rows: dict[int, OpenJob] = {}
+
+    def load(self, numbers: Collection[int], patient: bool = True) -> None:
+        """Hold the rows that are not here yet, in order; without patience only those that nobody holds."""
+        missing = sorted(set(numbers) - self._rows.keys())
+        if missing:
+            self._keep(self._turn.all("hold_jobs" if patient else "hold_free_jobs", numbers=missing))
+
+    def find(self, id: str) -> OpenJob | None:
+        """The row of a job by its id."""
+        return next(iter(self._keep(self._turn.all("hold_job", id=id))), None)
+
+    def of(self, key: int) -> OpenJob:
+        """The row of the job of a task."""
+        return self._rows[key >> PLACES]
+
+    def __contains__(self, key: int) -> bool:
+        return key >> PLACES in self._rows
+
+    def save(self) -> None:
+        """Settle and write every row, with its events."""
+        for job in self._rows.values():
+            job.settle(self._turn.wall)
+        if self._rows:
+            self._turn.later("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
+        told = [event for job in self._rows.values() for event in job.told]
+        if told:
+            self._turn.later("events_add", rows=encode(told))
+
+    def _keep(self, rows: list[Row]) -> list[OpenJob]:
+        found = [OpenJob(number, id, owner, JobState(state), *rest) for number, id, owner, state, *rest in rows]
+        for job in found:
+            self._rows.setdefault(job.number, job)
+        return [self._rows[job.number] for job in found]
+
+
+def _doc(job: OpenJob) -> dict[str, object]:
+    return {
+        "number": job.number, "told": bool(job.told), "state": job.state.value, "priority": job.priority,
+        "paused": job.paused, "cancelled": job.cancelled, "opened": job.opened, "total": job.total, "done": job.done,
+        "dead": job.dead, "live": job.live, "losses": job.losses, "failures": job.failures,
+        "last_event": job.last_event, "started": job.started, "finished": job.finished,
+    }  # fmt: skip

@@ -1,0 +1,176 @@
+"""Looking at a ledger on PostgreSQL: rows become values."""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import FINAL, Counts, Job, JobState
+from rushes.domain.keys import parse_task_id
+from rushes.domain.result import Result
+from rushes.domain.task import Failure, Task, TaskState
+from rushes.domain.worker import Incarnation, Worker
+from rushes.ledger.clock import iso, iso_or_none
+from rushes.ledger.open_job import FIRST, PLACES
+from rushes.ledger.port import Page
+from rushes.postgres.store import Row, Turn
+
+_END = 2**63 - 1
+CHANGES = 10_000  # jobs in one answer of `changed`
+
+
+def job(turn: Turn, id: str) -> Job | None:
+    """One job."""
+    row = turn.one("job", id=id)
+    return None if row is None else _job(row)
+
+
+def jobs(turn: Turn, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
+    """An owner's jobs; the cursor is the number (and, for finished ones, the moment) of the last."""
+    mine: dict[str, object] = {"owner": owner, "limit": limit}
+    if state in FINAL:
+        begin = (0, 0) if oldest else (_END, _END)
+        at, after = map(int, cursor.split(".")) if cursor else begin
+        name = "jobs_first_finished" if oldest else "jobs_last_finished"
+        rows = turn.all(name, **mine, state=state, at=at, after=after)
+        return _page(rows, limit, lambda row: f"{row[20]}.{row[21]}")
+    last = int(cursor) if cursor else 0 if oldest else _END
+    name = ("jobs_oldest" if oldest else "jobs_newest") + ("_in" if state else "")
+    kept = JobState.CREATED if state is JobState.CHUNKING else state
+    rows = turn.all(name, **mine, after=last, state=state, kept=kept)
+    return _page(rows, limit, lambda row: str(row[21]))
+
+
+def tasks(
+    turn: Turn, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+) -> Page[Task]:
+    """Tasks by key; the cursor is the key of the last."""
+    after = int(cursor) if cursor else -1
+    asked: dict[str, object] = {"state": state or "", "stage": stage, "limit": limit}
+    if job:
+        rows = _of_job(turn, job, after, ids, asked)
+    elif ids:
+        rows = turn.all("tasks_named", **asked, after=after, ids=list(ids))
+    elif state in (None, TaskState.DONE):
+        rows = turn.all("tasks_between", **asked, after=after, last=_END, every=True, ids=[])
+    else:
+        rows = turn.all("tasks_undone", **asked, after=after)
+    more = str(rows[-1][0]) if len(rows) == limit else ""
+    return Page(tuple(_task(row, turn.wall) for row in rows), more)
+
+
+def events(turn: Turn, job: str, after: int, types: Collection[EventType], task: str, limit: int) -> tuple[Event, ...]:
+    """Events after a number, packed rows told one by one; or the log lines of a task."""
+    if task and set(types) == {EventType.LOG}:
+        return _log(turn, job, task, after, limit)
+    number = turn.column("job_number", id=job)
+    found: list[Event] = []
+    while number and len(found) < limit:
+        rows = turn.all("events", job=number[0], after=after, limit=limit + 1)
+        told = [e for row in rows for e in _expanded(job, row) if e.number > after]
+        if not told:
+            break
+        after = told[-1].number
+        found += (e for e in told if (not types or e.type in types) and (not task or e.task == task))
+    return tuple(found[:limit])
+
+
+def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
+    """Jobs whose event number moved since the cursor.
+
+    Transactions end in another order than they began, so that no number alone can be the cursor: it is the last
+    change that was answered, and every transaction before it that was still under way.
+    """
+    place, _, late = (cursor or "0.0").partition("/")
+    top, number = map(int, place.split("."))
+    waited = late.split(",") if late else []
+    rows = turn.all("changed", top=str(top), number=number, late=waited, limit=CHANGES)
+    if not rows:
+        return (), cursor
+    _, end, running = rows[-1][3].split(":")
+    last = max((top, number) if top < int(end) else (0, 0), (int(rows[-1][1]), rows[-1][2]))
+    still = [id for id in running.split(",") if id and int(id) < last[0]]
+    return tuple(row[0] for row in rows), f"{last[0]}.{last[1]}" + ("/" + ",".join(still) if still else "")
+
+
+def known(turn: Turn, owner: str, keys: Collection[str]) -> dict[str, Result]:
+    """Which of these results exist."""
+    return {row[0]: Result(*row) for row in turn.all("results", owner=owner, keys=list(keys))}
+
+
+def workers(turn: Turn) -> tuple[Worker, ...]:
+    """Every worker that has a row."""
+    held: dict[int, list[str]] = {}
+    for number, task in turn.all("held"):
+        held.setdefault(number, []).append(task)
+    return tuple(_worker(row, tuple(held.get(row[0], ())), turn.wall) for row in turn.all("workers_in"))
+
+
+def incarnation(row: Row) -> Incarnation:
+    """Who a row of `workers_in` is about."""
+    _, id, host, boot, pid, start, lanes, slots, machine, version, *_ = row
+    return Incarnation(id, host, boot, pid, start, tuple(json.loads(lanes)), slots, machine, version)
+
+
+def _of_job(turn: Turn, job: str, after: int, ids: Collection[str], asked: dict[str, object]) -> list[Row]:
+    for number in turn.column("job_number", id=job):
+        begin = number << PLACES
+        span = {"after": max(after, begin - 1), "last": begin + FIRST}
+        return turn.all("tasks_between", **asked, **span, every=not ids, ids=list(ids))
+    return []
+
+
+def _page(rows: Sequence[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job]:
+    return Page(tuple(_job(row) for row in rows), cursor(rows[-1]) if len(rows) == limit else "")
+
+
+def _job(row: Row) -> Job:
+    id, owner, team, request, name, recipe, payload, facts, state, paused, priority, *rest = row
+    *counts, last_event, created, started, finished, _, _ = rest
+    return Job(
+        id, owner, team, request, name, recipe, payload, facts, JobState(state), paused, priority,
+        Counts(*counts), last_event, iso(created), iso_or_none(started), iso_or_none(finished),
+    )  # fmt: skip
+
+
+def _task(row: Row, now: int) -> Task:
+    _, id, job, stage, chunk, lane, place, state, fence, failures, losses, unmet, spec, worker, parked, *rest = row
+    due, progress, created, started, finished, failure, adopted = rest
+    return Task(
+        id, job, stage, chunk, lane, place, TaskState(state), fence, failures, losses, unmet, spec, worker, parked,
+        None if due is None else max(0.0, (due - now) / 1000), progress, iso(created), iso_or_none(started),
+        iso_or_none(finished), _failure(failure), bool(adopted),
+    )  # fmt: skip
+
+
+def _failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    doc = json.loads(text)
+    return Failure(**{**doc, "lines": tuple(doc["lines"])})
+
+
+def _worker(row: Row, held: tuple[str, ...], now: int) -> Worker:
+    until, draining, note, started = row[10:]
+    left = max(0.0, (until - now) / 1000)
+    return Worker(incarnation(row), left > 0, draining, note, held, left, iso(started))
+
+
+def _expanded(job: str, row: Row) -> Iterator[Event]:
+    seq, _, kind, at, task, text = row
+    type, body, stamp = EventType(kind), json.loads(text), iso(at)
+    if "fences" not in body:
+        yield Event(job, seq, type, stamp, task, body)
+        return
+    each = zip(body["tasks"], body["fences"], body["seconds"], strict=True)
+    for place, (rest, fence, seconds) in enumerate(each):
+        id = f"{job}.{rest}"
+        _, stage, chunk = parse_task_id(id)
+        data = {"stage": stage, "chunk": chunk, "fence": fence, "worker": body["worker"], "seconds": seconds}
+        yield Event(job, seq + place, type, stamp, id, data)
+
+
+def _log(turn: Turn, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
+    rows = turn.all("log_lines", task=task, after=after, limit=limit)
+    return tuple(
+        Event(job, line, EventType.LOG, iso(at), task, {"fence": fence, "line": text}) for line, at, fence, text in rows
+    )

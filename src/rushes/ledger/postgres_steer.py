@@ -1,0 +1,143 @@
+"""Steering on PostgreSQL: commands to jobs and workers, dead letters revived, results set aside, log lines."""
+
+from collections.abc import Collection, Sequence
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.event import EventType
+from rushes.domain.job import FINAL, Command
+from rushes.ledger.open_job import OpenJob
+from rushes.ledger.postgres_jobs import JobRows
+from rushes.ledger.postgres_work import legible
+from rushes.postgres.store import Row, Turn
+
+LOG_LINES = 1000  # kept per attempt
+
+
+def tell_worker(turn: Turn, id: str, command: Command) -> None:
+    """Drain or leave.
+
+    Raises:
+        NotFound: no such worker.
+    """
+    row = turn.one("worker_row", worker=id)
+    if row is None or (row[1] and command is Command.DRAIN):
+        raise NotFound(f"there is no worker {id}")
+    if command is Command.DRAIN:
+        turn.run("worker_drain", number=row[0])
+    elif not row[1]:
+        turn.run("worker_leave", number=row[0], at=turn.wall)
+
+
+def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
+    """Pause, resume, cancel or change the priority; what is so already changes nothing.
+
+    Raises:
+        NotFound: no such job.
+        Refused: it is finished.
+    """
+    jobs = JobRows(turn)
+    job = _found(jobs, id)
+    if job.state in FINAL and command is not Command.PRIORITY and not (command is Command.CANCEL and job.cancelled):
+        raise Refused(f"job {id} is {job.state.value}", "A finished job can only be retried: rushes jobs retry JOB")
+    if job.state in FINAL:
+        return
+    if command is Command.CANCEL:
+        _cancel(turn, job)
+    elif command is Command.PRIORITY:
+        _prioritise(turn, job, value)
+    elif command is Command.RESUME:
+        _resume(turn, job)
+    else:
+        _pause(turn, job, 2 if command is Command.PAUSE_NOW else 1)
+    jobs.save()
+    turn.flush()
+
+
+def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+    """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on.
+
+    Raises:
+        NotFound: no such job.
+    """
+    jobs = JobRows(turn)
+    job = _found(jobs, id)
+    if again and job.cancelled:
+        return ()
+    span = _span(job)
+    rows = turn.all("to_revive", **span, again=again, stage=stage, every=not tasks, ids=list(tasks))
+    if job.cancelled:
+        job.cancelled = False
+        turn.run("park", **span, parked=False)
+    turn.run("end_wait", keys=[key for key, _, state in rows if state == "ready"])
+    _refresh(turn, jobs, job, [row for row in rows if row[2] != "ready"])
+    jobs.save()
+    return tuple(row[1] for row in rows)
+
+
+def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
+    """Take results out; how many there were."""
+    return int(turn.column("set_aside", owner=owner, keys=list(keys), at=turn.wall, reason=legible(reason))[0])
+
+
+def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+    """Keep log lines, the last of an attempt only."""
+    numbers, texts = list(range(first, first + len(lines))), [legible(line) for line in lines]
+    turn.run("log_add", task=task, fence=fence, at=turn.wall, numbers=numbers, lines=texts)
+    turn.later("log_trim", task=task, fence=fence, keep=LOG_LINES)
+
+
+def _found(jobs: JobRows, id: str) -> OpenJob:
+    job = jobs.find(id)
+    if job is None:
+        raise NotFound(f"there is no job {id}")
+    return job
+
+
+def _span(job: OpenJob) -> dict[str, int]:
+    first, last = job.span
+    return {"first": first, "last": last}
+
+
+def _cancel(turn: Turn, job: OpenJob) -> None:
+    job.cancelled, job.paused = True, 0
+    turn.run("park", **_span(job), parked=True)  # from here on no claim sees any: what is leased is all there is
+    turn.run("let_go", **_span(job))
+    job.tell(EventType.CANCELLED, turn.wall, {})
+
+
+def _pause(turn: Turn, job: OpenJob, how: int) -> None:
+    if job.paused >= how:
+        return
+    job.paused = how
+    turn.run("park", **_span(job), parked=True)
+    job.tell(EventType.PAUSED, turn.wall, {"now": how > 1})
+
+
+def _resume(turn: Turn, job: OpenJob) -> None:
+    if not job.paused:
+        return
+    job.paused = 0
+    turn.run("park", **_span(job), parked=False)
+    job.tell(EventType.RESUMED, turn.wall, {})
+
+
+def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
+    if job.priority == value:
+        return
+    job.priority = value
+    turn.run("rerank", **_span(job), rank=-value)
+    job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
+
+
+def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:
+    """What was dead or done waits anew, or is ready at once if nothing that it needs is missing."""
+    for _, task, state in rows:
+        job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
+        job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
+    keys = [row[0] for row in rows]
+    turn.run("revive", keys=keys)
+    if job.needed:
+        jobs.load(turn.column("rearming_jobs", **_span(job)))
+    for key in turn.column("rearm", **_span(job)):
+        jobs.of(key).live -= 1
+    job.live += len(turn.column("revived_ready", keys=keys, parked=job.stopped))

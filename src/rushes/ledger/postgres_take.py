@@ -1,0 +1,113 @@
+"""Taking in on PostgreSQL: a job with its first task, pages of a plan, keys that arrive."""
+
+from collections.abc import Sequence
+
+from rushes.domain.errors import OverLimit
+from rushes.domain.event import EventType
+from rushes.domain.job import NewJob
+from rushes.domain.keys import parse_task_id
+from rushes.domain.task import Draft, Said
+from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode
+from rushes.ledger.postgres_jobs import JobRows
+from rushes.ledger.postgres_work import DONE, hold_tasks, legible
+from rushes.postgres.store import Row, Turn
+
+
+def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
+    """Whether a job was made."""
+    made = turn.one("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.wall)
+    if made is None:
+        return False
+    texts = {"team": new.team, "request_id": new.request_id, "recipe": new.recipe, "payload": new.payload}
+    turn.run("job_text_add", job=made[0], name=legible(new.name), **texts)
+    turn.run("drafts_add", job=made[0], fence=0, rows=encode([_draft(first)]))
+    jobs = JobRows(turn)
+    job = jobs.find(new.id)
+    assert job is not None
+    job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})
+    job.opened = first.adopted
+    _plant(turn, jobs, job, fence=0, before=job.span[0] - 1)
+    jobs.save()
+    return True
+
+
+def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+    """Keep a page of the plan for the attempt that holds `task`."""
+    row = hold_tasks(turn, JobRows(turn), (task,)).get(task)
+    if row is None or not row.holds(fence):
+        return Said.LOST if row is None else row.said(fence, *DONE)
+    number = row.key >> PLACES
+    turn.run("drafts_drop", job=number, fence=fence)
+    turn.run("draft_facts", job=number, fence=fence, facts=facts)
+    turn.run("drafts_add", job=number, fence=fence, rows=encode([_draft(d) for d in tasks]))
+    if turn.column("draft_count", job=number, fence=fence)[0] > FIRST:
+        raise OverLimit(f"a plan has at most {FIRST} tasks", "Choose larger chunks with --chunk.")
+    return Said.OK
+
+
+def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
+    """Meet every need of a blob key; the tasks that became ready."""
+    turn.run("hold_key", key=key)
+    if not turn.all("arrival_add", key=key, etag=etag, at=turn.wall):
+        return ()
+    jobs = JobRows(turn)
+    jobs.load(turn.column("awaiting", key=key))
+    ready = count_ready(jobs, turn.all("meet_key", key=key))
+    jobs.save()
+    return ready
+
+
+def open_plan(turn: Turn, jobs: JobRows, job: OpenJob, fence: int) -> tuple[str, ...]:
+    """The drafts of an attempt become tasks; those that are ready at once."""
+    job.opened = True
+    turn.run("facts_open", job=job.number, fence=fence)
+    if turn.column("draft_count", job=job.number, fence=fence)[0]:
+        return _plant(turn, jobs, job, fence, before=job.span[0])
+    turn.later("drafts_done", job=job.number)
+    return ()
+
+
+def count_ready(jobs: JobRows, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Tasks (key, id, parked) became ready: their jobs count them; those that can be claimed."""
+    for key, _, _ in rows:
+        jobs.of(key).live += 1
+    return tuple(id for _, id, parked in rows if not parked)
+
+
+def _plant(turn: Turn, jobs: JobRows, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
+    """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting."""
+    these = {"job": job.number, "fence": fence}
+    _meet_others(turn, jobs, these)
+    new = {**these, "first": before + 1, "last": job.span[1]}
+    turn.run("plant_texts", **these, before=before, at=turn.wall)
+    turn.run("plant_needs", **new)
+    turn.run("plant_key_needs", **new)
+    turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped, at=turn.wall)
+    planted = turn.all("planted", first=before + 1, last=job.span[1])
+    turn.later("drafts_done", job=job.number)
+    ready, adopted = [id for id, state, _ in planted if state == "ready"], [id for id, _, was in planted if was]
+    job.total, job.done, job.live = job.total + len(planted), job.done + len(adopted), job.live + len(ready)
+    if fence:
+        job.tell(EventType.PLANNED, turn.wall, {"tasks": len(planted), "adopted": len(adopted)})
+    skip, many = len(job.id) + 1, len(adopted)
+    job.tell_each(EventType.ADOPTED, turn.wall, None, [id[skip:] for id in adopted], [0] * many, [0.0] * many)
+    return () if job.stopped else tuple(ready)
+
+
+def _meet_others(turn: Turn, jobs: JobRows, these: dict[str, int]) -> None:
+    """Hold what a plan needs of others: keys that may arrive, tasks of other jobs that may be done meanwhile."""
+    turn.run("hold_keys", **these)
+    others = turn.column("needed_jobs", **these)
+    if others:
+        jobs.load(others)
+        turn.run("mark_needed", numbers=others)
+
+
+def _draft(d: Draft) -> dict[str, object]:
+    if parse_task_id(d.id) != (d.job, d.stage, d.chunk):
+        raise ValueError(f"the id {d.id!r} is not that of {d.job!r}, {d.stage!r}, {d.chunk!r}")
+    needs = [[need.ref, need.is_key] for need in d.needs]
+    return {
+        "id": d.id, "stage": d.stage, "chunk": d.chunk, "lane": d.lane, "place": d.order, "adopted": d.adopted,
+        "needs": needs, "spec": d.spec,
+    }  # fmt: skip

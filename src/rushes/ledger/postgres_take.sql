@@ -1,0 +1,181 @@
+-- Taking in: jobs, drafts, plans, arrivals.
+
+-- name: hold_jobs
+-- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
+SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+FROM rushes.job JOIN rushes.task first ON first.key = job.number << 20
+WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job;
+
+-- name: hold_free_jobs
+-- The same for those that nobody else holds.
+SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+FROM rushes.job JOIN rushes.task first ON first.key = job.number << 20
+WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
+
+-- name: hold_job
+-- The same for one job by its id; a new one has no task yet.
+SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
+WHERE id = %(id)s FOR NO KEY UPDATE OF job;
+
+-- name: jobs_save
+-- Write job rows; those with new events bear the number of this transaction.
+UPDATE rushes.job SET changed = CASE WHEN r.told THEN pg_current_xact_id() ELSE changed END, state = r.state,
+    priority = r.priority, paused = r.paused, cancelled = r.cancelled, opened = r.opened, total = r.total,
+    done = r.done, dead = r.dead, live = r.live, losses = r.losses, failures = r.failures, last_event = r.last_event,
+    started = r.started, finished = r.finished
+FROM json_to_recordset(%(rows)s::json) AS r(number bigint, told boolean, state text, priority integer, paused smallint,
+    cancelled boolean, opened boolean, total integer, done integer, dead integer, live integer, losses integer,
+    failures integer, last_event integer, started bigint, finished bigint)
+WHERE job.number = r.number;
+
+-- name: events_add
+-- Events, those of one type and moment in one row.
+INSERT INTO rushes.event (job, seq, n, type, at, task, body)
+SELECT job, seq, n, type, at, task, body
+FROM json_to_recordset(%(rows)s::json)
+    AS r(job bigint, seq integer, n integer, type text, at bigint, task text, body text);
+
+-- name: job_add
+-- A new job, unless its id is taken.
+INSERT INTO rushes.job (id, owner, state, priority, created, changed)
+VALUES (%(id)s, %(owner)s, 'created', %(priority)s, %(at)s, pg_current_xact_id())
+ON CONFLICT (id) DO NOTHING RETURNING number;
+
+-- name: job_text_add
+-- The texts of a new job.
+INSERT INTO rushes.job_text (job, team, request_id, name, recipe, payload)
+VALUES (%(job)s, %(team)s, %(request_id)s, %(name)s, %(recipe)s, %(payload)s);
+
+-- name: drafts_drop
+-- Forget drafts of earlier attempts.
+DELETE FROM rushes.draft WHERE job = %(job)s AND fence < %(fence)s;
+
+-- name: drafts_add
+-- Tasks of a plan that is being written; written again, the last word counts.
+INSERT INTO rushes.draft (job, fence, id, stage, chunk, lane, place, adopted, needs, spec)
+SELECT %(job)s, %(fence)s, id, stage, chunk, lane, place, adopted, needs, spec
+FROM json_to_recordset(%(rows)s::json)
+    AS r(id text, stage text, chunk integer, lane text, place integer, adopted boolean, needs json, spec text)
+ON CONFLICT (job, fence, id) DO UPDATE SET stage = excluded.stage, chunk = excluded.chunk, lane = excluded.lane,
+    place = excluded.place, adopted = excluded.adopted, needs = excluded.needs, spec = excluded.spec;
+
+-- name: draft_facts
+-- What the first task found, until the plan opens.
+UPDATE rushes.job_text SET drafted_fence = %(fence)s, drafted_facts = %(facts)s WHERE job = %(job)s;
+
+-- name: draft_count
+-- How many tasks an attempt has drafted.
+SELECT count(*) FROM rushes.draft WHERE job = %(job)s AND fence = %(fence)s;
+
+-- name: facts_open
+-- The facts of the attempt that opens the plan stand on the job.
+UPDATE rushes.job_text
+SET facts = CASE WHEN drafted_fence = %(fence)s THEN drafted_facts ELSE facts END, drafted_facts = ''
+WHERE job = %(job)s;
+
+-- name: hold_keys
+-- Whoever needs a blob key, or says that it is there, holds its name until the commit: neither can miss the other.
+SELECT pg_advisory_xact_lock(7310028, hash) FROM (
+    SELECT DISTINCT hashtext(need ->> 0) AS hash FROM rushes.draft, json_array_elements(needs) AS need
+    WHERE job = %(job)s AND fence = %(fence)s AND (need ->> 1)::boolean ORDER BY 1) AS keys;
+
+-- name: hold_key
+-- The same for one key.
+SELECT pg_advisory_xact_lock(7310028, hashtext(%(key)s));
+
+-- name: needed_jobs
+-- Other jobs that have a task which a draft needs.
+SELECT DISTINCT other.task >> 20
+FROM rushes.draft CROSS JOIN json_array_elements(needs) AS need
+JOIN rushes.task_text AS other ON other.id = need ->> 0
+WHERE job = %(job)s AND fence = %(fence)s AND NOT (need ->> 1)::boolean AND other.task >> 20 <> %(job)s;
+
+-- name: mark_needed
+-- Completions in these jobs must look for tasks of other jobs that need theirs.
+UPDATE rushes.job SET needed = true WHERE number = ANY (%(numbers)s);
+
+-- name: plant_texts
+-- Drafts become tasks with places in plan order: what never changes about them.
+INSERT INTO rushes.task_text (task, id, stage, chunk, place, created, spec)
+SELECT %(before)s + row_number() OVER (ORDER BY place, id), id, stage, chunk, place, %(at)s, spec
+FROM rushes.draft
+WHERE job = %(job)s AND fence = %(fence)s
+    AND NOT EXISTS (SELECT FROM rushes.task_text WHERE task_text.id = draft.id);
+
+-- name: plant_needs
+-- A row for each task that a new task needs; met at once if that one is done.
+INSERT INTO rushes.need (ref, task, met)
+SELECT other.task, mine.task, draft.adopted OR coalesce(sibling.adopted, task.state = 'done')
+FROM rushes.draft CROSS JOIN json_array_elements(draft.needs) AS need
+JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
+JOIN rushes.task_text AS other ON other.id = need ->> 0
+LEFT JOIN rushes.draft AS sibling ON sibling.job = draft.job AND sibling.fence = draft.fence
+    AND sibling.id = other.id AND other.task BETWEEN %(first)s AND %(last)s
+LEFT JOIN rushes.task ON task.key = other.task
+WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT (need ->> 1)::boolean
+ON CONFLICT DO NOTHING;
+
+-- name: plant_key_needs
+-- A row for each blob key that a new task needs; met at once if it arrived before.
+INSERT INTO rushes.need_key (key, task, met)
+SELECT need ->> 0, mine.task, EXISTS (SELECT FROM rushes.arrival WHERE arrival.key = need ->> 0)
+FROM rushes.draft CROSS JOIN json_array_elements(draft.needs) AS need
+JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
+WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT draft.adopted AND (need ->> 1)::boolean
+ON CONFLICT DO NOTHING;
+
+-- name: plant_tasks
+-- Adopted ones are done, those without unmet needs ready, the others wait; a need that nobody knows is never met.
+INSERT INTO rushes.task (key, lane, rank, state, parked, unmet, outcome, finished)
+SELECT mine.task, draft.lane, %(rank)s,
+    (CASE WHEN adopted THEN 'done' WHEN open.n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
+    %(stopped)s AND NOT adopted AND open.n = 0, open.n,
+    CASE WHEN adopted THEN 'adopted' END, CASE WHEN adopted THEN %(at)s::bigint END
+FROM rushes.draft
+JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
+CROSS JOIN LATERAL (
+    SELECT count(DISTINCT need::text)::integer AS n
+    FROM json_array_elements(draft.needs) AS need
+    LEFT JOIN rushes.task_text AS other ON other.id = need ->> 0 AND NOT (need ->> 1)::boolean
+    LEFT JOIN rushes.need AS known ON known.ref = other.task AND known.task = mine.task
+    LEFT JOIN rushes.need_key AS awaited
+        ON awaited.key = need ->> 0 AND awaited.task = mine.task AND (need ->> 1)::boolean
+    WHERE NOT adopted AND NOT coalesce(known.met, awaited.met, false)) AS open
+WHERE draft.job = %(job)s AND draft.fence = %(fence)s;
+
+-- name: planted
+-- The new tasks in plan order.
+SELECT id, state, outcome = 'adopted' FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
+WHERE key BETWEEN %(first)s AND %(last)s ORDER BY key;
+
+-- name: drafts_done
+-- The drafts of a job whose plan is open.
+DELETE FROM rushes.draft WHERE job = %(job)s;
+
+-- name: arrival_add
+-- A blob key with this content, once.
+INSERT INTO rushes.arrival (key, etag, at) VALUES (%(key)s, %(etag)s, %(at)s) ON CONFLICT DO NOTHING RETURNING key;
+
+-- name: awaiting
+-- Jobs with tasks that need a blob key.
+SELECT DISTINCT task >> 20 FROM rushes.need_key WHERE key = %(key)s AND NOT met;
+
+-- name: meet_key
+-- The needs of a blob key are met; the tasks that became ready.
+WITH met AS (
+    UPDATE rushes.need_key SET met = true WHERE key = %(key)s AND NOT met RETURNING task
+), down AS (
+    SELECT met.task, 1 AS n, paused > 0 OR cancelled AS stopped
+    FROM met JOIN rushes.job ON job.number = met.task >> 20
+), counted AS (
+    UPDATE rushes.task
+    SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
+        state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
+    FROM down WHERE key = down.task RETURNING key, state, unmet, parked
+)
+SELECT key, id, parked FROM counted JOIN rushes.task_text ON task_text.task = key
+WHERE unmet = 0 AND state = 'ready' ORDER BY key;

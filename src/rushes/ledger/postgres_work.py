@@ -1,0 +1,178 @@
+"""Working on PostgreSQL: leases and what becomes of them. Every write names the fence it was leased with."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from rushes.domain.errors import WrongHome
+from rushes.domain.event import EventType
+from rushes.domain.keys import JSON
+from rushes.domain.task import LEASE_SECONDS, Failure, Order, Said
+from rushes.domain.worker import Incarnation
+from rushes.ledger.open_job import PLACES, OpenJob, encode
+from rushes.ledger.port import Renewed
+from rushes.ledger.postgres_jobs import JobRows
+from rushes.postgres.store import Turn
+
+DONE = ("done", "adopted")  # outcomes that are a success
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a task stands, for an answer about a fence; the fields in the order of `standing`."""
+
+    id: str
+    key: int
+    state: str
+    fence: int
+    outcome: str | None
+    worker: str | None
+    cancelled: bool
+    paused: int
+    stage: str
+    chunk: int | None
+    losses: int
+
+    def holds(self, fence: int, worker: str | None = None) -> bool:
+        """Whether that lease is the one that counts."""
+        return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
+
+    def said(self, fence: int, *outcomes: str) -> Said:
+        """The answer to a lease that holds no more."""
+        if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
+            return Said.OK
+        return Said.CANCELLED if self.cancelled else Said.LOST
+
+    def told(self, **more: JSON) -> dict[str, JSON]:
+        """What an event about its attempt says."""
+        return {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker, **more}
+
+
+def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
+    """Where these tasks stand; those that do not exist are left out."""
+    return {row[0]: Standing(*row) for row in turn.all("standing", ids=list(ids))}
+
+
+def hold_tasks(turn: Turn, jobs: JobRows, ids: Sequence[str], patient: bool = True) -> dict[str, Standing]:
+    """The same with their jobs held: as they stand, they stay."""
+    jobs.load({key >> PLACES for _, key in turn.all("keys", ids=list(ids))}, patient)
+    return {id: row for id, row in standing(turn, ids).items() if row.key in jobs}
+
+
+def renew(
+    turn: Turn, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str, schema: int
+) -> Renewed:
+    """Enter or keep the worker's row, and say what to do with each task held."""
+    _check_schema(turn, schema)
+    row = turn.one("worker_row", worker=worker.id)
+    if row and row[1]:
+        return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
+    until = turn.wall + int(LEASE_SECONDS * 1000)
+    if row is None:
+        turn.run("worker_enter", worker=worker.id, until=until, note=legible(note), at=turn.wall, **_who(worker))
+    else:
+        turn.run("worker_keep", number=row[0], until=until, note=legible(note))
+        _keep_progress(turn, row[0], holding, progress)
+    rows = standing(turn, holding)
+    orders = {task: _order(rows.get(task), worker.id, fence) for task, fence in holding.items()}
+    return Renewed(orders, drain=bool(row and row[2]))
+
+
+def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    """Record a failure of the lease that counts."""
+    jobs = JobRows(turn)
+    row = hold_tasks(turn, jobs, (task,)).get(task)
+    if row is None:
+        return Said.LOST
+    if not row.holds(fence, worker):
+        return row.said(fence, "failed")
+    job = jobs.of(row.key)
+    job.failures += 1
+    about = row.told(kind=failure.kind, message=failure.message, verdict=failure.verdict, delay=delay)
+    turn.later("failure_keep", key=row.key, at=turn.wall, body=encode(asdict(failure)))
+    job.tell(EventType.FAILED, turn.wall, about, task)
+    ends = Ends(turn)
+    if delay is None:
+        ends.bury(job, row, "failed", about, failures=1)
+    else:
+        ends.release(job, row, "failed", failures=1, due=turn.wall + round(delay * 1000) if delay > 0 else None)
+    ends.save()
+    jobs.save()
+    return Said.OK
+
+
+def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+    """Free the leases that count, at once and counted as nothing."""
+    jobs, ends = JobRows(turn), Ends(turn)
+    rows = hold_tasks(turn, jobs, [task for task, _ in held])
+    for task, fence in dict.fromkeys(held):
+        row = rows.get(task)
+        if row and row.holds(fence, worker):
+            job = jobs.of(row.key)
+            ends.release(job, row, "given_back")
+            job.tell(EventType.GIVEN_BACK, turn.wall, row.told(reason=reason), task)
+    ends.save()
+    jobs.save()
+
+
+class Ends:
+    """Leases that end without success, written together."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._released: list[dict[str, object]] = []
+        self._buried: list[dict[str, object]] = []
+
+    def release(
+        self, job: OpenJob, row: Standing, outcome: str, failures: int = 0, losses: int = 0, due: int | None = None
+    ) -> None:
+        """Ready again."""
+        end = {"key": row.key, "outcome": outcome, "due": due, "failures": failures, "losses": losses}
+        self._released.append({**end, "parked": job.stopped})
+
+    def bury(
+        self, job: OpenJob, row: Standing, outcome: str, about: dict[str, JSON], failures: int = 0, losses: int = 0
+    ) -> None:
+        """For the last time: a dead letter."""
+        self._buried.append({"key": row.key, "outcome": outcome, "failures": failures, "losses": losses})
+        job.dead, job.live = job.dead + 1, job.live - 1
+        job.tell(EventType.DEAD, self._turn.wall, about, row.id)
+
+    def save(self) -> None:
+        """Write them with the commit."""
+        if self._released:
+            self._turn.later("release", rows=encode(self._released))
+        if self._buried:
+            self._turn.later("bury", rows=encode(self._buried), at=self._turn.wall)
+
+
+def legible(text: str) -> str:
+    """What PostgreSQL can carry: no NUL, no bytes that are no text."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _check_schema(turn: Turn, known: int) -> None:
+    if turn.column("schema")[0] > known:
+        raise WrongHome("a newer rushes has changed this database", "Start this worker again with the newer version.")
+
+
+def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
+    rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
+    if rows:
+        turn.run("progress", number=number, rows=encode(rows))
+
+
+def _order(row: Standing | None, worker: str, fence: int) -> Order:
+    if row is None:
+        return Order.LOST
+    if row.holds(fence, worker):
+        return Order.GIVE_BACK if row.paused > 1 else Order.KEEP
+    if row.state == "done" and row.fence == fence:
+        return Order.KEEP
+    return Order.CANCELLED if row.cancelled else Order.LOST
+
+
+def _who(worker: Incarnation) -> dict[str, object]:
+    return {
+        "host": worker.host, "boot": worker.boot, "pid": worker.pid, "pid_start": worker.pid_start,
+        "lanes": encode(worker.lanes), "slots": worker.slots, "machine": worker.machine, "version": worker.version,
+    }  # fmt: skip

@@ -1,0 +1,225 @@
+-- Working: claims, leases, outcomes, sweeps.
+
+-- name: claim
+-- Lease the next tasks of some lanes, each from a mark on; a row that somebody holds is passed over. The worker's own
+-- row is held for the moment, so that it cannot be over before the lease is there.
+WITH me AS MATERIALIZED (
+    SELECT number, draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
+    WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
+    FOR SHARE
+), next AS (
+    SELECT lot.place FROM unnest(%(lanes)s::text[], %(ranks)s::integer[], %(keys)s::bigint[]) AS mark(lane, rank, key)
+    CROSS JOIN LATERAL (
+        SELECT t.ctid AS place, t.rank, t.key FROM rushes.task AS t
+        WHERE t.open AND t.lane = mark.lane AND (t.rank, t.key) >= (mark.rank, mark.key) AND t.worker IS NULL
+            AND (SELECT NOT draining FROM me)
+        ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE SKIP LOCKED) AS lot
+    ORDER BY lot.rank, lot.key LIMIT %(n)s
+), leased AS (
+    UPDATE rushes.task SET state = 'leased', worker = me.number, fence = fence + 1, started = me.at, outcome = NULL,
+        progress = 0
+    FROM me WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+    RETURNING key, fence, lane, failures, losses, rank
+)
+SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
+
+-- name: claim_hinted
+-- The same among tasks that were hinted at.
+WITH me AS MATERIALIZED (
+    SELECT number, draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
+    WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
+    FOR SHARE
+), next AS (
+    SELECT t.ctid AS place FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
+    WHERE task_text.id = ANY (%(hinted)s) AND t.open AND t.lane = ANY (%(lanes)s) AND t.worker IS NULL
+        AND (SELECT NOT draining FROM me)
+    ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE OF t SKIP LOCKED
+), leased AS (
+    UPDATE rushes.task SET state = 'leased', worker = me.number, fence = fence + 1, started = me.at, outcome = NULL,
+        progress = 0
+    FROM me WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+    RETURNING key, fence, lane, failures, losses, rank
+)
+SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
+
+-- name: may_claim
+-- Whether a worker's lease is not over.
+SELECT FROM rushes.worker
+WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint);
+
+-- name: worker_row
+-- A worker's own row, held, and the schema of the ledger.
+SELECT number, over, draining, until FROM rushes.worker WHERE id = %(worker)s FOR NO KEY UPDATE;
+
+-- name: schema
+-- The schema of the ledger now: it may have grown under our feet.
+SELECT version FROM rushes.part WHERE name = 'ledger';
+
+-- name: worker_enter
+-- A new incarnation.
+INSERT INTO rushes.worker (id, until, note, started, host, boot, pid, pid_start, lanes, slots, machine, version)
+VALUES (%(worker)s, %(until)s, %(note)s, %(at)s, %(host)s, %(boot)s, %(pid)s, %(pid_start)s, %(lanes)s, %(slots)s,
+    %(machine)s, %(version)s);
+
+-- name: worker_keep
+-- Another lease for a worker.
+UPDATE rushes.worker SET until = %(until)s, note = %(note)s WHERE number = %(number)s;
+
+-- name: progress
+-- How far leases have come; a row that somebody holds is passed over.
+WITH held AS (
+    SELECT task.key, p.progress
+    FROM json_to_recordset(%(rows)s::json) AS p(id text, fence integer, progress double precision)
+    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.task ON task.key = task_text.task
+    WHERE task.fence = p.fence AND task.worker = %(number)s AND task.state = 'leased'
+    FOR UPDATE OF task SKIP LOCKED
+)
+UPDATE rushes.task SET progress = held.progress FROM held WHERE task.key = held.key;
+
+-- name: keys
+-- The keys of tasks.
+SELECT id, task FROM rushes.task_text WHERE id = ANY (%(ids)s);
+
+-- name: needing_jobs
+-- Other jobs with tasks that need one of these.
+SELECT DISTINCT need.task >> 20 FROM rushes.need
+WHERE ref = ANY (string_to_array(%(keys)s, ',')::bigint[]) AND NOT met AND need.task >> 20 <> ref >> 20;
+
+-- name: finish
+-- Done, if the lease is still this worker's at this fence; needs are met, counts follow, and at none left a task that
+-- waited is ready. How many are done, which if not all, and what became ready.
+WITH told AS (
+    SELECT * FROM unnest(string_to_array(%(keys)s, ',')::bigint[], string_to_array(%(fences)s, ',')::integer[],
+        string_to_array(%(outcomes)s, ',')) AS t(key, fence, outcome)
+), finished AS (
+    UPDATE rushes.task SET state = 'done', outcome = told.outcome, worker = NULL, finished = %(at)s
+    FROM told WHERE task.key = told.key AND task.fence = told.fence AND task.state = 'leased'
+        AND task.worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
+    RETURNING task.key, task.fence
+), met AS (
+    UPDATE rushes.need SET met = true FROM finished WHERE need.ref = finished.key AND NOT met RETURNING need.task
+), down AS (
+    SELECT met.task, met.n, paused > 0 OR cancelled AS stopped
+    FROM (SELECT task, count(*)::integer AS n FROM met GROUP BY task) AS met
+    JOIN rushes.job ON job.number = met.task >> 20
+), counted AS (
+    UPDATE rushes.task
+    SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
+        state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
+    FROM down WHERE key = down.task RETURNING key, state, unmet, parked
+), ready AS (
+    SELECT key, id, parked FROM counted JOIN rushes.task_text ON task_text.task = key
+    WHERE unmet = 0 AND state = 'ready'
+)
+SELECT done.n, CASE WHEN done.n < %(all)s THEN coalesce(done.leases, '') END,
+    (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM ready)
+FROM (SELECT count(*) AS n, string_agg(key || '.' || fence, ',') AS leases FROM finished) AS done;
+
+-- name: results_add
+-- Results that are not there yet: one that is there never changes.
+INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
+SELECT * FROM unnest(string_to_array(%(owner)s, E'\x1f'), string_to_array(%(key)s, E'\x1f'),
+    string_to_array(%(output)s, E'\x1f'), string_to_array(%(sha)s, E'\x1f'),
+    string_to_array(%(size)s, ',')::bigint[], string_to_array(%(count)s, ',')::bigint[],
+    string_to_array(%(schema)s, ',')::integer[], string_to_array(%(publishes)s, ',')::boolean[])
+ON CONFLICT DO NOTHING;
+
+-- name: debts_add
+-- Published names that are still to be made.
+INSERT INTO rushes.debt (owner, job, key)
+SELECT owner, job, key FROM json_to_recordset(%(rows)s::json) AS r(owner text, job text, key text) ON CONFLICT DO NOTHING;
+
+-- name: standing
+-- Where tasks stand, for an answer about a fence.
+SELECT task_text.id, task.key, task.state, task.fence, task.outcome, worker.id, job.cancelled, job.paused,
+    task_text.stage, task_text.chunk, task.losses
+FROM rushes.task_text JOIN rushes.task ON task.key = task_text.task JOIN rushes.job ON job.number = task.key >> 20
+LEFT JOIN rushes.worker ON worker.number = task.worker
+WHERE task_text.id = ANY (%(ids)s) ORDER BY task.key;
+
+-- name: release
+-- Leases that ended without success: ready again, perhaps not before a time.
+UPDATE rushes.task SET state = 'ready', worker = NULL, outcome = r.outcome, due = r.due, parked = r.parked,
+    failures = task.failures + r.failures, losses = task.losses + r.losses, progress = 0
+FROM json_to_recordset(%(rows)s::json)
+    AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
+WHERE task.key = r.key;
+
+-- name: bury
+-- Leases that ended without success for the last time.
+UPDATE rushes.task SET state = 'dead', worker = NULL, outcome = r.outcome, failures = task.failures + r.failures,
+    losses = task.losses + r.losses, finished = %(at)s
+FROM json_to_recordset(%(rows)s::json)
+    AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
+WHERE task.key = r.key;
+
+-- name: failure_keep
+-- Why the last attempt failed.
+INSERT INTO rushes.failure (task, at, body) VALUES (%(key)s, %(at)s, %(body)s)
+ON CONFLICT (task) DO UPDATE SET at = excluded.at, body = excluded.body;
+
+-- name: workers_in
+-- Every worker whose row is not over.
+SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started
+FROM rushes.worker WHERE NOT over ORDER BY number;
+
+-- name: workers_over
+-- Rows of workers that are over now, but for those that somebody holds: they can never claim or renew again.
+UPDATE rushes.worker SET over = true, until = least(until, %(at)s)
+WHERE number IN (SELECT number FROM rushes.worker WHERE number = ANY (%(numbers)s) AND NOT over
+    AND (until <= %(at)s OR number = ANY (%(gone)s)) FOR NO KEY UPDATE SKIP LOCKED);
+
+-- name: workers_left
+-- Workers that are over and may hold something.
+SELECT number FROM rushes.worker WHERE over AND NOT freed;
+
+-- name: orphans
+-- Tasks leased to these workers.
+SELECT id, fence FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
+WHERE open AND worker = ANY (%(numbers)s) ORDER BY key LIMIT %(limit)s;
+
+-- name: workers_free
+-- They hold nothing any more and are not looked for again.
+UPDATE rushes.worker SET freed = true WHERE number = ANY (%(numbers)s);
+
+-- name: workers_forget
+-- Rows that were over long ago and hold nothing.
+DELETE FROM rushes.worker WHERE freed AND until < %(before)s;
+
+-- name: due_now
+-- Tasks whose time has come can be claimed; a row that somebody holds is passed over.
+UPDATE rushes.task SET due = NULL WHERE key IN (SELECT key FROM rushes.task WHERE due <= %(at)s FOR UPDATE SKIP LOCKED);
+
+-- name: next_due
+-- When the next one may be tried again.
+SELECT min(due) FROM rushes.task WHERE due IS NOT NULL AND NOT parked;
+
+-- name: drafts_stale
+-- Drafts of jobs that are finished.
+DELETE FROM rushes.draft USING rushes.job WHERE job.number = draft.job AND job.finished IS NOT NULL;
+
+-- name: ready
+-- Tasks to announce, an equal share of each lane.
+WITH RECURSIVE lane(name) AS (
+    SELECT min(lane) FROM rushes.task WHERE open AND worker IS NULL
+    UNION ALL
+    SELECT (SELECT min(task.lane) FROM rushes.task WHERE open AND worker IS NULL AND task.lane > lane.name)
+    FROM lane WHERE lane.name IS NOT NULL
+), share AS (
+    SELECT name, greatest(1, %(limit)s / count(*) OVER ()) AS n FROM lane WHERE name IS NOT NULL
+)
+SELECT task_text.id FROM share CROSS JOIN LATERAL (
+    SELECT key, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
+    ORDER BY rank, key LIMIT share.n) AS lot
+JOIN rushes.task_text ON task_text.task = lot.key ORDER BY share.name, lot.rank, lot.key;
+
+-- name: debts_paid
+-- Published names that were made.
+DELETE FROM rushes.debt USING json_to_recordset(%(rows)s::json) AS r(owner text, job text, key text)
+WHERE debt.owner = r.owner AND debt.job = r.job AND debt.key = r.key;
+
+-- name: debts
+-- Published names to make.
+SELECT owner, job, key FROM rushes.debt ORDER BY owner, job, key LIMIT %(limit)s;

@@ -1,0 +1,54 @@
+"""Schemas in PostgreSQL: numbered SQL files per part, each run once and in order, while others go on working."""
+
+from pathlib import Path
+
+from rushes.domain.errors import WrongHome
+from rushes.postgres.store import Postgres, Turn
+
+_ALONE = """
+SELECT pg_advisory_xact_lock(7310027);
+SET LOCAL statement_timeout = 0;
+CREATE SCHEMA IF NOT EXISTS rushes;
+CREATE TABLE IF NOT EXISTS rushes.part (name text PRIMARY KEY, version integer NOT NULL);
+"""
+_SQL = {
+    "there": "SELECT to_regclass('rushes.part') IS NOT NULL",
+    "version": "SELECT version FROM rushes.part WHERE name = %(part)s",
+    "keep": """INSERT INTO rushes.part VALUES (%(part)s, %(version)s)
+        ON CONFLICT (name) DO UPDATE SET version = excluded.version""",
+}
+
+
+def migrate(db: Postgres, part: str, folder: Path) -> int:
+    """Bring the schema of a part up to date in one transaction; answers its number.
+
+    Raises:
+        WrongHome: the schema is newer than this code.
+    """
+    steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
+    newest = max(steps)
+    if db.ask(_SQL["there"], {})[0][0]:
+        rows = db.ask(_SQL["version"], {"part": part})
+        if rows and _checked(part, rows[0][0], newest) == newest:
+            return newest
+    db.write("migrate", _SQL, lambda turn: _migrate(turn, part, steps))
+    return newest
+
+
+def _migrate(turn: Turn, part: str, steps: dict[int, Path]) -> None:
+    turn.script(_ALONE)
+    newest = max(steps)
+    row = turn.one("version", part=part)
+    at = _checked(part, row[0], newest) if row else 0
+    for number in range(at + 1, newest + 1):
+        turn.script(steps[number].read_text("utf-8"))
+    turn.run("keep", part=part, version=newest)
+
+
+def _checked(part: str, at: int, known: int) -> int:
+    if at > known:
+        raise WrongHome(
+            f"this database was written by a newer rushes ({part} schema {at}, this one knows {known})",
+            "Use the newer version, or restore a backup made by this one.",
+        )
+    return at

@@ -1,0 +1,210 @@
+"""Connections to PostgreSQL for every room that keeps rows there: a small pool, deadlines, errors in our own words.
+
+Nothing is kept in a session, so that a pooler in transaction mode may stand in between (then `prepared` is False).
+"""
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+
+from rushes.domain.errors import NoRoom, RushesError, StoreAway
+from rushes.telemetry import effect
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5
+DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
+_LIMITS = "SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';"
+_NOW = "SELECT (extract(epoch FROM now()) * 1000)::bigint"
+_WRITE = f"BEGIN; {_LIMITS} SET LOCAL lock_timeout = '%s'; {_NOW}"
+_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_LIMITS} {_NOW}"
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
+         errors.ReadOnlySqlTransaction)  # fmt: skip
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def statements(*files: Path) -> Mapping[str, str]:
+    """The named statements of these files."""
+    found: dict[str, str] = {}
+    for file in files:
+        parts = _NAME.split(file.read_text("utf-8"))
+        found |= {name: _bare(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    return found
+
+
+class Turn:
+    """One transaction: its moment, and the statements that it runs."""
+
+    __slots__ = ("_db", "_later", "_sql", "wall")
+
+    def __init__(self, db: Connection, sql: Mapping[str, str], wall: int) -> None:
+        self._db, self._sql, self.wall = db, sql, wall
+        self._later: list[tuple[str, Mapping[str, object]]] = []
+
+    def run(self, name: str, /, **values: object) -> psycopg.Cursor[Row]:
+        """Run a statement."""
+        return self._db.execute(self._sql[name], values)
+
+    def all(self, name: str, /, **values: object) -> list[Row]:
+        """All its rows."""
+        return self.run(name, **values).fetchall()
+
+    def one(self, name: str, /, **values: object) -> Row | None:
+        """Its first row."""
+        return self.run(name, **values).fetchone()
+
+    def column(self, name: str, /, **values: object) -> list[Any]:
+        """The first value of each row."""
+        return [row[0] for row in self.run(name, **values).fetchall()]
+
+    def script(self, text: str) -> None:
+        """Run several statements at once."""
+        self._db.execute(text, prepare=False)
+
+    def later(self, name: str, /, **values: object) -> None:
+        """Run a statement whose answer nobody needs together with the commit, in one round trip."""
+        self._later.append((name, values))
+
+    def flush(self) -> None:
+        """Run what was left for later now."""
+        with self._db.pipeline():
+            self._run_late()
+
+    def commit(self) -> None:
+        """Run what was left for later, and commit."""
+        if not self._later:
+            self._db.execute("COMMIT")
+            return
+        with self._db.pipeline():
+            self._run_late()
+            self._db.execute("COMMIT")
+
+    def _run_late(self) -> None:
+        late, self._later = self._later, []
+        for name, values in late:
+            self.run(name, **values)
+
+
+class Postgres:
+    """A database, and a few connections to it that threads borrow."""
+
+    def __init__(self, url: str, *, size: int = 10, prepared: bool = True, deadline: float = DEADLINE_SECONDS) -> None:
+        self.url = url
+        self._prepared, self._deadline = prepared, deadline
+        self._turns = threading.BoundedSemaphore(size)
+        self._free: list[_Timed] = []
+
+    def read(self, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None = None) -> T:
+        """One look: all that it reads is of one moment."""
+        with self._borrowed() as db:
+            turn = self._begin(db, _READ, sql, wall)
+            value = body(turn)
+            db.execute("COMMIT")
+            return value
+
+    def write(
+        self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None = None, wait: str = "5s"
+    ) -> T:
+        """A transaction that is committed at the end, or leaves no trace; a deadlock is tried once more."""
+        try:
+            return self._write(name, sql, body, wall, wait)
+        except StoreAway as e:
+            if not isinstance(e.__cause__, _AGAIN):
+                raise
+            return self._write(name, sql, body, wall, wait)
+
+    def ask(self, query: str, values: Mapping[str, object], name: str = "") -> list[Row]:
+        """One statement that is a transaction by itself; it has a name if it is an effect."""
+        with self._borrowed() as db, effect(name) if name else contextlib.nullcontext():
+            return db.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        """Let go of idle connections; whoever asks again gets new ones."""
+        while self._free:
+            self._free.pop().close()
+
+    def _write(self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, wait: str) -> T:
+        with self._borrowed() as db:
+            turn = self._begin(db, _WRITE % wait, sql, wall)
+            value = body(turn)
+            with effect(name):
+                turn.commit()
+            return value
+
+    def _begin(self, db: "_Timed", how: str, sql: Mapping[str, str], wall: int | None) -> Turn:
+        cursor = db.execute(how, prepare=False)
+        cursor.set_result(-1)
+        (now,) = cursor.fetchall()[0]
+        return Turn(db, sql, now if wall is None else wall)
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator["_Timed"]:
+        with _our_words():
+            if not self._turns.acquire(timeout=self._deadline):
+                raise StoreAway("every connection to the database is in use")
+            try:
+                db = self._connection()
+                try:
+                    yield db
+                finally:
+                    self._give_back(db)
+            finally:
+                self._turns.release()
+
+    def _connection(self) -> "_Timed":
+        with contextlib.suppress(IndexError):
+            return self._free.pop()
+        db = _Timed.connect(self.url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        db.deadline = self._deadline
+        db.prepare_threshold = 2 if self._prepared else None
+        return db
+
+    def _give_back(self, db: "_Timed") -> None:
+        """Keep a connection that is whole; one that broke means that the idle ones are no better."""
+        if db.info.transaction_status in _OPEN:
+            with contextlib.suppress(psycopg.Error):
+                db.execute("ROLLBACK")
+        if not db.closed and db.info.transaction_status is TransactionStatus.IDLE:
+            self._free.append(db)
+            return
+        db.close()
+        self.close()
+
+
+class _Timed(psycopg.Connection[Row]):
+    """A connection on which nothing takes longer than its deadline: a frozen server breaks no promise of ours."""
+
+    deadline = DEADLINE_SECONDS
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait for an answer."""
+        return super().wait(gen, interval, self.deadline if timeout is None else timeout)
+
+
+def _bare(text: str) -> str:
+    lines = (line for line in text.splitlines() if not line.startswith("--"))
+    return "\n".join(lines).strip().rstrip(";")
+
+
+@contextlib.contextmanager
+def _our_words() -> Iterator[None]:
+    try:
+        yield
+    except errors.DiskFull as e:
+        raise NoRoom(f"the database cannot be written: {e}") from e
+    except _AWAY as e:
+        raise StoreAway(f"the database did not answer: {e}") from e
+    except psycopg.Error as e:
+        raise RushesError(f"the database failed: {e}") from e

@@ -1,0 +1,44 @@
+"""PostgreSQL for tests: one server of each version per process, started when first asked for, emptied for each test."""
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from rushes.postgres.store import Postgres
+from rushes.servers import postgres
+from rushes.servers.process import Running
+
+VERSIONS = (18, 16)
+SHM = Path("/dev/shm")  # no power cut is tried here, so that no disk need be waited for
+
+
+@functools.cache
+def server(version: int) -> Running:
+    """A server that lives as long as this process."""
+    folder = Path(tempfile.mkdtemp(prefix="postgres-", dir=SHM if SHM.is_dir() else None))
+    running = postgres.start(folder, version)
+    atexit.register(lambda: (running.stop(), shutil.rmtree(folder)))
+    return running
+
+
+def database(version: int, folder: Path) -> Postgres:
+    """Connections to a database that is empty when a folder asks for the first time."""
+    url, mark = server(version).url, folder / f"postgres-{version}"
+    if not mark.exists():
+        empty(url)
+        mark.touch()
+    return Postgres(url)
+
+
+def empty(url: str) -> None:
+    """Take every row out."""
+    with psycopg.connect(url, autocommit=True) as db:
+        tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE 'rushes%'"
+        names = [name for (name,) in db.execute(tables).fetchall() if name != "rushes.part"]
+        if names:
+            db.execute("SET session_replication_role = replica")  # tables in any order
+            db.execute("; ".join(f"DELETE FROM {name}" for name in names))
