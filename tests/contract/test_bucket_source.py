@@ -15,7 +15,8 @@ from ledger_kit import first_of, new_job
 from tests.faulty_http import Way, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
-from rushes.blobs.s3_place import Place, connect
+from rushes.blobs.s3_door import connect
+from rushes.blobs.s3_place import Place
 from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway
 from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint

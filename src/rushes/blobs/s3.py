@@ -18,7 +18,8 @@ from obstore.store import S3Store
 
 from rushes.blobs.names import blob_place, checked_key
 from rushes.blobs.port import Blob
-from rushes.blobs.s3_place import Place, connect, translated
+from rushes.blobs.s3_door import connect, translated
+from rushes.blobs.s3_place import Place
 from rushes.blobs.scratch import Scratch
 from rushes.domain.errors import DamagedBlob, StoreAway
 from rushes.telemetry import effect

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import BinaryIO, Protocol
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
@@ -27,6 +29,20 @@ class Fingerprint:
         """The inverse of dataclasses.asdict."""
         where, size, changed = doc["path"], int(doc["size"]), int(doc["mtime_ns"])
         return Fingerprint(where, size, changed, int(doc.get("inode", 0)), doc.get("etag", ""))
+
+
+class Far(Protocol):
+    """An original that lies elsewhere: read through a reader of ours, never by URL."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def open(self) -> BinaryIO:
+        """A seekable reader of all of it."""
+
+
+Footage = Path | Far  # where the bytes of an original are
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from pathlib import Path
 import av
 
 from rushes.domain.errors import BadMedia
-from rushes.domain.video import VideoFacts
+from rushes.domain.video import Footage, VideoFacts
 from rushes.media.layout import Layout
 from rushes.media.line import Line
-from rushes.media.open import Footage
 from rushes.media.resampled import Resampled
 from rushes.media.sound import Sound
 

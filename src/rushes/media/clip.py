@@ -14,11 +14,11 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, rescale_up
-from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream, x264_options, x264_stream
 from rushes.media.frames import decode
 from rushes.media.line import Line
-from rushes.media.open import Footage, create_file
+from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.resampled import Resampled
 from rushes.media.timeline import timescale

@@ -6,9 +6,8 @@ from typing import Protocol
 import av
 
 from rushes.domain.span import Span
-from rushes.domain.video import VideoFacts
+from rushes.domain.video import Footage, VideoFacts
 from rushes.media.frames import decode
-from rushes.media.open import Footage
 
 
 class Sink(Protocol):

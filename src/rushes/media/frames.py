@@ -12,8 +12,8 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, clock, to_us
-from rushes.domain.video import VideoFacts, VideoTrack
-from rushes.media.open import Footage, check_pixels, limits_of, open_footage, video_stream
+from rushes.domain.video import Footage, VideoFacts, VideoTrack
+from rushes.media.open import check_pixels, limits_of, open_footage, video_stream
 
 # Packets that show nothing are normal in other codecs (VP8 and VP9 alt-ref, packed B-frames).
 _ONE_FRAME_PER_PACKET = frozenset(

@@ -9,8 +9,8 @@ import numpy as np
 from av.error import FFmpegError
 from numpy.typing import NDArray
 
-from rushes.domain.video import AudioTrack
-from rushes.media.open import Footage, audio_stream, open_footage
+from rushes.domain.video import AudioTrack, Footage
+from rushes.media.open import audio_stream, open_footage
 
 _SLACK = Fraction(20, 1000)  # seconds; timestamps jitter by less, ears notice more
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import av
 from av.audio.stream import AudioStream
@@ -18,7 +18,7 @@ from av.error import FFmpegError
 from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
-from rushes.domain.video import VideoTrack
+from rushes.domain.video import Footage, VideoTrack
 from rushes.media.sniff import what_it_is_not
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
@@ -32,20 +32,6 @@ AUDIO_CODECS = frozenset(
     pcm_f32be pcm_f64le pcm_u8 pcm_s8 pcm_alaw pcm_mulaw pcm_bluray pcm_dvd adpcm_ms adpcm_ima_wav
     adpcm_ima_qt""".split()  # noqa: SIM905 - read as a list
 )
-
-
-class Far(Protocol):
-    """A file that lies elsewhere: read through a reader of ours, never by URL."""
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-
-    def open(self) -> BinaryIO:
-        """A seekable reader of all of it."""
-
-
-Footage = Path | Far
 
 
 @dataclass(frozen=True, slots=True)

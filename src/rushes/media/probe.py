@@ -16,9 +16,9 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import clock, to_us
-from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
 from rushes.media.boxes import missing_bytes
-from rushes.media.open import LIMITS, Footage, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
+from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
 from rushes.media.tally import Tally, can_be_entered
 
 Progress = Callable[[float], None]

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
-from rushes.blobs.s3_place import SCHEME, Place, connect, translated
+from rushes.blobs.s3_door import connect, translated
+from rushes.blobs.s3_place import SCHEME, Place
 from rushes.blobs.scratch import Scratch
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint

@@ -13,9 +13,8 @@ from rushes.domain.keys import JSON, canonical, video_id
 from rushes.domain.result import Artifact, Manifest
 from rushes.domain.span import Span
 from rushes.domain.stage import Card
-from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.domain.video import Fingerprint, Footage, VideoFacts
 from rushes.engines.port import Engine
-from rushes.media.open import Footage
 
 
 @dataclass(frozen=True, slots=True)

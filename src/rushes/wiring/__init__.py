@@ -14,6 +14,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import WrongHome
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Card
+from rushes.domain.video import Fingerprint, Footage
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
@@ -25,12 +26,11 @@ from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
 from rushes.records.port import Records
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
-from rushes.sources.folder import Folder
 from rushes.sources.port import Source
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
-from rushes.wiring.stores import Stores, stores_of
+from rushes.wiring.stores import Stores, far_originals, source_of, stores_of
 from rushes.worker import core
 from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
@@ -118,7 +118,15 @@ class House:
 
     def source(self, place: str) -> Source:
         """The place that a path or an address names."""
-        return Folder(Path(place))
+        return source_of(self.settings, place)
+
+    def original(self, taken_in: Fingerprint) -> Footage:
+        """The original that was taken in as this: a file here, or one in a bucket."""
+        return self._far(taken_in) if taken_in.etag else self.originals / taken_in.path
+
+    @cached_property
+    def _far(self) -> Callable[[Fingerprint], Footage]:
+        return far_originals(self.settings, self.home)
 
     def worker(
         self,

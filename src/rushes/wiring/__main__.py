@@ -20,7 +20,7 @@ def main(home: str, fd: str) -> None:
         blobs=house.blobs,
         engine=LocalEngine(house.models, threads=house.settings.threads or 1),
         scratch=house.scratch,
-        originals=house.originals,
+        original=house.original,
         version=VERSION,
     )
     serve(parts, Connection(int(fd)))

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Protocol
 
 from rushes.blobs.port import Blobs
+from rushes.blobs.s3_place import SCHEME, Place, place_of
 from rushes.domain.errors import Refused
+from rushes.domain.video import Fingerprint, Footage
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.settings import Settings
+from rushes.sources.folder import Folder
+from rushes.sources.port import Source
 from rushes.transport.port import Transport
 
 
@@ -47,6 +51,7 @@ class Stores(Protocol):
 class Laptop:
     """SQLite and a folder: no server at all."""
 
+    settings: Settings
     home: Path
     take_over: bool
 
@@ -75,10 +80,8 @@ class Laptop:
         return Poll()
 
     def blobs(self) -> Blobs:
-        """The home's folder."""
-        from rushes.blobs.folder import FolderBlobs
-
-        return FolderBlobs(self.home / "files")
+        """A bucket, or the home's folder."""
+        return blobs_of(self.settings, self.home)
 
     def snapshots(self, ledger: Ledger, records: Records) -> Mapping[str, Callable[[Path], None]]:
         """SQLite copies itself while it is in use."""
@@ -90,6 +93,46 @@ class Laptop:
         return {"ledger.sqlite": ledger.backup, "records.sqlite": records.backup}
 
 
+def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
+    """The bucket of the settings, else the home's folder.
+
+    Raises:
+        Refused: a fleet would not see that folder.
+    """
+    if settings.blobs:
+        from rushes.blobs.s3 import S3Blobs
+
+        return S3Blobs(_place(settings, settings.blobs), home / "copies" / "blobs")
+    if fleet and not settings.shared:
+        raise Refused(
+            f"the workers of a fleet would not see {home / 'files'}",
+            'Set blobs = "s3://bucket/prefix", or shared = true if every worker has this folder mounted.',
+        )
+    from rushes.blobs.folder import FolderBlobs
+
+    return FolderBlobs(home / "files")
+
+
+def source_of(settings: Settings, place: str) -> Source:
+    """The place that a path or s3://bucket/prefix names."""
+    if not place.startswith(SCHEME):
+        return Folder(Path(place))
+    from rushes.sources.bucket import Bucket
+
+    return Bucket(_place(settings, place))
+
+
+def far_originals(settings: Settings, home: Path) -> Callable[[Fingerprint], Footage]:
+    """How originals in buckets are opened; parts of them are kept in the home."""
+    from rushes.sources.bucket import Originals
+
+    return Originals(_place(settings, "s3://any"), home / "copies" / "originals").original
+
+
+def _place(settings: Settings, url: str) -> Place:
+    return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
+
+
 def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
     """The set-up that the settings mean.
 
@@ -97,5 +140,5 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Sto
         Refused: there is no such store.
     """
     if not settings.store:
-        return Laptop(home, take_over)
+        return Laptop(settings, home, take_over)
     raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")

@@ -24,7 +24,7 @@ from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, No
 from rushes.domain.keys import JSON, digest, manifest_key
 from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
-from rushes.domain.video import Fingerprint
+from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
 from rushes.stages.port import Input, Saved, Stage, Work
 from rushes.worker.lines import BEGIN, END
@@ -41,7 +41,7 @@ class Parts:
     blobs: Blobs
     engine: Engine
     scratch: Path
-    originals: Path  # relative paths of originals begin here
+    original: Callable[[Fingerprint], Footage]
     version: str
 
 
@@ -187,7 +187,7 @@ def _work(
             name: tuple(Input(read_manifest(parts.blobs, owner, key), owner, parts.blobs) for key in keys)
             for name, keys in spec["inputs"].items()
         },
-        source=parts.originals / source.path if source else None,
+        source=parts.original(source) if source else None,
         fingerprint=source,
         scratch=folder,
         blobs=parts.blobs,
@@ -201,10 +201,10 @@ def _work(
 def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     """The result that somebody else committed before, if all of it is sound; a damaged one is set out of the way."""
     name = manifest_key(owner, key)
-    data = blobs.read(name)
-    if data is None:
-        return None
     try:
+        data = blobs.read(name)
+        if data is None:
+            return None
         manifest = parse_manifest(data, key)
     except DamagedBlob:
         blobs.remove(name)
