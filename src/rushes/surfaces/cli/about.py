@@ -19,11 +19,11 @@ def doctor(session: Session) -> int:
     if session.json:
         session.rows("check", checks)
     else:
-        rows = [[("ok", DONE) if c.ok else ("look", TROUBLE), c.name, c.detail] for c in checks]
-        session.out.table([Column(""), Column(""), Column("", wide=True)], rows)
-        for check in checks:
-            if not check.ok and check.hint:
-                session.out.block("do", DONE, f"{check.name}: {check.hint}")
+        for c in checks:
+            session.out.block("ok" if c.ok else "look", DONE if c.ok else TROUBLE, f"{c.name:<8} {c.detail}")
+        for c in checks:
+            if not c.ok and c.hint:
+                session.out.block("do", DONE, f"{c.name:<8} {c.hint}")
     return 0 if all(c.ok for c in checks) else 1
 
 

@@ -104,7 +104,7 @@ class Bench:
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
         foot: Part = (
-            ("stopping after the running chunks, Ctrl-C stops at once", NOW)
+            ("stopping after the running chunks; again stops at once", NOW)
             if self._stopping
             else ("Ctrl-C stops after the running chunks", DONE)
         )

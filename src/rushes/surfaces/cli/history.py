@@ -14,6 +14,7 @@ from rushes.surfaces.cli.times import local, utc
 from rushes.surfaces.cli.verb import verb
 
 _DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
+_LONG = ("message", "lines")  # in lines of their own
 _STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
 LOOK_SECONDS = 0.5
 
@@ -36,6 +37,8 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
             continue
         day = _new_day(session, event, day)
         session.out.row(*_row(event, session))
+        for words in _long(event, session):
+            session.out.block("", DONE, words)
 
 
 def _new_day(session: Session, event: Event, day: date | None) -> date:
@@ -50,9 +53,15 @@ def _row(event: Event, session: Session) -> list[Part]:
     at = f"{local(event.at):%H:%M:%S}" if session.out.terminal else utc(event.at)
     where = (event.task or "").partition(".")[2]
     kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
-    shown = [(k, v) for k, v in event.data.items() if v not in (None, "") and (session.verbose or k not in _DETAIL)]
-    words = "  ".join(_word(k, v) for k, v in shown)
+    left_out = _LONG if session.verbose else (*_LONG, *_DETAIL)
+    words = "  ".join(_word(k, v) for k, v in event.data.items() if v not in (None, "") and k not in left_out)
     return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (words, DONE)]
+
+
+def _long(event: Event, session: Session) -> list[str]:
+    """What went wrong, and with --verbose the last lines of its log."""
+    lines = [str(line) for line in event.data.get("lines") or ()] if session.verbose else []
+    return [str(event.data["message"]), *lines] if event.data.get("message") else lines
 
 
 def _word(name: str, value: object) -> str:

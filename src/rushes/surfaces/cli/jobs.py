@@ -85,9 +85,8 @@ def why(session: Session, job: str) -> None:
     said = f", {running} running" if running else ""
     rest = f"; {waiting} not running" if waiting else ""
     session.out.line(f"{row.counts.done} of {many(row.counts.total, 'task')} done{said}{rest}")
-    columns = [Column("", right=True), Column(""), Column(""), Column("", wide=True)]
-    rows = [[str(r.tasks), r.stage, str(r.reason), (r.detail, DONE)] for r in reasons]
-    session.out.table(columns, rows)
+    for r in reasons:
+        session.out.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
 
 
 @verb("pause", "rushes jobs pause job_7f3k", "rushes jobs pause job_7f3k --now")

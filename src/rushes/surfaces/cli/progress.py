@@ -148,7 +148,7 @@ class Bars:
         dead = sum(s.job.counts.dead for s in snapshots)
         parts: list[Part] = [(f"{count}done: {' '.join(over)}   " if over else count, DONE)]
         parts += [(f"{dead} failed   ", TROUBLE)] if dead else []
-        stopping: Part = ("stopping after the running chunks, Ctrl-C stops at once", NOW)
+        stopping: Part = ("stopping after the running chunks; again stops at once", NOW)
         return self._cut(self._screen.styled(*parts, stopping if self._stopping else (KEEPS, DONE)))
 
     def _cut(self, text: Text) -> Text:

@@ -75,16 +75,16 @@ class Screen:
         """One line, never more: cut where the terminal ends."""
         self._row(self.styled(*parts))
 
-    def block(self, label: str, style: str, words: str) -> None:
+    def block(self, label: str, style: str, words: str, indent: int = 7) -> None:
         """A labelled line whose continuation is indented."""
         text = self.styled(words)
-        for n, part in enumerate(text.wrap(self.console, max(20, self.width - 7)) if self.terminal else [text]):
-            self._row(self.styled((f"{'' if n else label:<7}", style)) + part)
+        for n, part in enumerate(text.wrap(self.console, max(20, self.width - indent)) if self.terminal else [text]):
+            self._row(self.styled((f"{'' if n else label:<{indent}}", style)) + part)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
         """Rows in columns; the title row is for people only."""
         cells = [[self._cell(c) for c in row] for row in rows]
-        if self.terminal and any(c.title for c in columns):
+        if self.terminal and rows and any(c.title for c in columns):
             cells.insert(0, [self.styled((c.title, DONE)) for c in columns])
         widths = self._widths(columns, cells)
         for row in cells:
