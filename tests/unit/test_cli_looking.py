@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from rushes.index.port import Found
 from rushes.library import Clip
+from rushes.library.export import KINDS
 from rushes.surfaces.cli import cutting, looking
 from rushes.surfaces.cli.main import main
 
@@ -169,7 +170,7 @@ def test_an_export_is_exact_in_a_pipe_and_never_over_a_file(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     data = "1\n00:00:00,966 --> 00:00:04,526\nZo\u00eb \x1b[0m\n".encode()
-    monkeypatch.setattr(shelf, "export", lambda _video, _kind: data)
+    monkeypatch.setitem(KINDS, "srt", lambda _house, _video: data)
     assert rushes("export", "two_cities.mkv", "srt").stdout_bytes == data
     out = tmp_path / "x.srt"
     assert rushes("export", "two_cities.mkv", "srt", "--out", str(out)).exit_code == 0

@@ -12,11 +12,12 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import Added, Ran
+from rushes.library.beside import Beside
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import Notes, tell
 
 DONE = job(JobState.COMPLETED, Counts(255, 255))
-SUBTITLES = [Path("/films/two_cities.en.srt"), Path("/films/two_cities.en.vtt")]
+SUBTITLES = [Beside(Path("/films/two_cities.en.srt")), Beside(Path("/films/two_cities.en.vtt"))]
 
 
 @pytest.fixture

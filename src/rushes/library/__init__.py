@@ -4,7 +4,6 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -16,6 +15,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
 from rushes.index.port import Found, Summary, Video
+from rushes.jobs.alone import alone
 from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
 from rushes.jobs.gc import Cleared, Rules, gc
@@ -23,7 +23,7 @@ from rushes.jobs.verify import Damage, Verified, repair, verify
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
-from rushes.library.beside import write_subtitles
+from rushes.library.beside import Beside, write_subtitles
 from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn
@@ -36,6 +36,7 @@ from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.settings import find_home
 from rushes.telemetry import log
 from rushes.wiring import House, machine, open_home
+from rushes.wiring.kept import folder
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
@@ -177,9 +178,9 @@ class Library:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
         return export(self.house, self.video(video), kind, Path(out) if out else None)
 
-    def write_beside(self, jobs: Iterable[Job]) -> list[Path]:
-        """Write the subtitles of finished jobs beside their films, never over what we did not write."""
-        return [path for job in jobs for path in write_subtitles(self.house, job)]
+    def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:
+        """Write the subtitles of finished jobs beside their films, never over what we did not write: that is told."""
+        return [file for job in jobs for file in write_subtitles(self.house, job)]
 
     # Jobs
     def job(self, name: str) -> Job:
@@ -248,28 +249,30 @@ class Library:
 
     def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
         """Make what is damaged again, and nothing else."""
-        repair(self.house.ledger, self.house.blobs, self._owner, damages)
+        tasks = repair(self.house.ledger, self.house.blobs, self._owner, damages)
         self.house.follower.check(self._owner)
-        jobs = [self.house.ledger.job(j) for j in dict.fromkeys(d.job for d in damages)]
+        jobs = [self.house.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
         return run(self.house, [Added(j.name, j) for j in jobs], look=look, signals=signals)
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""
         s = self.house.settings
-        rules = Rules(self.house.cards, s.keep_days, s.clip_days, self._is_old)
-        cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules, datetime.now(UTC))
+        rules = Rules(self.house.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0)
+        with alone(self.house.home):
+            cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules)
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared
 
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        return backup(self.house.home, Path(to), self.house.snapshots())
+        with alone(self.house.home):
+            return backup(self.house.home, self.house.blobs, Path(to), self.house.snapshots(), folder)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home))
+        return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts."""
@@ -293,10 +296,6 @@ class Library:
 
     def _all_jobs(self) -> Iterator[Job]:
         return every(lambda cursor: self.jobs(cursor=cursor, limit=500))
-
-    def _is_old(self, key: str) -> bool:
-        age = datetime.now(UTC).timestamp() - (self.house.home / "files" / key).stat().st_mtime
-        return age > max(1, self.house.settings.keep_days) * 86400
 
 
 def _means(video: Video, name: str) -> bool:

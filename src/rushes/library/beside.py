@@ -1,6 +1,7 @@
 """Subtitles beside the film, under the name that players read, never over a file that we did not write."""
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
@@ -18,25 +19,32 @@ WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}
 
 
-def write_subtitles(house: House, job: Job) -> list[Path]:
-    """Write the finished transcript's subtitles beside its film; answers the files that are there now."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A file that belongs beside a film, and why it was not written ("" if it is there)."""
+
+    path: Path
+    kept: str = ""
+
+
+def write_subtitles(house: House, job: Job) -> list[Beside]:
+    """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
     tasks = house.ledger.tasks(ids=[task_id(job.id, "transcript", None)]).rows
     if not tasks or tasks[0].state is not TaskState.DONE:
         return []
     manifest = read_manifest(house.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
     language = str(manifest.facts.get("language", ""))
-    if not manifest.count or not language:
+    source = Asked.from_text(job.payload).source
+    if not manifest.count or not language or source.etag:
         return []
-    film = house.originals / Asked.from_text(job.payload).source.path
-    written = []
+    film, files = house.originals / source.path, []
     for kind, artifact in KINDS.items():
         with house.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
-            path = _write(house, job.owner, beside(film, language, kind), f.read())
-        written += [path] if path else []
-    return written
+            files.append(_write(house, job.owner, beside(film, language, kind), f.read()))
+    return files
 
 
-def _write(house: House, owner: str, path: Path, data: bytes) -> Path | None:
+def _write(house: House, owner: str, path: Path, data: bytes) -> Beside:
     """Remember first, then write: killed between, the next run knows the file for ours."""
     name = short(str(path))
     record = house.records.get(WRITTEN, owner, name)
@@ -46,5 +54,5 @@ def _write(house: House, owner: str, path: Path, data: bytes) -> Path | None:
         write_beside(path, data, ours.__contains__)
     except (RushesError, OSError) as e:
         log.warning("not written beside the film: %s", e)
-        return None
-    return path
+        return Beside(path, str(e))
+    return Beside(path)

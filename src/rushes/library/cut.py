@@ -16,6 +16,7 @@ from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.footage import original
 from rushes.library.intake import wake
+from rushes.library.made import remember
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
 from rushes.wiring import House
@@ -110,6 +111,7 @@ def _made(house: House, job: str, video: str, start_us: int, end_us: int, create
         path = Path(house.blobs.address(artifact.publish))
     if out:
         shutil.copyfile(house.blobs.local(owner, artifact.sha256), out)
+        remember(house, out)
         path = out
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)
 

@@ -1,5 +1,6 @@
 """Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -7,8 +8,10 @@ from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.task import TaskState
+from rushes.engines.models.languages import is_spoken
 from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
+from rushes.library.made import ours
 from rushes.library.models import missing, question
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
@@ -57,9 +60,14 @@ def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     """
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
-    for entry in find(map(house.source, places)):
+    _check_language(wish.language)
+    named = {os.path.realpath(place): place for place in places}
+    for entry in find(map(house.source, named.values())):
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
+            continue
+        if entry.path not in named and (why := ours(house, entry)):
+            yield Added(entry.path, skipped=why)
             continue
         try:
             yield _submit(house, entry, wish, stages, models)
@@ -92,7 +100,7 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         owner=house.settings.owner,
         source=below(found.fingerprint, house.originals),
         stages=stages,
-        options=_options(house, wish),
+        options=_options(house, wish, stages),
         models=models,
         profile=wish.profile or house.settings.profile,
         chunk_seconds=seconds,
@@ -119,12 +127,14 @@ def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]
     return {capability: question(house, capability, profile) for capability in wanted}
 
 
-def _options(house: House, wish: Wish) -> dict[str, dict[str, JSON]]:
+def _options(house: House, wish: Wish, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
     options = {stage: dict(values) for stage, values in wish.options.items()}
     options.setdefault("probe", {}).update(max_pixels=house.settings.max_pixels, max_hours=house.settings.max_hours)
-    speech = options.setdefault("transcribe", {})
-    speech |= {"profile": wish.profile or house.settings.profile}
-    speech |= {"language": wish.language} if wish.language else {}
+    for stage in stages:
+        if "profile" in house.cards[stage].options:
+            options.setdefault(stage, {}).setdefault("profile", wish.profile or house.settings.profile)
+    if wish.language:
+        options.setdefault("transcribe", {})["language"] = wish.language
     return options
 
 
@@ -132,6 +142,12 @@ def _chunk(house: House, wish: Wish) -> tuple[int, int]:
     if wish.chunk == "large":
         return LARGE
     return (int(wish.chunk) if wish.chunk else house.settings.chunk_seconds), 0
+
+
+def _check_language(tag: str) -> None:
+    if tag and not is_spoken(tag):
+        some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
+        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
 
 
 def _left_out(entry: LeftOut) -> Added:

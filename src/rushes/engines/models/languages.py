@@ -19,6 +19,7 @@ _THREE = dict(
     )
 )
 _OLD = {"jw": "jv", "iw": "he", "in": "id", "ji": "yi", "nb": "no", "fil": "tl"}
+KNOWN = frozenset(_THREE.values()) | {"haw", "yue"}  # every language of the speech models
 _UNKNOWN = {"", "und", "mul", "mis", "zxx"}
 
 
@@ -28,6 +29,11 @@ def bcp47(code: str) -> str:
     if language in _UNKNOWN:
         return ""
     return _OLD.get(language) or _THREE.get(language, language)
+
+
+def is_spoken(tag: str) -> bool:
+    """Whether the speech models know the language of a tag."""
+    return bcp47(tag) in KNOWN
 
 
 def spoken(tag: str) -> str:

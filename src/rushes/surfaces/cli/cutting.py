@@ -1,14 +1,13 @@
 """Taking things out: clip, export."""
 
-from pathlib import Path
-
 import click
 
 from rushes.domain.errors import Refused
 from rushes.domain.span import clock
+from rushes.library.export import SPOKEN
 from rushes.surfaces.cli.moment import parse_moment, parse_reference
 from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import nearby, size
 from rushes.surfaces.cli.verb import verb
@@ -36,8 +35,6 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     """
     library = opened(session)
     name, begin, finish, air = _wanted(video, start, end)
-    if out and Path(out).exists():
-        raise Refused(f"{out} is there already", "Choose another name, or remove it first.")
     air = air if padding is None else padding
     made = library.clip(name, begin, finish, round(air * 1000), out or None, signals=True)
     if session.json:
@@ -46,6 +43,8 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     session.out.line(nearby(made.path))
     span = f"{clock(made.start_us)}-{clock(made.end_us)}" + (f" and {air:g} s round it" if air else "")
     session.remark((f"{span}, {size(made.size)}{'' if made.made else ', was there already'}", DONE))
+    if made.shortened:
+        session.remark((f"the film ends at {clock(made.end_us)}: nothing comes after", NOW))
 
 
 @verb("export", "rushes export holiday.mp4 srt > holiday.srt", "rushes export vid_7f3k edl --out cuts.edl")
@@ -58,11 +57,11 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
 
     KIND: srt, vtt, txt, json, csv, jsonl, chapters, chapters.vtt, edl, otio. It goes to stdout unless a file is named.
     """
-    data = opened(session).export(video, kind)
+    library = opened(session)
+    data = library.export(video, kind, out)
+    if kind in SPOKEN and not library.lines(video):
+        session.remark(("nothing is said in it: there are no lines to write", NOW))
     if out:
-        if Path(out).exists():
-            raise Refused(f"{out} is there already", "Choose another name, or remove it first.")
-        Path(out).write_bytes(data)
         session.remark((f"{out}, {size(len(data))}", DONE))
     elif session.json:
         session.document({"video": video, "kind": kind, "text": data})

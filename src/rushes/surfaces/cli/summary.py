@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
 from rushes.library import Added, Library, Ran
+from rushes.library.beside import Beside
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.film import facts_of
 from rushes.surfaces.cli.made import Made, made_of
@@ -41,7 +41,7 @@ def tell_skipped(session: Session, added: Sequence[Added]) -> None:
         session.remark((f"and {len(skipped) - FEW} more were passed over: --json names them", DONE))
 
 
-def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
+def tell(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
     """Say how a run ended, to a person or to a program."""
     tell_skipped(session, ran.skipped)
     for one in ran.refused:
@@ -55,7 +55,7 @@ def tell(session: Session, library: Library, ran: Ran, written: Sequence[Path], 
         _lines(session, library, ran, written, notes)
 
 
-def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
+def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
         return
@@ -84,13 +84,15 @@ def _lacking(session: Session, ran: Ran) -> None:
     session.remark(("or leave speech out: --skip transcribe", DONE))
 
 
-def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Path]) -> None:
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Beside]) -> None:
     for job in good if len(good) <= FEW else ():
         _film(session, library, job, several=len(good) > 1)
-    some = " ".join(p.name for p in written[: 2 * FEW])
-    more = f" and {len(written) - 2 * FEW} more" if len(written) > 2 * FEW else ""
-    if written:
-        session.remark(f"  beside it: {some}{more}")
+    there = [file.path.name for file in written if not file.kept]
+    more = f" and {len(there) - 2 * FEW} more" if len(there) > 2 * FEW else ""
+    if there:
+        session.remark(f"  beside it: {' '.join(there[: 2 * FEW])}{more}")
+    for file in [file for file in written if file.kept][:FEW]:
+        session.remark((f"  not written: {file.kept}", NOW))
 
 
 def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> None:
@@ -121,11 +123,14 @@ def _film(session: Session, library: Library, job: Job, *, several: bool) -> Non
 
 
 def _made(library: Library, job: Job) -> Made | None:
+    """What this job made of its film, not what others made of it before."""
     try:
         video = library.video(facts_of(job)["video"])
     except (KeyError, NotFound):  # not probed, or the index has not met it
         return None
-    return made_of(library, video, library.lines(video.id))
+    stages = json.loads(job.payload).get("stages", ())
+    made = made_of(library, video, library.lines(video.id) if "transcribe" in stages else ())
+    return replace(made, shots=made.shots if "shots" in stages else 0, proxy=made.proxy if "playlist" in stages else "")
 
 
 def next_command(library: Library, jobs: Sequence[Job]) -> str:
@@ -182,7 +187,7 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
         trouble.show(session.err, message, do=hint)
 
 
-def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path], notes: Notes) -> None:
+def _line(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
     good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
     goes_on = bool(ran.signal or ran.due_in is not None or ran.lacks)
@@ -195,7 +200,8 @@ def _line(session: Session, library: Library, ran: Ran, written: Sequence[Path],
         seconds_elapsed=round(ran.seconds, 2),
         seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
         speed_x=round(film / ran.seconds, 2) if ran.worked and ran.seconds else None,
-        beside=written,
+        beside=[file.path for file in written if not file.kept],
+        kept=[file for file in written if file.kept],
         due_in=ran.due_in,
         lacks=ran.lacks,
         code=ran.exit_code,

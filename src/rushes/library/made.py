@@ -1,0 +1,29 @@
+"""Footage that we wrote ourselves: remembered, so that a folder is not developed again and again."""
+
+from pathlib import Path
+
+from rushes.domain.keys import short
+from rushes.jobs.submit import display_name
+from rushes.sources.folder import fingerprint
+from rushes.sources.port import Found
+from rushes.wiring import House
+
+CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
+
+
+def remember(house: House, clip: Path) -> None:
+    """A clip lies there now."""
+    now = fingerprint(clip)
+    doc = {"path": display_name(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
+    house.records.put(CLIP, house.settings.owner, short(now.path), doc)
+
+
+def ours(house: House, found: Found) -> str:
+    """Why a file is not footage that was given to us, "" if it is."""
+    if Path(found.path).is_relative_to(house.home.resolve()):
+        return "it belongs to the home"
+    record = house.records.get(CLIP, house.settings.owner, short(found.path))
+    now = found.fingerprint
+    if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
+        return "a clip that rushes cut: name it to take it in"
+    return ""
