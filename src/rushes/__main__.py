@@ -2,4 +2,4 @@
 
 from rushes.surfaces.cli.main import main
 
-main()
+main(prog_name="rushes")

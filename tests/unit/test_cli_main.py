@@ -134,7 +134,7 @@ def test_every_error_of_the_tree_is_told_with_its_meaning_hint_and_code(
     assert shown.exit_code == kind.exit_code
     lines = " ".join(shown.stderr.split())
     assert lines.startswith("error the film broke ")
-    assert (" means " in lines) is not (bool(kind.__subclasses__()) or kind is errors.NotFound)
+    assert (" means " in lines) is not (bool(kind.__subclasses__()) or issubclass(kind, errors.Refused))
     assert f"do {kind.hint}" in lines
     assert f"{kind.__name__}, exit {kind.exit_code}" in lines
 
@@ -157,6 +157,25 @@ def test_a_bug_is_one_line_and_its_traceback_lies_in_the_home(
     (kept,) = (tmp_path / "home" / "logs").glob("bug-*.txt")
     assert kept.name in shown.stderr.replace("\n       ", "")
     assert "ZeroDivisionError" in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PermissionError(13, "Permission denied", "/films/x"), 4),
+        (OSError(28, "No space left on device", "/films/x"), 8),
+        (FileNotFoundError(2, "No such file or directory", "/films/x"), 1),
+    ],
+)
+def test_what_the_system_refuses_is_told_about_its_place(
+    rushes: Invoke, monkeypatch: pytest.MonkeyPatch, error: OSError, code: int
+) -> None:
+    broken(monkeypatch, error)
+    shown = rushes("version")
+    assert shown.exit_code == code
+    assert shown.stderr.startswith(f"error  /films/x: {error.strerror}\ndo     ")
+    assert "bug in rushes" not in shown.stderr
+    assert json.loads(rushes("version", "--json").stdout)["code"] == code
 
 
 def test_a_home_that_was_named_and_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def _guarded(go: Any, session: Session) -> int:
     except RushesError as e:
         return trouble.tell_known(session, e)
     except Exception as e:  # noqa: BLE001 - the last door: whatever comes here is a bug and is told as one
-        return trouble.tell_bug(session, e, find_home(Path.cwd(), session.home or None) / "logs")
+        tell = trouble.tell_system if isinstance(e, OSError) else trouble.tell_bug
+        return tell(session, e, find_home(Path.cwd(), session.home or None) / "logs")
     return code if isinstance(code, int) else trouble.OK
 
 

@@ -1,5 +1,6 @@
 """Errors as people and programs see them: what happened, what it means, what to do, and a stable exit code."""
 
+import errno
 import os
 import sys
 import traceback
@@ -8,16 +9,23 @@ from pathlib import Path
 
 import click
 
-from rushes.domain.errors import NotFound, RushesError
+from rushes.domain.errors import Refused, RushesError
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
 
-OK, FAILED, INTERRUPTED = 0, 1, 130
+OK, FAILED, NO_RIGHT, NO_ROOM, INTERRUPTED = 0, 1, 4, 8, 130
+_SYSTEM = {
+    errno.EACCES: (NO_RIGHT, "Give this user the right to it, or choose another place."),
+    errno.EPERM: (NO_RIGHT, "Give this user the right to it, or choose another place."),
+    errno.EROFS: (NO_RIGHT, "It can only be read there: choose another place."),
+    errno.ENOSPC: (NO_ROOM, "Free some space (rushes gc helps), then run the same command again."),
+    errno.EDQUOT: (NO_ROOM, "Free some space (rushes gc helps), then run the same command again."),
+}
 
 
 def meaning(kind: type[BaseException]) -> str:
     """What an error means: the sentence its class is described by; none where the message says it all."""
-    if kind.__subclasses__() or kind is NotFound:
+    if kind.__subclasses__() or issubclass(kind, Refused):
         return ""
     sentence = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
     return sentence[:1].lower() + sentence[1:]
@@ -70,6 +78,22 @@ def tell_bug(session: Session, error: BaseException, logs: Path | None) -> int:
     if session.verbose:
         traceback.print_exception(error)
     return FAILED
+
+
+def tell_system(session: Session, error: OSError, logs: Path | None) -> int:
+    """The system would not do it: told by its own words about the place, and kept like a bug, for it may be one."""
+    if not error.strerror or error.filename is None:
+        return tell_bug(session, error, logs)
+    kept = None if session.verbose else _write(error, logs)
+    code, hint = _SYSTEM.get(error.errno or 0, (FAILED, "Check that the place is there and may be used."))
+    message = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if session.json:
+        session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
+    else:
+        show(session.err, message, do=f"{hint} More in {kept}." if kept else hint)
+    if session.verbose:
+        traceback.print_exception(error)
+    return code
 
 
 def hush() -> int:
