@@ -1,7 +1,9 @@
 """Verify, repair, gc, backup, restore: damage is found, exactly that is made again, and nothing needed is cleared."""
 
+import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,11 +11,13 @@ import pytest
 from proof.audit import outputs
 from proof.kills import TOYS
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
-from rushes.domain.stage import Card
+from rushes.jobs.alone import alone
 from rushes.jobs.gc import Rules, gc
 from rushes.library import Library, Wish
+from rushes.plan.planner import results_of
 
 WISH = Wish(only=("toy_join",), chunk="5")
 
@@ -76,17 +80,53 @@ def test_a_missing_manifest_is_found_and_mended(library: Library) -> None:
 
 
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(library: Library) -> None:
-    house = library.house
-    cards = dict(house.cards)
-    toy = cards["toy_chunk"]
-    cards["toy_chunk"] = Card(toy.name, toy.version, toy.scope, toy.outputs, toy.needs, passing=("piece",))
-    rules = Rules(cards, keep_days=1, clip_days=30, old_enough=lambda _key: True)
-    now = datetime.now(UTC)
-    assert gc(house.ledger, house.blobs, "me", rules, now).results == 0
-    cleared = gc(house.ledger, house.blobs, "me", rules, now + timedelta(days=2))
+    house, rules = library.house, passing_pieces(library)
+    assert gc(house.ledger, house.blobs, "me", rules).results == 0
+    cleared = gc(house.ledger, house.blobs, "me", rules, later())
     assert (cleared.results, cleared.blobs) == (8, 8)
     assert library.verify().damages == (), "what was set aside does not exist for verify"
     assert [p.name for p in (house.home / "files" / "toys").rglob("*.bin")] == ["whole.bin"]
+
+
+def passing_pieces(library: Library) -> Rules:
+    """Rules under which the pieces of the toy's chunks may go after a day."""
+    cards = dict(library.house.cards)
+    cards["toy_chunk"] = replace(cards["toy_chunk"], passing=("piece",))
+    return Rules(cards, keep_days=1, clip_days=30, young_seconds=0.0)
+
+
+def later(days: int = 2) -> datetime:
+    return datetime.now(UTC) + timedelta(days=days)
+
+
+def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library) -> None:
+    house = library.house
+    before = outputs(house)
+    gc(house.ledger, house.blobs, "me", passing_pieces(library), later())
+    whole = next((house.home / "files" / "toys").rglob("whole.bin")).read_bytes()
+    spoil(blob_of(library, whole), "flipped")
+    damages = library.verify().damages
+    assert [d.output for d in damages] == ["whole"]
+    assert library.repair(damages).exit_code == 0
+    assert library.verify().damages == ()
+    assert outputs(house) == before
+
+
+def blob_of(library: Library, data: bytes) -> Path:
+    sha256 = hashlib.sha256(data).hexdigest()
+    return library.house.home / "files" / "blobs" / "me" / sha256[:2] / sha256
+
+
+def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Library, toy_film: Path) -> None:
+    """Another recipe of the same film adopts probe's result, whose facts are damaged by now."""
+    (job,) = library.jobs().rows
+    (probe,) = [t for t in library.tasks(job.id) if t.stage == "probe"]
+    key = results_of(probe.spec)["facts"]
+    facts = read_manifest(library.house.blobs, "me", key).artifact("facts.json")
+    spoil(library.house.home / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
+    ran = library.run([toy_film], Wish(only=("toy_join",), chunk="10"))
+    assert ran.exit_code == 0
+    assert library.verify().damages == ()
 
 
 def test_gc_clears_blobs_that_no_manifest_names_but_not_young_ones(library: Library) -> None:
@@ -108,6 +148,29 @@ def test_a_backup_is_restored_and_goes_on(library: Library, tmp_path: Path, toy_
         assert restored.verify().damages == ()
         ran = restored.run([toy_film], WISH)
         assert (ran.worked, ran.exit_code) == (False, 0)
+
+
+def test_a_backup_leaves_out_what_is_damaged_and_says_so(library: Library, tmp_path: Path) -> None:
+    victim = max(blobs(library), key=lambda p: p.stat().st_size)
+    spoil(victim, "flipped")
+    made = library.backup(tmp_path / "backup")
+    assert [key.rsplit("/", 1)[-1] for key in made.damaged] == [victim.name]
+    assert not list((tmp_path / "backup" / "files" / "blobs").rglob(victim.name))
+    Library.restore(tmp_path / "backup", tmp_path / "new")
+    with Library(tmp_path / "new") as restored:
+        damages = restored.verify().damages
+        assert len(damages) == 1
+        assert restored.repair(damages).exit_code == 0
+        assert restored.verify().damages == ()
+
+
+def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:
+    with alone(library.house.home):
+        with pytest.raises(Refused):
+            library.gc()
+        with pytest.raises(Refused):
+            library.backup(tmp_path / "backup")
+    library.gc()
 
 
 def test_half_a_backup_is_no_backup(library: Library, tmp_path: Path) -> None:

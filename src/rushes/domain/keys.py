@@ -74,6 +74,14 @@ def blob_key(owner: str, sha256: str) -> str:
     return f"blobs/{owner}/{sha256[:2]}/{sha256}"
 
 
+def parse_blob_key(key: str) -> tuple[str, str]:
+    """(owner, sha256) of a blob's key. Raises ValueError on anything else."""
+    parts = key.split("/")
+    if len(parts) != 4 or parts[0] != "blobs" or blob_key(parts[1], parts[3]) != key:
+        raise ValueError(f"not the key of a blob: {key!r}")
+    return parts[1], parts[3]
+
+
 def manifest_key(owner: str, result: str) -> str:
     """Where the manifest of a result lies."""
     return f"results/{owner}/{result[:2]}/{result}.json"

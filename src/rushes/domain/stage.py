@@ -22,6 +22,7 @@ class Card:
     chunk of a chunked stage and the whole of a whole-video stage; a whole-video task needs every chunk.
     `models` names the capabilities whose model is part of the question. `opens_plan` is true of probe alone.
     `passing` names outputs that only other stages read: gc may set them aside once the job is done.
+    `expiring` names outputs made on request: gc may set them aside when the days of clips are over.
     """
 
     name: str
@@ -35,3 +36,4 @@ class Card:
     reads_source: bool = False
     opens_plan: bool = False
     passing: tuple[str, ...] = ()
+    expiring: tuple[str, ...] = ()

@@ -1,20 +1,27 @@
-"""Backup and restore: the ledger's snapshot first, then the files it names.
+"""Backup and restore: the ledger's snapshot first, then the results it names.
 
-A folder is a backup only when its last file, the seal, is there.
+A folder is a backup only when its last file, the seal, is there. Published names are made again from the manifests.
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.blobs.manifests import parse_manifest
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, NotFound, Refused
+from rushes.domain.keys import parse_blob_key
+from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
+FILES = "files"  # the backup's own blob store
+
+OpenBlobs = Callable[[Path], Blobs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,41 +31,38 @@ class BackedUp:
     files: int
     size: int
     copied: int  # files that were not there from an earlier backup
+    damaged: tuple[str, ...] = ()  # blobs that were left out: their bytes do not match their names
 
 
-def backup(home: Path, to: Path, snapshots: Mapping[str, Callable[[Path], None]]) -> BackedUp:
+def backup(
+    home: Path, blobs: Blobs, to: Path, snapshots: Mapping[str, Callable[[Path], None]], folder: OpenBlobs
+) -> BackedUp:
     """Copy a home that may be in use; repeated into the same folder it copies only what is new.
 
     Raises:
         Refused: the folder holds something else.
     """
-    if to.exists() and any(to.iterdir()) and not (to / SEAL).exists() and not (to / "files").is_dir():
+    if to.exists() and any(to.iterdir()) and not (to / SEAL).exists() and not (to / FILES).is_dir():
         raise Refused(f"{to} is not empty and not a backup", "Choose an empty folder.")
-    (to / "files").mkdir(parents=True, exist_ok=True)
+    (to / FILES).mkdir(parents=True, exist_ok=True)
     (to / SEAL).unlink(missing_ok=True)
     for name, snapshot in snapshots.items():
         _replace(to / name, snapshot)
-    copied = files = size = 0
-    for file in _files(home / "files"):
-        target = to / "files" / file.relative_to(home / "files")
-        files, size = files + 1, size + file.stat().st_size
-        if not target.exists() or (_look(target) != _look(file) and "blobs" not in target.parts):
-            copied += 1
-            _replace(target, partial(_copy, file))
+    copied = copy(blobs, folder(to / FILES))
     settings = home / "rushes.toml"
     if settings.is_file():
         _replace(to / settings.name, partial(_copy, settings))
     seal = {name: _sha256(to / name) for name in (*snapshots, *([settings.name] if settings.is_file() else []))}
     _replace(to / SEAL, partial(_write, json.dumps(seal)))
-    return BackedUp(files, size, copied)
+    return copied
 
 
-def restore(backup_folder: Path, home: Path) -> int:
-    """Make a home from a backup: the files first, the ledger last. Answers how many files.
+def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBlobs) -> int:
+    """Make a home from a backup: its settings, the results, the ledger last. Answers how many files.
 
     Raises:
         NotFound: the folder is not a complete backup.
-        Refused: there is a home already.
+        Refused: there is a home already, or the backup is damaged.
     """
     try:
         seal = json.loads((backup_folder / SEAL).read_text())
@@ -69,22 +73,69 @@ def restore(backup_folder: Path, home: Path) -> int:
     for name, sha256 in seal.items():
         if _sha256(backup_folder / name) != sha256:
             raise Refused(f"{name} of this backup is damaged", "Use another backup.")
-    count = 0
-    for file in _files(backup_folder / "files"):
-        target = home / "files" / file.relative_to(backup_folder / "files")
-        _replace(target, partial(_copy, file))
-        count += 1
     for name in (*seal, "index.sqlite"):
         for left in (home / f"{name}-wal", home / f"{name}-shm"):  # a log of another database would be replayed
             left.unlink(missing_ok=True)
-    for name in sorted(seal, key=lambda n: n == "ledger.sqlite"):
+    databases = [name for name in seal if name.endswith(".sqlite")]
+    for name in seal.keys() - set(databases):
         _replace(home / name, partial(_copy, backup_folder / name))
-    return count
+    blobs = blobs_of(home)
+    copied = copy(folder(backup_folder / FILES), blobs)
+    _publish(blobs)
+    for name in sorted(databases, key=lambda n: n == "ledger.sqlite"):
+        _replace(home / name, partial(_copy, backup_folder / name))
+    return copied.files
 
 
-def _look(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
+def copy(source: Blobs, target: Blobs) -> BackedUp:
+    """Copy all blobs, each checked by its hash, then all manifests; what vanishes meanwhile is passed over."""
+    files = size = copied = 0
+    damaged: list[str] = []
+    for key in source.keys("blobs/"):
+        owner, sha256 = parse_blob_key(key)
+        length = source.size(owner, sha256)
+        if length is None:
+            continue
+        files, size = files + 1, size + length
+        if target.size(owner, sha256) != length:
+            copied += 1
+            if not _copied(source, target, owner, sha256):
+                damaged.append(key)
+    for key in source.keys("results/"):
+        if data := source.read(key):
+            files, size = files + 1, size + len(data)
+            copied += _put(target, key, data)
+    return BackedUp(files, size, copied, tuple(damaged))
+
+
+def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:
+    """Whether the blob's bytes are what its name says; others are not kept."""
+    try:
+        found = target.put(owner, source.local(owner, sha256))
+    except (DamagedBlob, FileNotFoundError):
+        return source.size(owner, sha256) is None  # cleared meanwhile: no harm
+    if found.sha256 != sha256:
+        target.drop(owner, found.sha256)
+        log.warning("left out: blob %s is damaged", sha256[:12])
+    return found.sha256 == sha256
+
+
+def _put(target: Blobs, key: str, data: bytes) -> bool:
+    """Make a manifest what it is in the other store; whether that changed anything."""
+    if target.create(key, data):
+        return True
+    if target.read(key) == data:
+        return False
+    target.remove(key)
+    return target.create(key, data)
+
+
+def _publish(blobs: Blobs) -> None:
+    for key in blobs.keys("results/"):
+        owner = key.split("/")[1]
+        for artifact in parse_manifest(blobs.read(key) or b"", key).artifacts:
+            if artifact.publish and blobs.size(owner, artifact.sha256) is not None:
+                blobs.publish(artifact.publish, owner, artifact.sha256)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -94,15 +145,6 @@ def _copy(source: Path, target: Path) -> None:
 
 def _write(text: str, target: Path) -> None:
     target.write_text(text)
-
-
-def _files(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in sorted(names):
-            path = Path(folder) / name
-            if not path.is_symlink():
-                yield path
 
 
 def _replace(target: Path, write: Callable[[Path], None]) -> None:

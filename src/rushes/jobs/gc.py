@@ -1,8 +1,7 @@
 """Clearing up: what only other stages read, clips past their time, and what killed attempts left behind."""
 
 import contextlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,12 +9,13 @@ from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job, JobState
-from rushes.domain.keys import manifest_key
+from rushes.domain.keys import manifest_key, parse_blob_key
 from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
+from rushes.domain.task import Task
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import results_of
+from rushes.plan.planner import inputs_of, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,48 +34,66 @@ class Rules:
     cards: Mapping[str, Card]
     keep_days: int
     clip_days: int
-    old_enough: Callable[[str], bool]  # whether an unnamed blob is old enough not to belong to work in progress
+    young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Results by what becomes of them: no job wants those that go any more."""
+
+    going: frozenset[str]
+    wanted: frozenset[str]
 
 
 def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | None = None) -> Cleared:
-    """Set aside what the rules let go (row, manifest, then blobs), never what an unfinished job needs."""
+    """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
     now = now or datetime.now(UTC)
-    needed, going = _sort(ledger, owner, rules, now)
-    going -= needed
-    gone = [key for key in sorted(going) if ledger.set_aside(owner, [key], "no longer needed")]
-    for key in sorted(going):
-        _unpublish(blobs, owner, key)
-        blobs.remove(manifest_key(owner, key))
+    going = sorted(_sort(ledger, owner, rules, now).going)
+    gone = 0
+    for first in range(0, len(going), ledger.batch):
+        gone += ledger.set_aside(owner, going[first : first + ledger.batch], "no longer needed")
+    late = _sort(ledger, owner, rules, now).wanted.intersection(going) if going else frozenset()
+    _bring_back(ledger, owner, late)
+    for key in going:
+        if key not in late:
+            _unpublish(blobs, owner, key)
+            blobs.remove(manifest_key(owner, key))
     count, size = _sweep_blobs(blobs, owner, rules)
-    return Cleared(len(gone), count, size)
+    return Cleared(gone - len(late), count, size)
 
 
-def _sort(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> tuple[set[str], set[str]]:
-    needed: set[str] = set()
+def _sort(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sorted:
     going: set[str] = set()
+    wanted: set[str] = set()
     for job in all_jobs(ledger, owner):
-        may_go = set(_passing(ledger, job, rules, now)) if job.state is JobState.COMPLETED else set()
+        tasks = all_tasks(ledger, job.id)
+        may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
         going |= may_go
-        if job.state is not JobState.COMPLETED:
-            needed |= {key for task in all_tasks(ledger, job.id) for key in _all_keys(task.spec)}
-    return needed, going
+        wanted |= {key for task in tasks for key in _wants(job, task)} - may_go
+    return Sorted(frozenset(going - wanted), frozenset(wanted))
 
 
-def _all_keys(spec: str) -> Iterator[str]:
-    doc = json.loads(spec)
-    yield from doc["results"].values()
-    for keys in doc["inputs"].values():
-        yield from keys
+def _wants(job: Job, task: Task) -> Iterator[str]:
+    yield from results_of(task.spec).values()
+    if job.state is not JobState.COMPLETED:
+        yield from inputs_of(task.spec)
 
 
-def _passing(ledger: Ledger, job: Job, rules: Rules, now: datetime) -> Iterator[str]:
+def _passing(job: Job, tasks: tuple[Task, ...], rules: Rules, now: datetime) -> Iterator[str]:
     days = (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
-    for task in all_tasks(ledger, job.id):
+    for task in tasks:
         card = rules.cards.get(task.stage)
-        for output, key in results_of(task.spec).items():
-            passing = card is not None and output in card.passing and days >= rules.keep_days
-            if passing or (job.recipe == "clip" and days >= rules.clip_days):
-                yield key
+        passing = card.passing if card and days >= rules.keep_days else ()
+        expiring = card.expiring if card and days >= rules.clip_days else ()
+        yield from (key for output, key in results_of(task.spec).items() if output in (*passing, *expiring))
+
+
+def _bring_back(ledger: Ledger, owner: str, late: frozenset[str]) -> None:
+    """A job that came in meanwhile wants these: their manifests are there still, so its tasks adopt them again."""
+    for job in all_jobs(ledger, owner) if late else ():
+        tasks = [t.id for t in all_tasks(ledger, job.id) if late.intersection(results_of(t.spec).values())]
+        if tasks:
+            ledger.revive(job.id, tasks, again=True)
 
 
 def _manifest(blobs: Blobs, key: str) -> Manifest | None:
@@ -102,8 +120,8 @@ def _sweep_blobs(blobs: Blobs, owner: str, rules: Rules) -> tuple[int, int]:
     }
     count = size = 0
     for key in blobs.keys(f"blobs/{owner}/"):
-        sha256 = key.rsplit("/", 1)[-1]
-        if sha256 not in named and rules.old_enough(key):
+        _, sha256 = parse_blob_key(key)
+        if sha256 not in named and (blobs.age(owner, sha256) or 0.0) >= rules.young_seconds:
             size += blobs.size(owner, sha256) or 0
             blobs.drop(owner, sha256)
             count += 1

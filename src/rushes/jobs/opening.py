@@ -1,15 +1,17 @@
 """Opening a plan: what probe found becomes drafts, and those whose results exist are adopted."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import LeaseLost
+from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.stage import Card
 from rushes.domain.task import Draft, Finish, Lease, Said
 from rushes.domain.video import VideoFacts
+from rushes.jobs.aside import damaged_blobs, put_aside
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
 
@@ -27,16 +29,24 @@ class Opening:
 
         Raises:
             LeaseLost: somebody else has the task now.
+            DamagedBlob: what probe found is damaged; it was set aside, so that it is found anew.
         """
         job = self.ledger.job(lease.job)
         asked = Asked.from_text(job.payload)
-        facts = read_facts(self.blobs, asked.owner, results_of(lease.spec)["facts"])
+        facts = self._facts(asked.owner, results_of(lease.spec)["facts"])
         drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.cards, lease.spec))
         kept = job_facts(asked, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Said.OK:
                 raise LeaseLost(f"{lease.task} is no longer ours")
+
+    def _facts(self, owner: str, key: str) -> VideoFacts:
+        try:
+            return read_facts(self.blobs, owner, key)
+        except DamagedBlob as e:
+            put_aside(self.ledger, self.blobs, owner, key, str(e), damaged_blobs(self.blobs, owner, key))
+            raise
 
     def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
         keys = {d.id: set(results_of(d.spec).values()) for d in drafts}
@@ -48,8 +58,11 @@ def read_facts(blobs: Blobs, owner: str, key: str) -> VideoFacts:
     """What probe found, from its result.
 
     Raises:
-        DamagedBlob: it is not there any more.
+        DamagedBlob: it is not there any more, or not as it was written.
     """
-    manifest = read_manifest(blobs, owner, key)
-    with blobs.open(owner, manifest.artifact("facts.json").sha256) as f:
-        return VideoFacts.from_json(json.load(f))
+    artifact = read_manifest(blobs, owner, key).artifact("facts.json")
+    with blobs.open(owner, artifact.sha256) as f:
+        data = f.read()
+    if hashlib.sha256(data).hexdigest() != artifact.sha256:
+        raise DamagedBlob(f"facts.json of result {key} is damaged")
+    return VideoFacts.from_json(json.loads(data))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import Job
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import TaskState
+from rushes.jobs.aside import put_aside
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import results_of
+from rushes.plan.planner import inputs_of, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,16 @@ class Verified:
 def verify(
     ledger: Ledger, blobs: Blobs, owner: str, on_progress: Callable[[int, str], None] = lambda _n, _name: None
 ) -> Verified:
-    """Read every file of every result that the ledger knows; each result once, by its newest job."""
+    """Read every file of every result that the ledger knows, each once.
+
+    A damage is told of the newest job that can make it again: rather not a paused one, never a cancelled one
+    if there is another.
+    """
     seen: dict[str, Damage | None] = {}
+    rank: dict[str, int] = {}
     files: dict[str, int] = {}
     for job in all_jobs(ledger, owner):
+        fit = 0 if job.state is JobState.CANCELLED else 1 if job.paused else 2
         for task, keys in _done(ledger, job):
             known = ledger.known(owner, keys.values())
             for output, key in keys.items():
@@ -53,22 +60,39 @@ def verify(
                     on_progress(len(seen), job.name)
                     what, bad = _look(blobs, owner, key, known[key].manifest_sha256, files)
                     seen[key] = Damage(job.id, task, key, output, what, bad) if what else None
-                elif (damage := seen[key]) is not None:
+                    rank[key] = fit
+                elif (damage := seen[key]) is not None and fit >= rank[key]:
                     seen[key] = Damage(job.id, task, key, output, damage.what, damage.blobs)
+                    rank[key] = fit
     damages = tuple(d for d in seen.values() if d)
     return Verified(len(seen), len(files), sum(files.values()), damages)
 
 
 def repair(ledger: Ledger, blobs: Blobs, owner: str, damages: tuple[Damage, ...]) -> tuple[str, ...]:
-    """Set damaged results aside and make their tasks ready again; answers the tasks. Repeatable."""
+    """Set damaged results aside and make their tasks ready again; answers the tasks. Repeatable.
+
+    What they read and gc has cleared since is made again as well.
+    """
     tasks: dict[str, list[str]] = {}
     for damage in damages:
-        ledger.set_aside(owner, [damage.key], f"damaged: {damage.what}")
-        blobs.remove(manifest_key(owner, damage.key))
-        for sha256 in damage.blobs:
-            blobs.quarantine(owner, sha256)
+        put_aside(ledger, blobs, owner, damage.key, damage.what, damage.blobs)
         tasks.setdefault(damage.job, []).append(damage.task)
-    return tuple(t for job, ids in tasks.items() for t in ledger.revive(job, ids, again=True))
+    again = {job: _with_makers(ledger, owner, job, ids) for job, ids in tasks.items()}
+    return tuple(t for job, ids in again.items() for t in ledger.revive(job, ids, again=True))
+
+
+def _with_makers(ledger: Ledger, owner: str, job: str, ids: list[str]) -> list[str]:
+    """These tasks, and of the same job whoever makes what they read and does not exist any more."""
+    specs = {t.id: t.spec for t in all_tasks(ledger, job)}
+    makers = {key: task for task, spec in specs.items() for key in results_of(spec).values()}
+    wanted, found = list(ids), dict.fromkeys(ids)
+    while wanted:
+        read = [key for key in inputs_of(specs[wanted.pop()]) if key in makers]
+        known = ledger.known(owner, read)
+        new = {makers[key]: None for key in read if key not in known and makers[key] not in found}
+        wanted += new
+        found |= new
+    return list(found)
 
 
 def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:

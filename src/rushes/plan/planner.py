@@ -104,6 +104,11 @@ def results_of(spec: str) -> dict[str, str]:
     return dict(json.loads(spec)["results"])
 
 
+def inputs_of(spec: str) -> tuple[str, ...]:
+    """The keys of the results that a task reads, from its spec."""
+    return tuple(key for keys in json.loads(spec)["inputs"].values() for key in keys)
+
+
 def needs_of(spec: str) -> tuple[str, ...]:
     """The task ids a task needs, from its spec."""
     return tuple(json.loads(spec)["needs"])

@@ -22,6 +22,7 @@ class Clip:
         lane="now",
         options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": ""},
         reads_source=True,
+        expiring=("clip",),
     )
 
     def run(self, work: Work) -> None:
