@@ -115,6 +115,13 @@ def test_each_kind_of_trouble_has_its_exit_code(rushes: Invoke, args: list[str],
     assert doc["message"]
 
 
+@pytest.mark.parametrize(("args", "meant"), [(["serch", "x"], "rushes search"), (["jobs", "lst"], "rushes jobs ls")])
+def test_a_slip_of_the_pen_is_answered_with_what_was_meant(args: list[str], meant: str) -> None:
+    shown = CliRunner().invoke(main, args, prog_name="rushes")
+    assert shown.exit_code == 2
+    assert f"Did you mean {meant}?" in shown.stderr
+
+
 def leaves(kind: type[errors.RushesError]) -> list[type[errors.RushesError]]:
     return [kind, *(leaf for sub in kind.__subclasses__() for leaf in leaves(sub))]
 

@@ -13,11 +13,18 @@ from rushes.domain.errors import RushesError
 from rushes.settings import find_home
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import everywhere, session_of
+from rushes.surfaces.cli.verb import Resolved, everywhere, resolved, session_of
 
 # Modules are loaded when their command is used: `rushes --help` and the completion of a shell need no video library.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "Develop": {"run": "run", "add": "adding", "worker": "working", "estimate": "adding", "init": "care"},
+    "Develop": {
+        "run": "run",
+        "add": "adding",
+        "worker": "working",
+        "estimate": "adding",
+        "watch": "watching",
+        "init": "care",
+    },
     "Look": {"ls": "looking", "show": "looking", "search": "looking", "clip": "cutting", "export": "cutting"},
     "Steer": {"jobs": "jobs", "failed": "failed"},
     "Care": {
@@ -38,6 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "add": "Take footage in and leave the work to a worker.",
     "worker": "Do the work that was added, until told to stop.",
     "estimate": "Say how long a run would take on this machine.",
+    "watch": "Take in what is new in folders and buckets, by itself.",
     "init": "Make a home in a folder, for the footage below it.",
     "ls": "List the videos.",
     "show": "Show one video: what it is and what was made of it.",
@@ -87,6 +95,10 @@ class Rushes(click.Group):
                 return command
         return None
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
+        """A slip of the pen is answered with what was meant."""
+        return resolved(super().resolve_command, self, ctx, args)
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """By what people want to do."""
         for title, group in COMMANDS.items():
@@ -131,8 +143,8 @@ def _guarded(go: Any, session: Session) -> int:
     except RushesError as e:
         return trouble.tell_known(session, e)
     except Exception as e:  # noqa: BLE001 - the last door: whatever comes here is a bug and is told as one
-        tell = trouble.tell_system if isinstance(e, OSError) else trouble.tell_bug
-        return tell(session, e, find_home(Path.cwd(), session.home or None) / "logs")
+        logs = find_home(Path.cwd(), session.home or None) / "logs"
+        return trouble.tell_system(session, e, logs) if isinstance(e, OSError) else trouble.tell_bug(session, e, logs)
     return code if isinstance(code, int) else trouble.OK
 
 

@@ -1,5 +1,6 @@
 """A command that teaches: one sentence, its options, examples; some options hold everywhere, before and after it."""
 
+import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,25 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., Any]], Verb]:
     return click.command(name, cls=Verb, examples=examples)
 
 
+Resolved = tuple[str | None, click.Command | None, list[str]]
+
+
+def resolved(
+    resolve: Callable[[click.Context, list[str]], Resolved], group: click.Group, ctx: click.Context, args: list[str]
+) -> Resolved:
+    """The command that was named.
+
+    Raises:
+        click.UsageError: there is none; names the one that looks most like it.
+    """
+    try:
+        return resolve(ctx, args)
+    except click.UsageError as e:
+        near = difflib.get_close_matches(args[0], group.list_commands(ctx), 1)
+        hint = f" Did you mean {ctx.command_path} {near[0]}?" if near else ""
+        raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx) from e
+
+
 class Group(click.Group):
     """Commands that belong together: `rushes jobs ls`; alone it shows them."""
 
@@ -75,6 +95,10 @@ class Group(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """In the order in which they are needed."""
         return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
+        """A slip of the pen is answered with what was meant."""
+        return resolved(super().resolve_command, self, ctx, args)
 
 
 def _hidden(options: list[click.Option]) -> list[click.Parameter]:
