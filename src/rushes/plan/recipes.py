@@ -5,9 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rushes.domain.errors import Refused
 from rushes.domain.stage import Card
 
+_SEEN = ("read_text", "segments", "objects", "faces", "places")
 RECIPES: Mapping[str, tuple[str, ...]] = {
-    "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript"),
+    "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN),
     "subtitles": ("probe", "audio", "transcribe", "transcript"),
+    "analyse": ("probe", "develop", "audio", "shots", "transcribe", "transcript", *_SEEN),
+    "text": ("probe", "develop", "playlist", "read_text", "segments"),
 }
 
 
@@ -17,7 +20,7 @@ def stages_of(
     """The stages of a recipe in an order in which needs come first.
 
     `only` keeps those stages and what they need (and may name stages beyond the recipe);
-    `skip` leaves stages out, with everything that needs them.
+    `skip` leaves stages out, with everything that needs them. What is not installed here is left out of a recipe.
     Raises:
         Refused: an unknown recipe or stage, or nothing is left.
     """
@@ -27,7 +30,7 @@ def stages_of(
     for name in (*only, *skip):
         if name not in cards:
             raise Refused(f"there is no stage {name!r}", f"Choose from: {', '.join(sorted(cards))}")
-    wanted = _with_needs(only or RECIPES[recipe], cards)
+    wanted = _with_needs(only or [n for n in RECIPES[recipe] if n in cards], cards)
     left = [n for n in wanted if not _needs_any(n, skip, cards)]
     if left in ([], ["probe"]) and "probe" not in only:
         raise Refused("nothing is left to do", "Skip fewer stages.")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import is_name
@@ -14,6 +15,7 @@ OURS = (
     *("read_text", "segments", "objects", "faces", "places", "clip"),
 )
 GROUP = "rushes.stages"
+_RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not to be had on every platform
 
 
 def load_stages() -> dict[str, Stage]:
@@ -22,7 +24,8 @@ def load_stages() -> dict[str, Stage]:
     Raises:
         Refused: a package offers something that is no stage, or a name twice.
     """
-    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in OURS}
+    here = [name for name in OURS if name not in _RUNTIMES or find_spec(_RUNTIMES[name])]
+    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in here}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         stage = point.load()
         name = _checked(stage, point.value)
