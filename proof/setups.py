@@ -1,4 +1,4 @@
-"""The set-ups that proofs and tests run on: servers started when first asked for, a fresh corner of each for every run."""
+"""The set-ups that proofs and tests run on: servers started when asked for, a fresh corner of each for every run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,11 +6,9 @@ import threading
 from pathlib import Path
 
 from body import CHUNKS, chunk, join
-from dbos import DBOS, DBOSClient, DBOSConfig, Queue
+from dbos import DBOS, DBOSClient, DBOSConfig, run_dbos_database_migrations
 
 STORE, FOLDER = os.environ["KNIFE_STORE"], Path(os.environ["KNIFE_FOLDER"])
-queue = Queue("chunks", worker_concurrency=1, polling_interval_sec=0.2)
-parents = Queue("parents", polling_interval_sec=0.2)
 
 
 @DBOS.step(retries_allowed=True, max_attempts=5)
@@ -30,7 +28,7 @@ def one(n: int) -> None:
 
 @DBOS.workflow(name="parent")
 def parent() -> None:
-    for handle in [queue.enqueue(one, n) for n in range(CHUNKS)]:
+    for handle in [DBOS.enqueue_workflow("chunks", one, n) for n in range(CHUNKS)]:
         handle.get_result()
     last_step()
 
@@ -39,11 +37,15 @@ def work(name: str) -> None:
     config = DBOSConfig(name="knife", system_database_url=STORE, executor_id=name, application_version="1")
     DBOS(config=config)
     DBOS.launch()
+    DBOS.register_queue("chunks", worker_concurrency=1, polling_interval_sec=0.2)
+    DBOS.register_queue("parents", polling_interval_sec=0.2)
     threading.Event().wait()
 
 
 if sys.argv[1] == "submit":
+    run_dbos_database_migrations(STORE)
     client = DBOSClient(system_database_url=STORE)
     client.enqueue({"workflow_name": "parent", "queue_name": "parents", "app_version": "1", "workflow_id": "job"})
+    client.destroy()
 else:
     work(sys.argv[2])
