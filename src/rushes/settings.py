@@ -41,6 +41,7 @@ class Settings:
     listen: str = _field("where to LISTEN when the store is behind pgBouncer: a direct postgres://... address", "")
     owner: str = _field("whose videos, jobs and results these are", "me")
     profile: str = _field("models: fast, balanced or high_quality", "balanced", of=_PROFILES)
+    sources: str = _field("places that rushes watch looks at when none is named, comma separated", "")
     recipe: str = _field("the recipe used when none is named", "searchable")
     chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that work at the same time (0 = one per core)", 0)

@@ -33,6 +33,7 @@ from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.models import explained
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
+from rushes.library.watch import wait, watch
 from rushes.settings import find_home
 from rushes.telemetry import log
 from rushes.wiring import House, machine, open_home
@@ -99,6 +100,17 @@ class Library:
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran
+
+    def watch(
+        self,
+        places: Iterable[str | Path] = (),
+        wish: Wish | None = None,
+        *,
+        once: bool = False,
+        pause: Callable[[float], bool] = wait,
+    ) -> Iterator[Added]:
+        """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
+        return watch(self.house, [*map(str, places)], wish or Wish(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; answers the exit code."""

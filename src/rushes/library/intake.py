@@ -1,7 +1,7 @@
 """Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rushes.domain.errors import NotFound, Refused, RushesError
@@ -58,11 +58,18 @@ def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     Raises:
         Refused: the wish itself cannot be had.
     """
+    named = {os.path.realpath(place): place for place in places}
+    return take_in(house, find(map(house.source, named.values())), wish, named)
+
+
+def take_in(
+    house: House, entries: Iterable[Found | LeftOut], wish: Wish, named: Collection[str] = ()
+) -> Iterator[Added]:
+    """Submit what was found; what we wrote ourselves only if it was named."""
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
     _check_language(wish.language)
-    named = {os.path.realpath(place): place for place in places}
-    for entry in find(map(house.source, named.values())):
+    for entry in entries:
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
             continue

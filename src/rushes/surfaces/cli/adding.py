@@ -30,7 +30,7 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     """
     added = opened(session, create=True).add(paths, wish_of(words))
     for one in added:
-        _tell_added(session, one)
+        tell_added(session, one)
     tell_skipped(session, added)
     if session.json:
         session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
@@ -56,7 +56,8 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     return _code([e.error for e in found])
 
 
-def _tell_added(session: Session, one: Added) -> None:
+def tell_added(session: Session, one: Added) -> None:
+    """One path: its job, or why there is none."""
     if one.error and session.json:
         session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)
     elif one.error:

@@ -46,6 +46,7 @@ SENTENCES: Mapping[str, str] = {
     "worker": "Do the work that was added, until told to stop.",
     "estimate": "Say how long a run would take on this machine.",
     "watch": "Take in what is new in folders and buckets, by itself.",
+    "watch": "Take in what is new in folders and buckets, by itself.",
     "init": "Make a home in a folder, for the footage below it.",
     "ls": "List the videos.",
     "show": "Show one video: what it is and what was made of it.",
