@@ -61,7 +61,9 @@ def start(
         Refused: it ended, or did not answer in time; the last lines of its log are told.
     """
     with log.open("ab") as out:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, **as_user(user))
+        # A group of its own: a terminal's Ctrl-C is for us, who stop our workers first.
+        how = {"env": env, "process_group": 0, **as_user(user)}
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **how)
     running = Running(url, process, ends_by)
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
