@@ -23,7 +23,7 @@ from rushes.ledger.clock import Millis, boot_id
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
 from rushes.ledger.postgres_claim import Claims
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Turn, statements
+from rushes.postgres.store import Postgres, Row, Turn, statements
 
 T = TypeVar("T")
 _HERE = Path(__file__).parent
@@ -98,7 +98,7 @@ class PostgresLedger:
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
-        return self._write("sweep", lambda turn: postgres_sweep.sweep(turn, limit, paid, self._is_gone), wait="1s")
+        return self._write("sweep", lambda turn: postgres_sweep.sweep(turn, limit, paid, self._is_gone), patience="1s")
 
     # Steering
     def control(self, target: str, command: Command, value: int = 0) -> Job | None:
@@ -115,7 +115,7 @@ class PostgresLedger:
 
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         """Which of these results exist."""
-        return self._read(lambda turn: postgres_look.known(turn, owner, keys))
+        return postgres_look.known(self._ask, owner, keys)
 
     def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
         """Take results out of the ledger; answers how many there were."""
@@ -132,7 +132,7 @@ class PostgresLedger:
         Raises:
             NotFound: no such job.
         """
-        found = self._read(lambda turn: postgres_look.job(turn, job))
+        found = postgres_look.job(self._ask, job)
         if found is None:
             raise NotFound(f"there is no job {job}")
         return found
@@ -141,7 +141,7 @@ class PostgresLedger:
         self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
     ) -> Page[Job]:
         """An owner's jobs by time of creation, finished states by time of finish."""
-        return self._read(lambda turn: postgres_look.jobs(turn, owner, state, oldest_first, cursor, limit))
+        return postgres_look.jobs(self._ask, owner, state, oldest_first, cursor, limit)
 
     def tasks(
         self,
@@ -153,31 +153,31 @@ class PostgresLedger:
         limit: int = 500,
     ) -> Page[Task]:
         """Tasks of a job in plan order; without a job, of all jobs or those named."""
-        return self._read(lambda turn: postgres_look.tasks(turn, job, state, stage, ids, cursor, limit))
+        return postgres_look.tasks(self._ask, job, state, stage, ids, cursor, limit)
 
     def events(
         self, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
     ) -> tuple[Event, ...]:
         """Numbered events after a number, or the log lines of a task."""
-        return self._read(lambda turn: postgres_look.events(turn, job, after, types, task, limit))
+        return postgres_look.events(self._ask, job, after, types, task, limit)
 
     def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
         """Jobs whose event number moved since the cursor; call again until there are none."""
-        return self._read(lambda turn: postgres_look.changed(turn, cursor))
+        return postgres_look.changed(self._ask, cursor)
 
     def workers(self) -> tuple[Worker, ...]:
         """Every worker that has a row."""
-        return self._read(postgres_look.workers)
+        return postgres_look.workers(self._ask)
 
     # Beside the port
     def close(self) -> None:
         """Let go of idle connections."""
         self._db.close()
 
-    def _write(self, verb: str, body: Callable[[Turn], T], wait: str = "5s") -> T:
+    def _write(self, verb: str, body: Callable[[Turn], T], patience: str = "5s") -> T:
         if verb not in ("complete", "log", "renew"):
             self._claims.forget()
-        return self._db.write(f"ledger.{verb}", SQL, body, self._wall and self._wall(), wait)
+        return self._db.write(f"ledger.{verb}", SQL, body, self._wall and self._wall(), patience)
 
-    def _read(self, body: Callable[[Turn], T]) -> T:
-        return self._db.read(SQL, body, self._wall and self._wall())
+    def _ask(self, name: str, /, **values: object) -> list[Row]:
+        return self._db.ask(SQL[name], {**values, "at": self._wall and self._wall()} if "at" not in values else values)

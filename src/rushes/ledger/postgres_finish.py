@@ -97,7 +97,7 @@ def _keep_results(turn: Turn, jobs: JobRows, won: Won) -> None:
     if not owned:
         return
     results = [r for _, r in owned]
-    turn.later(
+    turn.run(
         "results_add",
         owner=_texts(job.owner for job, _ in owned),
         key=_texts(r.key for r in results),
@@ -110,7 +110,7 @@ def _keep_results(turn: Turn, jobs: JobRows, won: Won) -> None:
     )
     debts = [{"owner": job.owner, "job": job.id, "key": r.key} for job, r in owned if r.publishes]
     if debts:
-        turn.later("debts_add", rows=encode(debts))
+        turn.run("debts_add", rows=encode(debts))
 
 
 def _text(values: Iterable[object]) -> str:

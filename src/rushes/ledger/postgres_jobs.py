@@ -36,10 +36,10 @@ class JobRows:
         for job in self._rows.values():
             job.settle(self._turn.wall)
         if self._rows:
-            self._turn.later("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
+            self._turn.run("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
         told = [event for job in self._rows.values() for event in job.told]
         if told:
-            self._turn.later("events_add", rows=encode(told))
+            self._turn.run("events_add", rows=encode(told))
 
     def _keep(self, rows: list[Row]) -> list[OpenJob]:
         found = [OpenJob(number, id, owner, JobState(state), *rest) for number, id, owner, state, *rest in rows]

@@ -1,4 +1,4 @@
-"""Looking at a ledger on PostgreSQL: rows become values."""
+"""Looking at a ledger on PostgreSQL: one statement a look, whose rows become values."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,71 +10,63 @@ from rushes.domain.result import Result
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
-from rushes.ledger.open_job import FIRST, PLACES
 from rushes.ledger.port import Page
-from rushes.postgres.store import Row, Turn
+from rushes.postgres.store import Row
 
+Ask = Callable[..., list[Row]]  # a named statement and its values
 _END = 2**63 - 1
 CHANGES = 10_000  # jobs in one answer of `changed`
 
 
-def job(turn: Turn, id: str) -> Job | None:
+def job(ask: Ask, id: str) -> Job | None:
     """One job."""
-    row = turn.one("job", id=id)
-    return None if row is None else _job(row)
+    return next(map(_job, ask("job", id=id)), None)
 
 
-def jobs(turn: Turn, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
+def jobs(ask: Ask, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
     """An owner's jobs; the cursor is the number (and, for finished ones, the moment) of the last."""
     mine: dict[str, object] = {"owner": owner, "limit": limit}
     if state in FINAL:
         begin = (0, 0) if oldest else (_END, _END)
         at, after = map(int, cursor.split(".")) if cursor else begin
         name = "jobs_first_finished" if oldest else "jobs_last_finished"
-        rows = turn.all(name, **mine, state=state, at=at, after=after)
-        return _page(rows, limit, lambda row: f"{row[20]}.{row[21]}")
+        return _page(ask(name, **mine, state=state, at=at, after=after), limit, lambda row: f"{row[20]}.{row[21]}")
     last = int(cursor) if cursor else 0 if oldest else _END
     name = ("jobs_oldest" if oldest else "jobs_newest") + ("_in" if state else "")
     kept = JobState.CREATED if state is JobState.CHUNKING else state
-    rows = turn.all(name, **mine, after=last, state=state, kept=kept)
-    return _page(rows, limit, lambda row: str(row[21]))
+    return _page(ask(name, **mine, after=last, state=state, kept=kept), limit, lambda row: str(row[21]))
 
 
 def tasks(
-    turn: Turn, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+    ask: Ask, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
 ) -> Page[Task]:
     """Tasks by key; the cursor is the key of the last."""
     after = int(cursor) if cursor else -1
-    asked: dict[str, object] = {"state": state or "", "stage": stage, "limit": limit}
+    asked: dict[str, object] = {"state": state or "", "stage": stage, "after": after, "limit": limit}
     if job:
-        rows = _of_job(turn, job, after, ids, asked)
+        rows = ask("tasks_of", **asked, job=job, every=not ids, ids=list(ids))
     elif ids:
-        rows = turn.all("tasks_named", **asked, after=after, ids=list(ids))
-    elif state in (None, TaskState.DONE):
-        rows = turn.all("tasks_between", **asked, after=after, last=_END, every=True, ids=[])
+        rows = ask("tasks_named", **asked, ids=list(ids))
     else:
-        rows = turn.all("tasks_undone", **asked, after=after)
-    more = str(rows[-1][0]) if len(rows) == limit else ""
-    return Page(tuple(_task(row, turn.wall) for row in rows), more)
+        rows = ask("tasks_all" if state in (None, TaskState.DONE) else "tasks_undone", **asked)
+    return Page(tuple(map(_task, rows)), str(rows[-1][0]) if len(rows) == limit else "")
 
 
-def events(turn: Turn, job: str, after: int, types: Collection[EventType], task: str, limit: int) -> tuple[Event, ...]:
+def events(ask: Ask, job: str, after: int, types: Collection[EventType], task: str, limit: int) -> tuple[Event, ...]:
     """Events after a number, packed rows told one by one; or the log lines of a task."""
     if task and set(types) == {EventType.LOG}:
-        return _log(turn, job, task, after, limit)
-    number = turn.column("job_number", id=job)
+        return _log(ask, job, task, after, limit)
     found: list[Event] = []
-    while number and len(found) < limit:
-        rows = turn.all("events", job=number[0], after=after, limit=limit + 1)
+    more = True
+    while more and len(found) < limit:
+        rows = ask("events", job=job, after=after, limit=limit + 1)
         told = [e for row in rows for e in _expanded(job, row) if e.number > after]
-        if not told:
-            break
-        after = told[-1].number
         found += (e for e in told if (not types or e.type in types) and (not task or e.task == task))
+        after, more = told[-1].number if told else after, len(rows) > limit
     return tuple(found[:limit])
 
 
-def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
+def changed(ask: Ask, cursor: str) -> tuple[tuple[str, ...], str]:
     """Jobs whose event number moved since the cursor.
 
     Transactions end in another order than they began, so that no number alone can be the cursor: it is the last
@@ -83,7 +75,7 @@ def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
     place, _, late = (cursor or "0.0").partition("/")
     top, number = map(int, place.split("."))
     waited = late.split(",") if late else []
-    rows = turn.all("changed", top=str(top), number=number, late=waited, limit=CHANGES)
+    rows = ask("changed", top=str(top), number=number, late=waited, limit=CHANGES)
     if not rows:
         return (), cursor
     _, end, running = rows[-1][3].split(":")
@@ -92,31 +84,20 @@ def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
     return tuple(row[0] for row in rows), f"{last[0]}.{last[1]}" + ("/" + ",".join(still) if still else "")
 
 
-def known(turn: Turn, owner: str, keys: Collection[str]) -> dict[str, Result]:
+def known(ask: Ask, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
-    return {row[0]: Result(*row) for row in turn.all("results", owner=owner, keys=list(keys))}
+    return {row[0]: Result(*row) for row in ask("results", owner=owner, keys=list(keys))}
 
 
-def workers(turn: Turn) -> tuple[Worker, ...]:
+def workers(ask: Ask) -> tuple[Worker, ...]:
     """Every worker that has a row."""
-    held: dict[int, list[str]] = {}
-    for number, task in turn.all("held"):
-        held.setdefault(number, []).append(task)
-    return tuple(_worker(row, tuple(held.get(row[0], ())), turn.wall) for row in turn.all("workers_in"))
+    return tuple(map(_worker, ask("workers")))
 
 
 def incarnation(row: Row) -> Incarnation:
     """Who a row of `workers_in` is about."""
     _, id, host, boot, pid, start, lanes, slots, machine, version, *_ = row
     return Incarnation(id, host, boot, pid, start, tuple(json.loads(lanes)), slots, machine, version)
-
-
-def _of_job(turn: Turn, job: str, after: int, ids: Collection[str], asked: dict[str, object]) -> list[Row]:
-    for number in turn.column("job_number", id=job):
-        begin = number << PLACES
-        span = {"after": max(after, begin - 1), "last": begin + FIRST}
-        return turn.all("tasks_between", **asked, **span, every=not ids, ids=list(ids))
-    return []
 
 
 def _page(rows: Sequence[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job]:
@@ -132,9 +113,9 @@ def _job(row: Row) -> Job:
     )  # fmt: skip
 
 
-def _task(row: Row, now: int) -> Task:
+def _task(row: Row) -> Task:
     _, id, job, stage, chunk, lane, place, state, fence, failures, losses, unmet, spec, worker, parked, *rest = row
-    due, progress, created, started, finished, failure, adopted = rest
+    due, progress, created, started, finished, failure, adopted, now = rest
     return Task(
         id, job, stage, chunk, lane, place, TaskState(state), fence, failures, losses, unmet, spec, worker, parked,
         None if due is None else max(0.0, (due - now) / 1000), progress, iso(created), iso_or_none(started),
@@ -149,10 +130,10 @@ def _failure(text: str | None) -> Failure | None:
     return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
-def _worker(row: Row, held: tuple[str, ...], now: int) -> Worker:
-    until, draining, note, started = row[10:]
+def _worker(row: Row) -> Worker:
+    until, draining, note, started, held, now = row[10:]
     left = max(0.0, (until - now) / 1000)
-    return Worker(incarnation(row), left > 0, draining, note, held, left, iso(started))
+    return Worker(incarnation(row), left > 0, draining, note, tuple(held), left, iso(started))
 
 
 def _expanded(job: str, row: Row) -> Iterator[Event]:
@@ -169,8 +150,8 @@ def _expanded(job: str, row: Row) -> Iterator[Event]:
         yield Event(job, seq + place, type, stamp, id, data)
 
 
-def _log(turn: Turn, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
-    rows = turn.all("log_lines", task=task, after=after, limit=limit)
+def _log(ask: Ask, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
+    rows = ask("log_lines", task=task, after=after, limit=limit)
     return tuple(
         Event(job, line, EventType.LOG, iso(at), task, {"fence": fence, "line": text}) for line, at, fence, text in rows
     )

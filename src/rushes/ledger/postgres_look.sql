@@ -36,23 +36,31 @@ SELECT * FROM rushes.job_seen
 WHERE owner = %(owner)s AND kept_state = %(state)s AND finished IS NOT NULL AND (finished, number) > (%(at)s, %(after)s)
 ORDER BY finished, number LIMIT %(limit)s;
 
--- name: tasks_between
--- Tasks by key; all that the filters leave.
-SELECT * FROM rushes.task_seen
-WHERE key > %(after)s AND key <= %(last)s AND (%(state)s = '' OR state = %(state)s)
-    AND (%(stage)s = '' OR stage = %(stage)s) AND (%(every)s OR id = ANY (%(ids)s))
+-- name: tasks_of
+-- Tasks of a job by key; all that the filters leave.
+WITH job AS (SELECT number << 20 AS first FROM rushes.job WHERE id = %(job)s)
+SELECT *, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) FROM rushes.task_seen
+WHERE key > greatest(%(after)s, (SELECT first FROM job) - 1) AND key <= (SELECT first FROM job) + 1048575
+    AND (%(state)s = '' OR state = %(state)s) AND (%(stage)s = '' OR stage = %(stage)s)
+    AND (%(every)s OR id = ANY (%(ids)s))
+ORDER BY key LIMIT %(limit)s;
+
+-- name: tasks_all
+-- Tasks of all jobs by key.
+SELECT *, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) FROM rushes.task_seen
+WHERE key > %(after)s AND (%(state)s = '' OR state = %(state)s) AND (%(stage)s = '' OR stage = %(stage)s)
 ORDER BY key LIMIT %(limit)s;
 
 -- name: tasks_named
 -- Tasks by their ids.
-SELECT * FROM rushes.task_seen
+SELECT *, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) FROM rushes.task_seen
 WHERE id = ANY (%(ids)s) AND key > %(after)s AND (%(state)s = '' OR state = %(state)s)
     AND (%(stage)s = '' OR stage = %(stage)s)
 ORDER BY key LIMIT %(limit)s;
 
 -- name: tasks_undone
 -- Tasks of all jobs in a state other than done: completed jobs have none and are not looked at.
-SELECT seen.* FROM (
+SELECT seen.*, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) FROM (
     SELECT number FROM rushes.job WHERE state <> 'completed' AND number >= %(after)s >> 20 ORDER BY number
 ) AS job CROSS JOIN LATERAL (
     SELECT * FROM rushes.task_seen
@@ -68,14 +76,11 @@ WHERE owner = %(owner)s AND key = ANY (%(keys)s);
 
 -- name: events
 -- Event rows of a job from the one that holds a number on.
+WITH mine AS (SELECT number FROM rushes.job WHERE id = %(job)s)
 SELECT seq, n, type, at, task, body FROM rushes.event
-WHERE job = %(job)s
-    AND seq >= coalesce((SELECT max(seq) FROM rushes.event WHERE job = %(job)s AND seq <= %(after)s), 0)
+WHERE job = (SELECT number FROM mine) AND seq >= coalesce(
+    (SELECT max(seq) FROM rushes.event WHERE job = (SELECT number FROM mine) AND seq <= %(after)s), 0)
 ORDER BY seq LIMIT %(limit)s;
-
--- name: job_number
--- The number of a job.
-SELECT number FROM rushes.job WHERE id = %(id)s;
 
 -- name: log_lines
 -- Log lines of a task's latest attempt that has any.
@@ -98,7 +103,12 @@ ORDER BY changed, number LIMIT %(limit)s;
 UPDATE rushes.job SET changed = pg_current_xact_id() WHERE changed >= pg_snapshot_xmax(pg_current_snapshot())
 RETURNING number;
 
--- name: held
--- What every worker holds.
-SELECT worker, id FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
-WHERE open AND worker IS NOT NULL ORDER BY worker, key;
+-- name: workers
+-- Every worker whose row is not over, with what it holds.
+SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
+    coalesce(held.tasks, '{}'), coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
+FROM rushes.worker LEFT JOIN (
+    SELECT worker, array_agg(id ORDER BY key) AS tasks
+    FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key WHERE open AND worker IS NOT NULL
+    GROUP BY worker) AS held ON held.worker = number
+WHERE NOT over ORDER BY number;

@@ -50,7 +50,6 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     else:
         _pause(turn, job, 2 if command is Command.PAUSE_NOW else 1)
     jobs.save()
-    turn.flush()
 
 
 def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
@@ -83,7 +82,7 @@ def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]
     """Keep log lines, the last of an attempt only."""
     numbers, texts = list(range(first, first + len(lines))), [legible(line) for line in lines]
     turn.run("log_add", task=task, fence=fence, at=turn.wall, numbers=numbers, lines=texts)
-    turn.later("log_trim", task=task, fence=fence, keep=LOG_LINES)
+    turn.run("log_trim", task=task, fence=fence, keep=LOG_LINES)
 
 
 def _found(jobs: JobRows, id: str) -> OpenJob:

@@ -52,7 +52,6 @@ def _release(turn: Turn, limit: int) -> int:
         _lose(turn, jobs, ends, row)
     ends.save()
     jobs.save()
-    turn.flush()
     if len(rows) == len(orphans) < limit:
         turn.run("workers_free", numbers=left)
     return len(lost)
@@ -66,6 +65,6 @@ def _lose(turn: Turn, jobs: JobRows, ends: Ends, row: Standing) -> None:
     if why is None:
         ends.release(job, row, "lost", losses=1)
         return
-    turn.later("failure_keep", key=row.key, at=turn.wall, body=encode(asdict(why)))
+    turn.run("failure_keep", key=row.key, at=turn.wall, body=encode(asdict(why)))
     about = row.told(kind=why.kind, message=why.message, verdict=why.verdict, delay=None)
     ends.bury(job, row, "lost", about, losses=1)

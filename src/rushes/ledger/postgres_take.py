@@ -63,7 +63,7 @@ def open_plan(turn: Turn, jobs: JobRows, job: OpenJob, fence: int) -> tuple[str,
     turn.run("facts_open", job=job.number, fence=fence)
     if turn.column("draft_count", job=job.number, fence=fence)[0]:
         return _plant(turn, jobs, job, fence, before=job.span[0])
-    turn.later("drafts_done", job=job.number)
+    turn.run("drafts_done", job=job.number)
     return ()
 
 
@@ -84,7 +84,7 @@ def _plant(turn: Turn, jobs: JobRows, job: OpenJob, fence: int, before: int) -> 
     turn.run("plant_key_needs", **new)
     turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped, at=turn.wall)
     planted = turn.all("planted", first=before + 1, last=job.span[1])
-    turn.later("drafts_done", job=job.number)
+    turn.run("drafts_done", job=job.number)
     ready, adopted = [id for id, state, _ in planted if state == "ready"], [id for id, _, was in planted if was]
     job.total, job.done, job.live = job.total + len(planted), job.done + len(adopted), job.live + len(ready)
     if fence:

@@ -88,7 +88,7 @@ def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay
     job = jobs.of(row.key)
     job.failures += 1
     about = row.told(kind=failure.kind, message=failure.message, verdict=failure.verdict, delay=delay)
-    turn.later("failure_keep", key=row.key, at=turn.wall, body=encode(asdict(failure)))
+    turn.run("failure_keep", key=row.key, at=turn.wall, body=encode(asdict(failure)))
     job.tell(EventType.FAILED, turn.wall, about, task)
     ends = Ends(turn)
     if delay is None:
@@ -140,9 +140,9 @@ class Ends:
     def save(self) -> None:
         """Write them with the commit."""
         if self._released:
-            self._turn.later("release", rows=encode(self._released))
+            self._turn.run("release", rows=encode(self._released))
         if self._buried:
-            self._turn.later("bury", rows=encode(self._buried), at=self._turn.wall)
+            self._turn.run("bury", rows=encode(self._buried), at=self._turn.wall)
 
 
 def legible(text: str) -> str:

@@ -5,13 +5,10 @@ from pathlib import Path
 from rushes.domain.errors import WrongHome
 from rushes.postgres.store import Postgres, Turn
 
-_ALONE = """
-SELECT pg_advisory_xact_lock(7310027);
-SET LOCAL statement_timeout = 0;
-CREATE SCHEMA IF NOT EXISTS rushes;
-CREATE TABLE IF NOT EXISTS rushes.part (name text PRIMARY KEY, version integer NOT NULL);
-"""
 _SQL = {
+    "alone": "SELECT pg_advisory_xact_lock(7310027), set_config('statement_timeout', '0', true)",
+    "schema": "CREATE SCHEMA IF NOT EXISTS rushes",
+    "parts": "CREATE TABLE IF NOT EXISTS rushes.part (name text PRIMARY KEY, version integer NOT NULL)",
     "there": "SELECT to_regclass('rushes.part') IS NOT NULL",
     "version": "SELECT version FROM rushes.part WHERE name = %(part)s",
     "keep": """INSERT INTO rushes.part VALUES (%(part)s, %(version)s)
@@ -36,13 +33,20 @@ def migrate(db: Postgres, part: str, folder: Path) -> int:
 
 
 def _migrate(turn: Turn, part: str, steps: dict[int, Path]) -> None:
-    turn.script(_ALONE)
+    for name in ("alone", "schema", "parts"):
+        turn.run(name)
     newest = max(steps)
     row = turn.one("version", part=part)
     at = _checked(part, row[0], newest) if row else 0
     for number in range(at + 1, newest + 1):
-        turn.script(steps[number].read_text("utf-8"))
+        for statement in _statements(steps[number].read_text("utf-8")):
+            turn.run_text(statement)
     turn.run("keep", part=part, version=newest)
+
+
+def _statements(script: str) -> list[str]:
+    bare = "\n".join(line for line in script.splitlines() if not line.startswith("--"))
+    return [statement for statement in bare.split(";\n") if statement.strip()]
 
 
 def _checked(part: str, at: int, known: int) -> int:

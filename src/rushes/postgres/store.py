@@ -24,10 +24,8 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
-_LIMITS = "SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s';"
-_NOW = "SELECT (extract(epoch FROM now()) * 1000)::bigint"
-_WRITE = f"BEGIN; {_LIMITS} SET LOCAL lock_timeout = '%s'; {_NOW}"
-_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_LIMITS} {_NOW}"
+_LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('statement_timeout', '10s', true),
+    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', %(lock)s, true)"""
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
@@ -45,17 +43,32 @@ def statements(*files: Path) -> Mapping[str, str]:
 
 
 class Turn:
-    """One transaction: its moment, and the statements that it runs."""
+    """One transaction: its moment, and the statements that it runs.
 
-    __slots__ = ("_db", "_later", "_sql", "wall")
+    Statements are sent without waiting; only an answer that is asked for takes a round trip.
+    """
 
-    def __init__(self, db: Connection, sql: Mapping[str, str], wall: int) -> None:
-        self._db, self._sql, self.wall = db, sql, wall
-        self._later: list[tuple[str, Mapping[str, object]]] = []
+    __slots__ = ("_begun", "_db", "_sql", "_wall")
+
+    def __init__(self, db: Connection, sql: Mapping[str, str], wall: int | None, patience: str) -> None:
+        self._db, self._sql, self._wall = db, sql, wall
+        db.execute("BEGIN")
+        self._begun = db.execute(_LIMITS, {"lock": patience})
+
+    @property
+    def wall(self) -> int:
+        """Its moment by the database's clock (or the one that tests gave), in milliseconds."""
+        if self._wall is None:
+            self._wall = int(self._begun.fetchall()[0][0])
+        return self._wall
 
     def run(self, name: str, /, **values: object) -> psycopg.Cursor[Row]:
-        """Run a statement."""
+        """Run a statement; nobody waits for it."""
         return self._db.execute(self._sql[name], values)
+
+    def run_text(self, statement: str) -> None:
+        """Run a statement that has no name, once."""
+        self._db.execute(statement, prepare=False)
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All its rows."""
@@ -69,33 +82,6 @@ class Turn:
         """The first value of each row."""
         return [row[0] for row in self.run(name, **values).fetchall()]
 
-    def script(self, text: str) -> None:
-        """Run several statements at once."""
-        self._db.execute(text, prepare=False)
-
-    def later(self, name: str, /, **values: object) -> None:
-        """Run a statement whose answer nobody needs together with the commit, in one round trip."""
-        self._later.append((name, values))
-
-    def flush(self) -> None:
-        """Run what was left for later now."""
-        with self._db.pipeline():
-            self._run_late()
-
-    def commit(self) -> None:
-        """Run what was left for later, and commit."""
-        if not self._later:
-            self._db.execute("COMMIT")
-            return
-        with self._db.pipeline():
-            self._run_late()
-            self._db.execute("COMMIT")
-
-    def _run_late(self) -> None:
-        late, self._later = self._later, []
-        for name, values in late:
-            self.run(name, **values)
-
 
 class Postgres:
     """A database, and a few connections to it that threads borrow."""
@@ -106,24 +92,21 @@ class Postgres:
         self._turns = threading.BoundedSemaphore(size)
         self._free: list[_Timed] = []
 
-    def read(self, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None = None) -> T:
-        """One look: all that it reads is of one moment."""
-        with self._borrowed() as db:
-            turn = self._begin(db, _READ, sql, wall)
-            value = body(turn)
-            db.execute("COMMIT")
-            return value
-
     def write(
-        self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None = None, wait: str = "5s"
+        self,
+        name: str,
+        sql: Mapping[str, str],
+        body: Callable[[Turn], T],
+        wall: int | None = None,
+        patience: str = "5s",
     ) -> T:
         """A transaction that is committed at the end, or leaves no trace; a deadlock is tried once more."""
         try:
-            return self._write(name, sql, body, wall, wait)
+            return self._write(name, sql, body, wall, patience)
         except StoreAway as e:
             if not isinstance(e.__cause__, _AGAIN):
                 raise
-            return self._write(name, sql, body, wall, wait)
+            return self._write(name, sql, body, wall, patience)
 
     def ask(self, query: str, values: Mapping[str, object], name: str = "") -> list[Row]:
         """One statement that is a transaction by itself; it has a name if it is an effect."""
@@ -135,19 +118,15 @@ class Postgres:
         while self._free:
             self._free.pop().close()
 
-    def _write(self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, wait: str) -> T:
-        with self._borrowed() as db:
-            turn = self._begin(db, _WRITE % wait, sql, wall)
-            value = body(turn)
+    def _write(
+        self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, patience: str
+    ) -> T:
+        with self._borrowed() as db, db.pipeline() as pipeline:
+            value = body(Turn(db, sql, wall, patience))
             with effect(name):
-                turn.commit()
+                db.execute("COMMIT")
+                pipeline.sync()
             return value
-
-    def _begin(self, db: "_Timed", how: str, sql: Mapping[str, str], wall: int | None) -> Turn:
-        cursor = db.execute(how, prepare=False)
-        cursor.set_result(-1)
-        (now,) = cursor.fetchall()[0]
-        return Turn(db, sql, now if wall is None else wall)
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator["_Timed"]:
