@@ -45,11 +45,9 @@ class _Passing(BaseHTTPRequestHandler):
     way: Way
 
     def pass_on(self, body: bytes) -> _Answer:
-        line = http.client.HTTPConnection(self.way.upstream, timeout=30)
-        line.request(self.command, self.path, body, dict(self.headers))
-        answer = _Answer(line.getresponse())
-        line.close()
-        return answer
+        with contextlib.closing(http.client.HTTPConnection(self.way.upstream, timeout=30)) as line:
+            line.request(self.command, self.path, body, dict(self.headers))
+            return _Answer(line.getresponse())
 
     def reply(self, status: int, headers: list[tuple[str, str]], body: bytes, length: int | None = None) -> None:
         self.send_response_only(status)

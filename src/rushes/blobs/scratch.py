@@ -24,6 +24,7 @@ class Scratch:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._most = most
+        self.tidy()
 
     def copy(self, name: str, size: int, fill: Callable[[BinaryIO], None]) -> Path:
         """A file of this name and size, filled if it is not there; nothing is left of one that cannot be.

@@ -3,13 +3,13 @@
 The only place that names a backend. Each is imported when it is opened, so that a laptop needs no server's driver.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rushes.blobs.port import Blobs
-from rushes.blobs.s3_place import SCHEME, Place, place_of
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
 from rushes.index.port import Index
@@ -100,9 +100,9 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
         Refused: a fleet would not see that folder.
     """
     if settings.blobs:
-        from rushes.blobs.s3 import S3Blobs
-
-        return S3Blobs(_place(settings, settings.blobs), home / "copies" / "blobs")
+        with needed("s3"):
+            from rushes.blobs.s3 import S3Blobs
+        return S3Blobs(_place(settings, settings.blobs), home / "copies")
     if fleet and not settings.shared:
         raise Refused(
             f"the workers of a fleet would not see {home / 'files'}",
@@ -115,22 +115,46 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
 
 def source_of(settings: Settings, place: str) -> Source:
     """The place that a path or s3://bucket/prefix names."""
-    if not place.startswith(SCHEME):
+    if not place.startswith("s3://"):
         return Folder(Path(place))
-    from rushes.sources.bucket import Bucket
-
+    with needed("s3"):
+        from rushes.sources.bucket import Bucket
     return Bucket(_place(settings, place))
 
 
 def far_originals(settings: Settings, home: Path) -> Callable[[Fingerprint], Footage]:
     """How originals in buckets are opened; parts of them are kept in the home."""
-    from rushes.sources.bucket import Originals
+    with needed("s3"):
+        from rushes.sources.bucket import Originals
+    return Originals(_place(settings, "s3://any"), home / "copies").original
 
-    return Originals(_place(settings, "s3://any"), home / "copies" / "originals").original
 
+def _place(settings: Settings, url: str) -> Any:
+    from rushes.blobs.s3_place import place_of
 
-def _place(settings: Settings, url: str) -> Place:
     return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
+
+
+def hints_of(settings: Settings) -> Transport:
+    """Redis or Valkey."""
+    with needed("redis"):
+        from rushes.transport.redis import RedisHints
+    return RedisHints(settings.hints)
+
+
+@contextmanager
+def needed(extra: str) -> Iterator[None]:
+    """What is imported here comes with an extra of the package.
+
+    Raises:
+        Refused: it is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as e:
+        if (e.name or "").startswith("rushes"):
+            raise
+        raise Refused(f"{e.name} is not installed", f"Install it with: pip install 'rushes[{extra}]'") from e
 
 
 def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
@@ -141,4 +165,12 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Sto
     """
     if not settings.store:
         return Laptop(settings, home, take_over)
+    if settings.store.startswith(("postgres://", "postgresql://")):
+        with needed("postgres"):
+            from rushes.wiring.on_postgres import OnPostgres
+        return OnPostgres(settings, home)
+    if settings.store.startswith("dynamodb://"):
+        with needed("aws"):
+            from rushes.wiring.on_aws import OnAws
+        return OnAws(settings, home)
     raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")
