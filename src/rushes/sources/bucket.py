@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -45,14 +44,11 @@ class Bucket:
                 yield meta["path"], _etag(meta)
 
     def _all(self) -> Iterator[Found | LeftOut]:
-        store, named, others = _whole(self.place), self.place.prefix, Counter[str]()
-        films = 0
+        store, named, films = _whole(self.place), self.place.prefix, 0
         for meta in _named(store, named) or _list(store, named):
             if meta["path"] == named or _looks_like_footage(meta["path"]):
                 films += 1
                 yield self._looked_at(meta)
-            else:
-                others[PurePosixPath(meta["path"]).suffix or "others"] += 1
         if not films:
             yield LeftOut(self.place.url, "there is no footage in it")
 
