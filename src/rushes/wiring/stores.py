@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rushes.blobs.port import Blobs
+from rushes.blobs.s3_place import Place, place_of
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
 from rushes.index.port import Index
@@ -129,9 +130,7 @@ def far_originals(settings: Settings, home: Path) -> Callable[[Fingerprint], Foo
     return Originals(_place(settings, "s3://any"), home / "copies").original
 
 
-def _place(settings: Settings, url: str) -> Any:
-    from rushes.blobs.s3_place import place_of
-
+def _place(settings: Settings, url: str) -> Place:
     return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
 
 
