@@ -40,7 +40,7 @@ class Stores(Protocol):
     def blobs(self) -> Blobs:
         """Immutable files."""
 
-    def snapshots(self, ledger: Ledger, records: Records) -> Mapping[str, Callable[[Path], None]]:
+    def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The home's files that a backup must copy through their store, each with how.
 
         Raises:
@@ -84,7 +84,7 @@ class Laptop:
         """A bucket, or the home's folder."""
         return blobs_of(self.settings, self.home)
 
-    def snapshots(self, ledger: Ledger, records: Records) -> Mapping[str, Callable[[Path], None]]:
+    def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """SQLite copies itself while it is in use."""
         from rushes.ledger.sqlite import SqliteLedger
         from rushes.records.sqlite import SqliteRecords
