@@ -2,17 +2,21 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rushes.domain.errors import ModelMissing, Refused
-from rushes.domain.job import FINAL, JobState
+from rushes.domain.job import FINAL, Job, JobState
+from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
 from rushes.ledger.pages import all_jobs
 from rushes.library import Library, Wish
+from rushes.library.estimate import resume
 from rushes.library.intake import TRIAL
+from rushes.plan.planner import results_of
 from tests.acceptance.conftest import draw
 
 SMALL = Wish(chunk="5", profile="fast", skip=("transcribe",))
@@ -149,3 +153,42 @@ def test_a_home_among_the_films_is_not_footage(tmp_path: Path) -> None:
     with Library(tmp_path / "home") as library:
         library.run([mine], SMALL)
         assert [a.path for a in library.add([tmp_path], SMALL) if a.job] == [str(mine)]
+
+
+def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is_left(
+    library: Library, toy_film: Path
+) -> None:
+    (first,) = library.run([toy_film], SMALL).jobs
+    kept = sum(r.size for r in results(library, first) if r.output in {"proxy", "frames", "metrics"})
+    (whole,) = library.estimate([toy_film], SMALL)
+    assert not whole.unknown
+    assert 0.5 * kept < whole.size < 2 * kept
+    (again,) = library.add([toy_film], replace(SMALL, again=1))
+    assert again.job
+    job = again.job.id
+
+    def half(_shell: object) -> bool:
+        counts = library.job(job).counts
+        return counts.total > 1 and counts.done > counts.total / 2
+
+    library.house.worker(slots=1, until=half).run()
+    left = library.expected(library.job(job))
+    assert left
+    assert left[0] < 0.75 * whole.p50
+    resume(library.house, library.job(job))
+    library.house.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
+    assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
+
+
+def results(library: Library, job: Job) -> list[Result]:
+    """The rows of everything that a job made."""
+    keys = [key for task in library.tasks(job.id) for key in results_of(task.spec).values()]
+    return list(library.house.ledger.known("me", keys).values())
+
+
+def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(library: Library, tmp_path: Path) -> None:
+    (job,) = library.run([film(tmp_path, "mine.mp4")], SMALL).jobs
+    gone = {name: card for name, card in library.house.cards.items() if name != "shots"}
+    library.house.__dict__["cards"] = gone
+    resume(library.house, replace(job, state=JobState.RUNNING))
+    assert library.expected(job) is None

@@ -26,7 +26,7 @@ from rushes.ledger.port import Page
 from rushes.library.beside import Beside, write_subtitles
 from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
-from rushes.library.estimate import Estimate, estimate, expected, learn
+from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
 from rushes.library.footage import at_home
@@ -93,7 +93,7 @@ class Library:
         added = self.add(paths, wish)
         for one in added:
             if one.job:
-                wake(self.house, one.job)
+                resume(self.house, wake(self.house, one.job))
         on_added(added)
         learn(self.house, added, wish or Wish(), machine(), signals=signals)
         ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal)

@@ -1,7 +1,7 @@
 """How long it will take here: from rates learnt on this machine, else measured on a few seconds of the footage."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rushes.domain.errors import RushesError
@@ -9,9 +9,9 @@ from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
-from rushes.index.port import Rate
 from rushes.ledger.pages import all_tasks
 from rushes.library.footage import probed
+from rushes.library.guess import Guess, guess
 from rushes.library.intake import Added, Wish, add, wake
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
@@ -37,6 +37,8 @@ class Estimate:
     stages: dict[str, tuple[float, float]]
     measured: bool  # by calibration just now, not from earlier work
     error: RushesError | None = None
+    size: int = 0  # bytes that will be kept of it
+    unknown: tuple[str, ...] = ()  # stages that are not in it: nothing is known of them on this machine
 
 
 def estimate(
@@ -54,34 +56,43 @@ def estimate(
     Raises:
         Interrupted, Terminated: a signal came.
     """
-    probed = list(add(house, places, replace(wish, only=("probe",), skip=(), trial=True)))
-    _work(house, probed, signals)
+    found = add(house, places, replace(wish, only=("probe",), skip=(), trial=True))
+    looked_at = [one for one in found if not one.skipped]
+    _work(house, looked_at, signals)
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in probed]
+    return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in looked_at]
 
 
 def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None:
-    """The range for a planned job, kept with it from the first time it is asked; None where nothing is learnt yet."""
+    """The range for what is left of a planned job, kept with it from the first time it is asked in a run.
+
+    None where nothing is learnt yet.
+    """
     record = house.records.get(KIND, job.owner, job.id)
     if record:
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    ranges = _ranges(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
-    known = {stage: r for stage, r in ranges.items() if r}
-    if len(known) < len(ranges):
+    guesses = _guesses(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
+    known = {stage: g for stage, g in guesses.items() if g}
+    if len(known) < len(guesses):
         return None
     p50, p90 = (round(seconds, 1) for seconds in _sum(house, _left(house, job, known)))
     house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
     return p50, p90
 
 
-def _left(house: House, job: Job, ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """Without what was adopted: its results were there already."""
+def resume(house: House, job: Job) -> None:
+    """A job goes on: its range is to be told anew, for what is left."""
+    if job.state not in FINAL:
+        house.records.delete(KIND, job.owner, job.id)
+
+
+def _left(house: House, job: Job, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """Without what is done."""
     tasks = all_tasks(house.ledger, job.id)
-    total, adopted = Counter(t.stage for t in tasks), Counter(t.stage for t in tasks if t.adopted)
-    part = {stage: 1 - adopted[stage] / total[stage] for stage in total}
-    return {stage: (low * part.get(stage, 1), high * part.get(stage, 1)) for stage, (low, high) in ranges.items()}
+    total, done = Counter(t.stage for t in tasks), Counter(t.stage for t in tasks if t.state is TaskState.DONE)
+    return {stage: g.part(1 - done[stage] / total[stage] if total[stage] else 1.0) for stage, g in guesses.items()}
 
 
 def learn(house: House, added: Sequence[Added], wish: Wish, machine: str, *, signals: bool) -> None:
@@ -103,15 +114,24 @@ def _estimate(
     if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
     facts = probed(house, one.job)
-    ranges = _ranges(house, facts, stages, machine)
-    missing = [s for s, r in ranges.items() if r is None]
+    guesses = _guesses(house, facts, stages, machine)
+    missing = [s for s, g in guesses.items() if g is None]
     if missing and facts.duration > longer_than:
         _calibrate(house, one.path, wish, missing, signals)
-        ranges = _ranges(house, facts, stages, machine, least=1)
-    known = {s: r for s, r in ranges.items() if r}
+        guesses = _guesses(house, facts, stages, machine, least=1)
+    known = {s: g for s, g in guesses.items() if g}
     low, high = _sum(house, known)
-    chunks = len(grid(facts, house.settings.chunk_seconds))
-    return Estimate(one.path, low, high, chunks, float(facts.duration), known, measured=bool(missing))
+    return Estimate(
+        one.path,
+        low,
+        high,
+        len(grid(facts, house.settings.chunk_seconds)),
+        float(facts.duration),
+        {stage: (g.p50, g.p90) for stage, g in known.items()},
+        measured=bool(missing),
+        size=int(sum(g.size for stage, g in known.items() if house.cards[stage].reads_source)),  # others refer to these
+        unknown=tuple(s for s in guesses if s not in known),
+    )
 
 
 def _why(house: House, job: Job | None) -> RushesError:
@@ -120,37 +140,28 @@ def _why(house: House, job: Job | None) -> RushesError:
     return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be probed")
 
 
-def _ranges(
+def _guesses(
     house: House, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
-) -> dict[str, tuple[float, float] | None]:
+) -> dict[str, Guess | None]:
     house.follower.catch_up()
-    out: dict[str, tuple[float, float] | None] = {}
-    for stage in stages:
-        rates = house.index.rates(stage, machine)
-        chunked = house.cards[stage].scope is Scope.CHUNK
-        enough = len(rates) >= least or not chunked  # work on whole videos is quick beside that on chunks
-        out[stage] = _range(rates, facts, chunked and house.cards[stage].reads_source) if enough else None
-    return out
+    return {stage: _guess(house, facts, stage, machine, least) for stage in stages}
 
 
-def _range(rates: Sequence[Rate], facts: VideoFacts, by_pixels: bool) -> tuple[float, float]:
-    pixels = facts.video.width * facts.video.height if facts.video else 0
-    costs = sorted(
-        r.seconds / r.media_seconds * (pixels / r.pixels if by_pixels and r.pixels else 1.0)
-        for r in rates
-        if r.media_seconds > 0
-    ) or [0.0]
-    length = float(facts.duration)
-    few = 1.0 + 0.5 / len(costs)  # little was seen: the range is wider
-    return costs[len(costs) // 2] * length, costs[min(len(costs) - 1, int(len(costs) * 0.9))] * length * few
+def _guess(house: House, facts: VideoFacts, stage: str, machine: str, least: int) -> Guess | None:
+    card, rates = house.cards.get(stage), house.index.rates(stage, machine)
+    if card is None:  # of a package that is not installed any more
+        return None
+    if card.scope is not Scope.CHUNK:  # work on whole videos is quick beside that on chunks
+        return guess(rates, facts, by_pixels=False) or Guess()
+    return guess(rates, facts, by_pixels=card.reads_source) if len(rates) >= least else None
 
 
-def _sum(house: House, ranges: dict[str, tuple[float, float]]) -> tuple[float, float]:
+def _sum(house: House, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     """Chunks run side by side; whole-video work is a queue of its own."""
     low = high = 0.0
-    for stage, (p50, p90) in ranges.items():
+    for stage, g in guesses.items():
         share = house.slots if house.cards[stage].scope is Scope.CHUNK else 1
-        low, high = low + p50 / share, high + p90 / share
+        low, high = low + g.p50 / share, high + g.p90 / share
     return low, max(high, low * 1.1)
 
 

@@ -11,10 +11,10 @@ from rushes.domain.job import JobState
 from rushes.library import Added, Estimate
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.screen import DONE, Column
+from rushes.surfaces.cli.screen import DONE, NOW, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import tell_skipped
-from rushes.surfaces.cli.text import between, length, many
+from rushes.surfaces.cli.text import between, length, many, size
 from rushes.surfaces.cli.verb import verb
 from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
 
@@ -85,6 +85,8 @@ def _estimate_doc(e: Estimate) -> dict[str, object]:
         "chunks": e.chunks,
         "duration": e.duration,
         "stages": e.stages,
+        "size": e.size,
+        "unknown": e.unknown,
         "measured": e.measured,
         "error": str(e.error) if e.error else None,
     }
@@ -94,10 +96,14 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
     good = [e for e in found if not e.error]
     rows = [_estimate_row(PurePath(e.path).name, [e]) for e in good]
     rows += [_estimate_row("total", good)] if len(good) > 1 else []
-    session.out.table([Column("film", wide=True), Column("length", right=True), Column(""), Column("takes")], rows)
+    columns = [Column("film", wide=True), Column("length", right=True), Column(""), Column("takes"), Column("keeps")]
+    session.out.table(columns, rows)
     if good:
         measured = "measured just now" if any(e.measured for e in good) else "from earlier work on this machine"
         session.remark((f"p50-p90, {measured}", DONE))
+    unknown = sorted({stage for e in good for stage in e.unknown})
+    if unknown:
+        session.remark((f"without {', '.join(unknown)}: nothing is known of that on this machine yet", NOW))
     for e in found:
         if e.error:
             trouble.show(session.err, trouble.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
@@ -106,7 +112,7 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:
     film = length(int(sum(e.duration for e in some) * 1e6))
     takes = between((sum(e.p50 for e in some), sum(e.p90 for e in some)))
-    return [name, film, many(sum(e.chunks for e in some), "chunk"), takes]
+    return [name, film, many(sum(e.chunks for e in some), "chunk"), takes, size(sum(e.size for e in some))]
 
 
 COMMANDS = {"add": add, "estimate": estimate}

@@ -106,8 +106,9 @@ def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> 
         return
     film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
     known = [notes.estimates[j.id] for j in good if j.id in notes.estimates]
-    said = f" (estimated {between((sum(a for a, _ in known), sum(b for _, b in known)))})" if known else ""
-    session.remark(f"done in {lasted(ran.seconds)}{said}, {times(film / max(0.001, ran.seconds))} real time")
+    total = (sum(low for low, _ in known), sum(high for _, high in known))
+    said = f"estimated {between(total)}" if known else "not estimated: the first of its kind here"
+    session.remark(f"done in {lasted(ran.seconds)} ({said}), {times(film / max(0.001, ran.seconds))} real time")
 
 
 def _film(session: Session, library: Library, job: Job, *, several: bool) -> None:
