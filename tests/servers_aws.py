@@ -38,3 +38,11 @@ def _answers(url: str) -> bool:
 def make_bucket(url: str, bucket: str) -> None:
     """Make a bucket on an S3 that checks no signatures; one that is there stays."""
     urllib.request.urlopen(urllib.request.Request(f"{url}/{bucket}", method="PUT"), timeout=30).close()
+
+
+def moto(folder: Path) -> Running:
+    """Start moto, the second opinion."""
+    folder.mkdir(parents=True, exist_ok=True)
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    argv = [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(port)]
+    return start(argv, url, folder / "moto.log", lambda: _answers(f"{url}/moto-api/"), dict(os.environ))

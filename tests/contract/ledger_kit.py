@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import aws_kit
 import postgres_kit
 
 from rushes.domain.job import NewJob
@@ -12,6 +13,7 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Need
 from rushes.domain.worker import Incarnation
+from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
@@ -88,7 +90,14 @@ def _postgres(version: int) -> Callable[[Backend], Handle]:
     return opened
 
 
+def _dynamodb(backend: Backend) -> Handle:
+    clock, folder = backend.clock, backend.folder
+    seen = aws_kit.sightings(folder, clock.now)
+    return DynamoLedger(aws_kit.table(folder, clock.wall), clock.now, backend.is_gone, seen)
+
+
 OPEN: dict[str, Callable[[Backend], Handle]] = {"memory": _memory, "sqlite": _sqlite}
+OPEN["dynamodb"] = _dynamodb
 OPEN |= {f"postgres{version}": _postgres(version) for version in postgres_kit.VERSIONS}
 
 

@@ -1,0 +1,152 @@
+"""Amazon's services by boto3: bounded time, requests counted, throttling backed off, errors in our own words."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from random import SystemRandom
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+)
+
+from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
+
+PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
+_CONDITION = "ConditionalCheckFailed"
+_AGAIN = frozenset(
+    {"ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
+     "RequestThrottled", "InternalServerError", "InternalError", "InternalFailure", "ServiceUnavailable",
+     "TransactionInProgressException", "TransactionConflictException", "LimitExceededException"}
+)  # fmt: skip
+_AGAIN_REASONS = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+_NOT_ALLOWED = frozenset(
+    {"AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "InvalidSignatureException",
+     "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId"}
+)  # fmt: skip
+_MISSING = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+_SKEW_MILLIS = 2000  # the Date of an answer has whole seconds
+_chance = SystemRandom()
+
+
+class Declined(Exception):
+    """A condition did not hold; `reasons` has one entry per write, with the item that stood against it."""
+
+    def __init__(self, reasons: list[dict[str, Any]]) -> None:
+        super().__init__("a condition did not hold")
+        self.reasons = reasons
+
+
+class Service:
+    """A client of one service; any number of threads may ask."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: str = "",
+        region: str = "",
+        key: str = "",
+        secret: str = "",
+        patience: float = PATIENCE_SECONDS,
+        answer_seconds: float = 5.0,
+    ) -> None:
+        """Empty means as AWS tools find it: environment, role of the machine."""
+        config = Config(
+            connect_timeout=2.0,
+            read_timeout=answer_seconds,
+            retries={"total_max_attempts": 1},  # ours below are counted, and end in time
+            max_pool_connections=20,
+            parameter_validation=False,
+        )
+        try:
+            session = boto3.session.Session(key or None, secret or None, region_name=region or None)
+            self._client = session.client(name, endpoint_url=endpoint or None, config=config)
+        except NoRegionError as e:
+            raise WrongHome("no region is set", "Set AWS_REGION.") from e
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._skew = 0
+        self.requests: Counter[str] = Counter()
+        self.backed_off = 0
+
+    @property
+    def events(self) -> Any:
+        """Where botocore's hooks are entered (tests break answers there)."""
+        return self._client.meta.events
+
+    def ask(self, operation: str, once: bool = False, **request: Any) -> Any:
+        """The answer; asked again while it is throttled or silent, unless it may be asked only `once`.
+
+        Raises:
+            Declined: a condition did not hold.
+            StoreAway: no answer in time.
+        """
+        for last in self._tries():
+            with self._lock:
+                self.requests[operation] += 1
+            try:
+                return self._noted(getattr(self._client, operation)(**request))
+            except ClientError as e:
+                self._unless_throttled(e, last)
+            except NoCredentialsError as e:
+                raise NotAllowed("no credentials for AWS were found") from e
+            except BotoCoreError as e:
+                if once or last:
+                    raise StoreAway(f"AWS did not answer: {e}") from e
+        raise StoreAway("AWS did not answer")
+
+    def wait_for(self, what: str, **request: Any) -> None:
+        """Wait until something that was asked for is there (a waiter of boto3's, by name)."""
+        self._client.get_waiter(what).wait(**request, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+
+    def wall_millis(self) -> int:
+        """Wall time; that of the service where this machine's clock is wrong by more than a few seconds."""
+        return time.time_ns() // 1_000_000 + self._skew
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+    def _tries(self) -> Iterator[bool]:
+        """Whether each try is the last one; waits in between, longer each time, with jitter."""
+        end, pause = time.monotonic() + self._patience, 0.025
+        while (left := end - time.monotonic()) > 0:
+            yield left < pause
+            self.backed_off += 1
+            pause = min(1.0, 2 * pause)
+            time.sleep(pause * _chance.uniform(0.5, 1.0))
+
+    def _noted(self, answer: Any) -> Any:
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        if date:
+            off = int(parsedate_to_datetime(date).timestamp() * 1000) - time.time_ns() // 1_000_000
+            self._skew = off if abs(off) > _SKEW_MILLIS else 0
+        return answer
+
+    def _unless_throttled(self, e: ClientError, last: bool) -> None:
+        code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
+        codes = {reason.get("Code") or "None" for reason in reasons}
+        if code == "ConditionalCheckFailedException":
+            raise Declined([{"Item": e.response.get("Item")}]) from e
+        if _CONDITION in codes:
+            raise Declined(reasons) from e
+        if code in _AGAIN or (codes and codes <= _AGAIN_REASONS):
+            if last:
+                raise StoreAway(f"AWS is too busy: {code}") from e
+            return
+        raise _translated(code, str(e)) from e
+
+
+def _translated(code: str, message: str) -> RushesError:
+    if code in _NOT_ALLOWED:
+        return NotAllowed(message, "Check the credentials and the policy of this machine's role.")
+    if code in _MISSING:
+        return WrongHome(message, "Make tables and queues with the template in infra/, or check their names.")
+    return RushesError(f"AWS refused: {message}")

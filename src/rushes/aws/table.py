@@ -1,0 +1,258 @@
+"""One DynamoDB table: items as plain dicts, whole batches, transactions, and nothing that has expired."""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rushes.aws.client import Declined, Service
+from rushes.domain.errors import RushesError, StoreAway, WrongHome
+
+Value = str | int | bool
+Item = dict[str, Value]
+Key = tuple[str, str]
+Write = dict[str, Any]
+
+TRANSACTION = 90  # of Amazon's 100 items
+INDEXES = {
+    "by_place": ("place", "rank"),  # what waits, is held, is due, is owed
+    "by_owner": ("of_owner", "age"),
+    "by_state": ("of_state", "since"),
+    "by_change": ("of_change", "moved"),
+}
+_PARTS = frozenset({"pk", *(part for part, _ in INDEXES.values())})
+_LAST = "\U0010ffff"
+_ROUNDS = 20
+
+
+class Table:
+    """The table, or the part of it whose partitions begin with `prefix`."""
+
+    def __init__(
+        self, service: Service, name: str = "rushes", prefix: str = "", wall: Callable[[], int] | None = None
+    ) -> None:
+        """`wall` is the service's clock (in milliseconds) unless told."""
+        self.service, self.name, self._prefix = service, name, prefix
+        self.wall = wall or service.wall_millis
+
+    # Reading
+    def fetch(self, keys: Iterable[Key]) -> dict[Key, Item]:
+        """The items that are there; each as it is now."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[Key, Item] = {}
+        for begin in range(0, len(wanted), 100):
+            for item in self._batch_get([self._key(key) for key in wanted[begin : begin + 100]]):
+                found[_key_of(item)] = item
+        return found
+
+    def query(
+        self,
+        part: str,
+        low: str = " ",
+        high: str = _LAST,
+        *,
+        index: str = "",
+        limit: int = 0,
+        newest: bool = False,
+    ) -> Iterator[Item]:
+        """Items of a partition, from low to high (both included), in order; those of an index may be a moment old."""
+        first, second = INDEXES.get(index, ("pk", "sk"))
+        request: dict[str, Any] = {
+            "TableName": self.name,
+            "KeyConditionExpression": "#p = :p AND #s BETWEEN :low AND :high",
+            "ExpressionAttributeNames": {"#p": first, "#s": second},
+            "ExpressionAttributeValues": _encoded({":p": self._prefix + part, ":low": low, ":high": high}),
+            "ScanIndexForward": not newest,
+            **({"IndexName": index} if index else {"ConsistentRead": True}),
+            **({"Limit": limit} if limit else {}),
+        }
+        left = limit or -1
+        while request:
+            answer = self.service.ask("query", **request)
+            for item in self._living(answer["Items"]):
+                yield item
+                left -= 1
+                if left == 0:
+                    return
+            more = answer.get("LastEvaluatedKey")
+            request = {**request, "ExclusiveStartKey": more} if more else {}
+
+    # Writing
+    def save(self, items: Iterable[Item] = (), gone: Iterable[Key] = ()) -> None:
+        """Write and delete without conditions, in batches of 25; what was left unprocessed is sent again."""
+        writes = [{"PutRequest": {"Item": self._encoded(item)}} for item in items]
+        writes += [{"DeleteRequest": {"Key": self._key(key)}} for key in gone]
+        for begin in range(0, len(writes), 25):
+            left = {self.name: writes[begin : begin + 25]}
+            for _ in range(_ROUNDS):
+                left = self.service.ask("batch_write_item", RequestItems=left).get("UnprocessedItems")
+                if not left:
+                    break
+            else:
+                raise StoreAway("DynamoDB leaves writes unprocessed")
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """All of these or none; the same request sent again (a reply was cut) counts once.
+
+        Raises:
+            Refusal: some condition did not hold.
+        """
+        try:
+            self.service.ask(
+                "transact_write_items", TransactItems=list(writes), ClientRequestToken=secrets.token_hex(16)
+            )
+        except Declined as e:
+            raise Refusal(self._refused(writes, e.reasons)) from e
+
+    def put(self, item: Item, rev: int | None) -> Write:
+        """A write of an item that must have that revision now (None: must not be there)."""
+        write: Write = {"TableName": self.name, "Item": self._encoded(item), **_guard(rev)}
+        return {"Put": write}
+
+    def once(self, key: Key, name: str, value: Value) -> Write:
+        """A write of one attribute, unless it is there already."""
+        return {
+            "Update": {
+                "TableName": self.name,
+                "Key": self._key(key),
+                "UpdateExpression": "SET #a = if_not_exists(#a, :a)",
+                "ExpressionAttributeNames": {"#a": name},
+                "ExpressionAttributeValues": _encoded({":a": value}),
+            }
+        }
+
+    def number(self, key: Key) -> int:
+        """The next number of a row of numbers; none comes twice, some may be left out."""
+        answer = self.service.ask(
+            "update_item",
+            TableName=self.name,
+            Key=self._key(key),
+            UpdateExpression="ADD #n :one",
+            ExpressionAttributeNames={"#n": "n"},
+            ExpressionAttributeValues=_encoded({":one": 1}),
+            ReturnValues="UPDATED_NEW",
+        )
+        return int(answer["Attributes"]["n"]["N"])
+
+    def update(
+        self, key: Key, sets: Mapping[str, Value], counts: Sequence[str], where: Mapping[str, Sequence[str]]
+    ) -> Write:
+        """A statement for `execute`: set these, count those up by one, if each of `where` has one of its values."""
+        said = [f'SET "{name}"=?' for name in sets] + [f'SET "{name}"="{name}"+1' for name in counts]
+        asks = [f'"{name}" IN [{",".join("?" * len(values))}]' for name, values in where.items()]
+        where_ = " AND ".join(['"pk"=? AND "sk"=?', *asks])
+        pairs = [*sets.items(), ("pk", key[0]), ("sk", key[1])]
+        pairs += [(name, value) for name, some in where.items() for value in some]
+        text = f'UPDATE "{self.name}" {" ".join(said)} WHERE {where_} RETURNING ALL NEW *'
+        return {"Statement": text, "Parameters": [_typed(self._within(*pair)) for pair in pairs]}
+
+    def execute(self, statements: Sequence[Write]) -> list[Item]:
+        """Up to 25 updates, each by itself; the items that were changed, as they are now. Sent only once."""
+        answer = self.service.ask("batch_execute_statement", once=True, Statements=list(statements))
+        for one in answer["Responses"]:
+            code = one.get("Error", {}).get("Code", "")
+            if code not in ("", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"):
+                raise RushesError(f"DynamoDB refused: {one['Error']}")
+        return list(self._living(one["Item"] for one in answer["Responses"] if "Item" in one))
+
+    # Making
+    def create(self) -> None:
+        """Make the table, billed by request; one that is there stays."""
+        try:
+            self.service.ask("describe_table", TableName=self.name)
+        except WrongHome:
+            self._create()
+
+    def _create(self) -> None:
+        names = {"pk", "sk", *(name for pair in INDEXES.values() for name in pair)}
+        self.service.ask(
+            "create_table",
+            TableName=self.name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in sorted(names)],
+            KeySchema=_schema("pk", "sk"),
+            GlobalSecondaryIndexes=[
+                {"IndexName": name, "KeySchema": _schema(*pair), "Projection": {"ProjectionType": "KEYS_ONLY"}}
+                for name, pair in INDEXES.items()
+            ],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+        )
+        self.service.wait_for("table_exists", TableName=self.name)
+        ttl = {"Enabled": True, "AttributeName": "expires"}
+        self.service.ask("update_time_to_live", TableName=self.name, TimeToLiveSpecification=ttl)
+
+    def _batch_get(self, keys: list[Any]) -> Iterator[Item]:
+        left: Any = {self.name: {"Keys": keys, "ConsistentRead": True}}
+        for _ in range(_ROUNDS):
+            answer = self.service.ask("batch_get_item", RequestItems=left)
+            yield from self._living(answer["Responses"].get(self.name, ()))
+            left = answer.get("UnprocessedKeys")
+            if not left:
+                return
+        raise StoreAway("DynamoDB leaves reads unprocessed")
+
+    def _refused(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
+        found: dict[Key, Item | None] = {}
+        for write, reason in zip(writes, reasons, strict=True):
+            if reason.get("Code", "None") not in ("None", None):
+                (what,) = write.values()
+                key = _key_of(self._decoded(what.get("Item") or what["Key"]))
+                found[key] = self._decoded(reason["Item"]) if reason.get("Item") else None
+        return found
+
+    def _living(self, items: Iterable[Any]) -> Iterator[Item]:
+        """Amazon removes what has expired days later, or never."""
+        now = self.wall() // 1000
+        return (item for item in map(self._decoded, items) if int(item.get("expires", now + 1)) > now)
+
+    def _key(self, key: Key) -> Any:
+        return _encoded({"pk": self._prefix + key[0], "sk": key[1]})
+
+    def _within(self, name: str, value: Value) -> Value:
+        return self._prefix + str(value) if name in _PARTS else value
+
+    def _encoded(self, item: Item) -> Any:
+        return _encoded({name: self._within(name, value) for name, value in item.items()})
+
+    def _decoded(self, item: Mapping[str, Any]) -> Item:
+        cut = len(self._prefix)
+        return {name: _plain(v)[cut:] if name in _PARTS else _plain(v) for name, v in item.items()}
+
+
+class Refusal(Exception):
+    """A transaction was refused; `found` are the items that stood against it (None: it is not there)."""
+
+    def __init__(self, found: dict[Key, Item | None]) -> None:
+        super().__init__("a transaction was refused")
+        self.found = found
+
+
+def _key_of(item: Item) -> Key:
+    return str(item["pk"]), str(item["sk"])
+
+
+def _guard(rev: int | None) -> dict[str, Any]:
+    guard: dict[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    if rev is None:
+        return guard | {"ConditionExpression": "attribute_not_exists(#k)", "ExpressionAttributeNames": {"#k": "pk"}}
+    names, values = {"#r": "rev"}, _encoded({":r": rev})
+    condition = {"ConditionExpression": "#r = :r", "ExpressionAttributeNames": names}
+    return guard | condition | {"ExpressionAttributeValues": values}
+
+
+def _schema(part: str, sort: str) -> list[dict[str, str]]:
+    return [{"AttributeName": part, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]
+
+
+def _encoded(item: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: _typed(value) for name, value in item.items()}
+
+
+def _typed(value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    return {"N": str(value)} if isinstance(value, int) else {"S": value}
+
+
+def _plain(value: Mapping[str, Any]) -> Any:
+    ((kind, plain),) = value.items()
+    return int(plain) if kind == "N" else plain

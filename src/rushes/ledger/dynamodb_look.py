@@ -1,0 +1,220 @@
+"""What readers ask a ledger on DynamoDB: no scan, every list by an index, rows as they are now."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+
+from rushes.aws.table import Item
+from rushes.domain.errors import NotFound
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job, JobState
+from rushes.domain.result import Result
+from rushes.domain.task import Task, TaskState
+from rushes.domain.worker import Worker
+from rushes.ledger.clock import iso
+from rushes.ledger.dynamodb_rows import (
+    WORKERS,
+    JobRow,
+    TaskRow,
+    WorkerRow,
+    about_key,
+    held_place,
+    job_key,
+    task_key,
+    unpack,
+)
+from rushes.ledger.dynamodb_store import Store
+from rushes.ledger.dynamodb_turn import Turn
+from rushes.ledger.port import Page
+
+LOG_LINES = 1000
+CHANGES = 1000
+OVERLAP_MILLIS = 60_000  # longer than any transaction is under way: who comes late is still seen
+_DAY = 86_400
+_LOG_DAYS = 30
+
+
+def one_job(turn: Turn, id: str) -> Job:
+    """A job as readers see it. Raises NotFound."""
+    turn.load([job_key(id), about_key(id)])
+    job, about = turn.job(id), turn.about(id)
+    if job is None or about is None:
+        raise NotFound(f"there is no job {id}")
+    return about.seen(job)
+
+
+def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, cursor: str, limit: int) -> Page[Job]:
+    """An owner's jobs, a page."""
+    index, sort = ("by_state", "since") if state else ("by_owner", "age")
+    part = f"jobs#{owner}#{state.value}" if state else f"jobs#{owner}"
+    bounds = {"low" if oldest_first else "high": cursor} if cursor else {}
+    found = store.table.query(part, index=index, limit=limit + 1, newest=not oldest_first, **bounds)
+    items = [item for item in found if item[sort] != cursor][:limit]
+    ids = [str(item["pk"]).removeprefix("job#") for item in items]
+    turn = store.turn()
+    turn.load([key for id in ids for key in (job_key(id), about_key(id))])
+    return Page(tuple(one_job(turn, id) for id in ids), str(items[-1][sort]) if len(items) == limit else "")
+
+
+def tasks(
+    store: Store, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+) -> Page[Task]:
+    """Tasks in plan order, a page."""
+    found: list[Task] = []
+    begin = not cursor
+    for task in _every_task(store, job, state, ids, cursor):
+        if begin and state in (None, task.state) and stage in ("", task.stage) and job in ("", task.job):
+            found.append(task)
+            if len(found) == limit:
+                return Page(tuple(found), task.id)
+        begin = begin or task.id == cursor
+    return Page(tuple(found))
+
+
+def _every_task(store: Store, job: str, state: TaskState | None, ids: Collection[str], cursor: str) -> Iterator[Task]:
+    turn = store.turn()
+    if ids:
+        turn.load([key for id in ids for key in (task_key(id), job_key(id.partition(".")[0]))])
+        yield from _seen(turn, [row for id in set(ids) if (row := turn.task(id))])
+    elif job:
+        yield from _seen(turn, turn.tasks_of(job))
+    else:
+        jobs = _all_jobs(store, turn)
+        at = next((n for n, one in enumerate(jobs) if one.id == cursor.partition(".")[0]), 0)
+        for one in jobs[at:]:
+            if _may_have(one, state) or one.id == cursor.partition(".")[0]:
+                yield from _seen(turn, turn.tasks_of(one.id))
+
+
+def _seen(turn: Turn, rows: Sequence[TaskRow]) -> Iterator[Task]:
+    for row in sorted(rows, key=lambda row: (turn.its(row).number, row.at)):
+        yield row.seen(turn.its(row), turn.wall)
+
+
+def _all_jobs(store: Store, turn: Turn) -> list[JobRow]:
+    ids = [str(item["pk"]).removeprefix("job#") for item in store.table.query("jobs", index="by_change")]
+    turn.load(map(job_key, ids))
+    return sorted((row for id in ids if (row := turn.job(id))), key=lambda row: row.number)
+
+
+def _may_have(job: JobRow, state: TaskState | None) -> bool:
+    """Whether a job's counters leave room for a task in that state."""
+    if state is TaskState.DONE:
+        return job.done > 0
+    if state is TaskState.DEAD:
+        return job.dead > 0
+    if state in (TaskState.READY, TaskState.LEASED):
+        return job.live > 0
+    return state is not TaskState.CANCELLED or job.cancelled
+
+
+def events(
+    store: Store, job: str, after: int, types: Collection[EventType], task: str, limit: int
+) -> tuple[Event, ...]:
+    """Numbered events, a page."""
+    found: list[Event] = []
+    for item in store.table.query(f"job#{job}", f"event#{after + 1:010d}", "event#~"):
+        told = json.loads(str(item["body"]))
+        last = int(str(item["sk"]).removeprefix("event#"))
+        for number, (type, at, of, data) in enumerate(told, last - len(told) + 1):
+            fits = (not types or type in types) and task in ("", of) and number > after
+            found += [Event(job, number, EventType(type), at, of, data)] if fits else []
+        if len(found) >= limit:
+            break
+    return tuple(found[:limit])
+
+
+# Log lines: an item per batch, each line as it came first
+def log(store: Store, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+    """Keep lines that are not there yet."""
+    if not lines or store.turn(store.recall([task_key(task), job_key(task.partition(".")[0])])).task(task) is None:
+        return
+    known = _lines(store, task, fence)
+    new = {n: (store.wall(), line) for n, line in enumerate(lines, first) if n not in known}
+    if new:
+        item: Item = {"pk": f"log#{task}", "sk": _log_at(fence, min(new)), "body": json.dumps(list(new.items()))}
+        store.save("log", [item | {"expires": store.wall() // 1000 + _LOG_DAYS * _DAY}])
+
+
+def log_lines(store: Store, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
+    """The lines of the latest attempt."""
+    last = next(store.table.query(f"log#{task}", newest=True, limit=1), None)
+    if last is None:
+        return ()
+    fence = int(str(last["sk"]).partition("#")[0])
+    lines = _lines(store, task, fence)
+    kept = [n for n in sorted(lines) if n > max(after, max(lines) - LOG_LINES)]
+    return tuple(
+        Event(job, n, EventType.LOG, iso(lines[n][0]), task, {"fence": fence, "line": lines[n][1]})
+        for n in kept[:limit]
+    )
+
+
+def _lines(store: Store, task: str, fence: int) -> dict[int, tuple[int, str]]:
+    found = store.table.query(f"log#{task}", _log_at(fence, 0), _log_at(fence, 10**12 - 1))
+    return {n: (at, line) for item in found for n, (at, line) in json.loads(str(item["body"]))}
+
+
+def _log_at(fence: int, number: int) -> str:
+    return f"{fence:08d}#{number:012d}"
+
+
+# Results
+def known(store: Store, owner: str, keys: Collection[str]) -> dict[str, Result]:
+    """Which of these results exist."""
+    found = store.table.fetch([(f"result#{owner}#{key}", "result") for key in keys])
+    rows = {pk.removeprefix(f"result#{owner}#"): json.loads(str(item["body"])) for (pk, _), item in found.items()}
+    return {key: _result(key, row) for key, row in rows.items()}
+
+
+def _result(key: str, row: Sequence[object]) -> Result:
+    names = ("output", "manifest_sha256", "size", "count", "schema_version", "publishes")
+    return Result(key=key, **dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
+
+
+# Changes and workers
+def changed(store: Store, cursor: str) -> tuple[tuple[str, ...], str]:
+    """Jobs that moved since; the cursor carries what was told of the last minute, so that a late one is told too."""
+    at, seen = json.loads(cursor) if cursor else (0, {})
+    moved: dict[str, str] = {}
+    for item in store.table.query("jobs", f"{max(0, at - OVERLAP_MILLIS):015d}", index="by_change"):
+        job, when = str(item["pk"]).removeprefix("job#"), str(item["moved"])
+        if seen.get(job) != when:
+            moved[job] = when
+        if len(moved) == CHANGES:
+            break
+    if not moved:
+        return (), cursor
+    at = max(at, *map(_millis, moved.values()))
+    late = {job: when for job, when in {**seen, **moved}.items() if _millis(when) >= at - OVERLAP_MILLIS}
+    return tuple(moved), json.dumps([at, late])
+
+
+def _millis(moved: str) -> int:
+    return int(moved.partition(".")[0])
+
+
+def worker_rows(store: Store) -> list[WorkerRow]:
+    """Every worker that may still hold something, in order of entering."""
+    found = store.table.query(WORKERS, index="by_place")
+    items = store.table.fetch([(str(item["pk"]), str(item["sk"])) for item in found])
+    return sorted((unpack(WorkerRow, item) for item in items.values()), key=lambda row: row.number)
+
+
+def held(store: Store, worker: str) -> list[str]:
+    """The tasks that a worker holds: jobs by age, then plan order."""
+    found = store.table.query(held_place(worker), index="by_place")
+    items = sorted(found, key=lambda item: str(item["rank"]).partition("#")[2])
+    return [str(item["sk"]).removeprefix("task#") for item in items]
+
+
+def workers(store: Store) -> tuple[Worker, ...]:
+    """Every worker that has a row."""
+    return tuple(_worker(store, row) for row in worker_rows(store) if not row.over)
+
+
+def _worker(store: Store, row: WorkerRow) -> Worker:
+    left = store.sightings.see(row)
+    return Worker(
+        incarnation=row.incarnation, alive=left > 0, draining=row.draining, note=row.note,
+        held=tuple(held(store, row.id)), lease_left=left, started_at=iso(row.started),
+    )  # fmt: skip
