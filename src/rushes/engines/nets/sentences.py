@@ -23,7 +23,7 @@ class Sentences:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """One row for each sentence, each by itself, so that neighbours change nothing."""
-        return np.array([self._one(text) for text in texts], np.float32).reshape(len(texts), -1)
+        return np.stack([self._one(text) for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
     def _one(self, text: str) -> Floats:
         ids = np.array([self._tokens.encode(text).ids], np.int64)
