@@ -231,7 +231,9 @@ def test_a_result_is_shown_all_or_none(index: Index) -> None:
 
 def test_a_video_knows_its_jobs_its_languages_and_its_names(index: Index) -> None:
     facts = {"video": "v", "name": "a.mp4", "path": "day/a.mp4", "duration_us": 5, "rate": [24000, 1001]}
-    old = Run("job_1", "anna", "v", "subtitles", "completed", "2026-01-01", facts | {"name": "old.mp4"})
+    old = Run(
+        "job_1", "anna", "v", "subtitles", "completed", "2026-01-01", facts | {"name": "old.mp4", "path": "old.mp4"}
+    )
     new = Run("job_2", "anna", "v", "searchable", "chunking_complete", "2026-01-02", facts)
     names = {"thumbs/v/poster.jpg": "k", "videos/proxy/v/index.m3u8": "k"}
     index.take_in(new, (), names, ())
@@ -243,6 +245,7 @@ def test_a_video_knows_its_jobs_its_languages_and_its_names(index: Index) -> Non
     assert (video.name, video.path, video.rate, video.job, video.state) == (
         "a.mp4", "day/a.mp4", (24000, 1001), "job_2", "chunking_complete")  # fmt: skip
     assert (video.added_at, video.jobs, video.languages) == ("2026-01-01", ("job_2", "job_1"), ("en", "fr"))
+    assert video.paths == ("day/a.mp4", "old.mp4")
     assert (video.poster, video.proxy) == ("thumbs/v/poster.jpg", "videos/proxy/v/index.m3u8")
     index.rename("anna", "v", "Holiday")
     assert index.search("anna", "one").hits[0].name == "Holiday"
@@ -268,7 +271,7 @@ def test_videos_come_newest_first_in_pages(index: Index) -> None:
 
 def test_rates_are_kept_by_stage_and_machine_once_per_task(index: Index) -> None:
     run = Run("j", "anna", "v", "searchable", "completed", "2026", {"video": "v"})
-    rates = [Rate(f"t{n}", "develop", "arm-4", 2.0 + n, 60.0, 100, f"2026-0{n}") for n in range(1, 4)]
+    rates = [Rate(f"t{n}", "develop", "arm-4", 2.0 + n, 60.0, 100, f"2026-0{n}", 1 << 40, n / 2) for n in range(1, 4)]
     index.take_in(run, (), {}, rates)
     index.take_in(run, (), {}, rates[:2])
     index.take_in(

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,7 +14,7 @@ from rushes.domain.keys import is_name, parse_task_id, task_id
 from rushes.domain.stage import Card, Scope
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.plan.grid import grid
-from rushes.plan.planner import Asked, first_task, needs_of, plan, results_of
+from rushes.plan.planner import Asked, first_task, job_facts, needs_of, plan, results_of
 from rushes.plan.recipes import stages_of
 
 CARDS = {
@@ -124,6 +125,14 @@ def test_work_is_ordered_minute_by_minute_after_what_unblocks_it() -> None:
     order = [d.id for d in sorted(plan("job_a", asked(), film(), CARDS, probe.spec), key=lambda d: d.order)]
     assert order[0] == "job_a.audio"
     assert order.index("job_a.transcribe.00000") < order.index("job_a.develop.00001")
+
+
+def test_a_film_that_is_turned_is_listed_as_people_see_it() -> None:
+    facts = film()
+    assert facts.video
+    turned = replace(facts, video=replace(facts.video, width=1920, height=1080, rotation=90))
+    shown = json.loads(job_facts(asked(), turned, "a.mp4"))
+    assert (shown["width"], shown["height"]) == (1080, 1920)
 
 
 def test_only_brings_what_it_needs_and_skip_takes_what_needs_it() -> None:
