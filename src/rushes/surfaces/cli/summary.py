@@ -9,6 +9,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
+from rushes.jobs.why import Reason
 from rushes.library import Added, Library, Ran
 from rushes.library.beside import Beside
 from rushes.surfaces.cli import trouble
@@ -64,7 +65,7 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Besid
         session.remark((f"why: rushes jobs why {_open(ran.jobs).id}", DONE))
         return
     if ran.lacks:
-        _lacking(session, ran)
+        _lacking(session, library, ran)
         return
     good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
     stopped = [j for j in ran.jobs if j.paused and j not in good]
@@ -77,11 +78,12 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Besid
         session.remark(f"next: {next_command(library, good)}")
 
 
-def _lacking(session: Session, ran: Ran) -> None:
+def _lacking(session: Session, library: Library, ran: Ran) -> None:
+    waiting = {b.stage for j in ran.jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
     names = " ".join(ran.lacks)
     session.remark((f"waiting: {_progress(ran.jobs)} done; the rest needs {names}, which cannot be fetched now", NOW))
     session.remark(f"fetch: rushes models pull {names}, then run the same command again")
-    session.remark(("or leave speech out: --skip transcribe", DONE))
+    session.remark((f"or leave it out: --skip {','.join(sorted(waiting))}", DONE))
 
 
 def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Beside]) -> None:
