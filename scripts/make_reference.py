@@ -35,6 +35,8 @@ MESSAGES = {
     "worker": "`worker`: the first line, what it takes",
     "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
     "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
+    "part": "`up`: a server or worker is there",
+    "up": "`up`: everything is there; the home and the settings that use it",
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",
