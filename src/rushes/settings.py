@@ -51,6 +51,7 @@ class Settings:
     slot_memory_mb: int = _field("a slot whose process tree uses more is ended", 4096)
     slot_tasks: int = _field("a slot is replaced by a fresh process after this many tasks", 200)
     drain_seconds: int = _field("how long running work may still take when a worker is told to stop", 120)
+    spot_notice: str = _field("drain when EC2 takes this Spot instance back: empty = no, aws, or the metadata URL", "")
     reserve_mb: int = _field("intake stops when the home's disk has less free space than this", 512)
     max_pixels: int = _field("pictures larger than this are refused", 36_000_000)
     max_hours: int = _field("footage longer than this is refused", 24)

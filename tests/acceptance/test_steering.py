@@ -153,7 +153,7 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
     with Library(toys / "home") as library:
         for number in signals:
             process.send_signal(number)  # the next one only when this one was noticed: signals do not queue
-            wait_for(lambda: any(w.note == "draining" for w in library.house.ledger.workers()), "it never drained")
+            wait_for(lambda: any(w.note.startswith("draining: SIG") for w in library.house.ledger.workers()), "it never drained")
     if len(signals) == 1:
         gate.unlink()  # drained: what runs may finish
     assert process.wait(DEADLINE) == code

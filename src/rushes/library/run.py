@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import cast
 
 from rushes.domain import errors
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
-from rushes.jobs.progress import Snapshot, Watch
+from rushes.jobs.progress import Snapshot, Watches
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.library.intake import Added
@@ -21,6 +20,7 @@ from rushes.library.models import missing
 from rushes.library.own import OwnWork, is_due
 from rushes.plan.planner import Asked
 from rushes.wiring import House
+from rushes.worker import drain
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
 
@@ -73,18 +73,23 @@ class Work:
     slots: int | None = None
     lanes: tuple[str, ...] = ()
     until_idle: bool = False
+    drain_seconds: float | None = None
     due_in: float | None = None
     lacks: frozenset[str] = frozenset()
     signal: int = 0
     on_signal: OnSignal = lambda _number: None
     shell: Shell = field(init=False)
+    _open: list[str] = field(init=False)  # jobs that were not final when they were last looked at
     _lacking: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._open = list(self.jobs)
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
         own = cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can)) if self.jobs else None
-        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=own)
+        self.shell = self.house.worker(
+            slots=self.slots, lanes=lanes, until=until, ledger=own, drain_seconds=self.drain_seconds
+        )
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
@@ -102,12 +107,14 @@ class Work:
             self.shell.run()
 
     def _nothing_left(self, shell: Shell) -> bool:
-        rows = [self.house.ledger.job(job) for job in self.jobs]
-        open_jobs = [r for r in rows if r.state not in FINAL]
-        if not open_jobs:
+        """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
+        while self._open and self.house.ledger.job(self._open[-1]).state in FINAL:
+            self._open.pop()
+        if not self._open:
             return True
         if not shell.idle:
             return False
+        open_jobs = [r for job in self._open if (r := self.house.ledger.job(job)).state not in FINAL]
         return self._only_waits(open_jobs)
 
     def _is_idle(self, shell: Shell) -> bool:
@@ -144,12 +151,12 @@ class Work:
             yield
             return
         over = threading.Event()
-        watches = [Watch(self.house.ledger, job, self.slots or self.house.slots) for job in self.jobs]
+        watches = Watches(self.house.ledger, self.jobs, self.slots or self.house.slots)
 
         def go() -> None:
             while not over.wait(LOOK_SECONDS):
                 with suppress(RushesError):  # a busy store: the next look tells
-                    look([watch.look() for watch in watches])
+                    look(watches.look())
 
         thread = threading.Thread(target=go, daemon=True)
         thread.start()
@@ -159,25 +166,24 @@ class Work:
             over.set()
             thread.join()
             with suppress(RushesError):
-                look([watch.look() for watch in watches])
+                look(watches.look())
 
     @contextmanager
     def _listening(self, on: bool) -> Iterator[None]:
         if not on:
             yield
             return
-
-        def told(number: int, _frame: FrameType | None) -> None:
-            self.signal = number
-            self.shell.tell()
-            self.on_signal(number)
-
-        before = {s: signal.signal(s, told) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with drain.signals(self._told), drain.notices(self.house.settings.spot_notice, self._noticed):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+
+    def _told(self, number: int) -> None:
+        self.signal = number
+        self.shell.tell(signal.Signals(number).name)
+        self.on_signal(number)
+
+    def _noticed(self, why: str, within: float) -> None:
+        self.signal = signal.SIGTERM
+        self.shell.tell(why, within)
 
 
 def run(

@@ -111,7 +111,10 @@ class Shell:
 
     def _happen(self, happening: happenings.Happening) -> None:
         self.seen(happening)
+        before = self.state.note
         self.state, deeds = core.step(self.state, happening, time.monotonic())
+        if self.state.why and self.state.note != before:
+            log.warning(self.state.note, extra={"worker": self.me.id})
         completes = [d for d in deeds if isinstance(d, orders.Complete)]
         for deed in deeds:
             if not isinstance(deed, orders.Complete):
