@@ -56,7 +56,11 @@ class Settings:
     max_pixels: int = _field("pictures larger than this are refused", 36_000_000)
     max_hours: int = _field("footage longer than this is refused", 24)
     models: str = _field("folder of model weights (empty = the user's cache)", "", "MODEL_CACHE_DIR")
-    speech_model: str = _field("a CTranslate2 Whisper folder to use instead of the profile's model", "")
+    speech_model: str = _field("a CTranslate2 Whisper folder (or hub id) to use instead of the profile's model", "")
+    text_model: str = _field("a folder with det.onnx and rec.onnx to use instead, or tesseract if it is installed", "")
+    objects_model: str = _field("a folder with an EfficientDet-Lite model.tflite to use instead", "")
+    faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
+    places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
     keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
     clip_days: int = _field("clips are kept this many days", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
@@ -105,6 +109,11 @@ def user_file() -> Path:
 def models_folder(settings: Settings) -> Path:
     """Where weights are kept."""
     return Path(settings.models) if settings.models else Path(platformdirs.user_cache_dir("rushes")) / "models"
+
+
+def own_model(settings: Settings, capability: str) -> str:
+    """What was configured to answer instead of the profile's model; empty if nothing was."""
+    return str(getattr(settings, f"{capability}_model", ""))
 
 
 def find_home(start: Path, named: str | Path | None = None) -> Path:

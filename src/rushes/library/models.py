@@ -8,7 +8,10 @@ from rushes.engines.models.manifest import Model
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.jobs.why import Because, Reason
 from rushes.plan.planner import Asked
+from rushes.settings import own_model
 from rushes.wiring import House
+
+INSTALLED = "tesseract"  # reads text without weights of ours
 
 
 def question(house: House, capability: str, profile: str) -> str:
@@ -18,16 +21,20 @@ def question(house: House, capability: str, profile: str) -> str:
         Refused: there is no such profile.
         ModelMissing: the configured path holds no model.
     """
+    own = own_model(house.settings, capability)
     if capability == "speech":
-        return speech_model(profile, house.models, house.settings.speech_model)
+        return speech_model(profile, house.models, own)
+    if own:
+        return own if own == INSTALLED else house.models.name_of(house.models.find(own))
     return "+".join(model.name for model in _of_profile(house, capability, profile))
 
 
 def needed(house: House, capability: str, profile: str) -> tuple[Model, ...]:
     """The models of the manifest that answer for a capability."""
+    own = own_model(house.settings, capability)
     if capability == "speech":
-        return speech_models(profile, house.models, house.settings.speech_model)
-    return _of_profile(house, capability, profile)
+        return speech_models(profile, house.models, own)
+    return () if own else _of_profile(house, capability, profile)
 
 
 def missing(house: House, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:

@@ -25,7 +25,7 @@ from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
 from rushes.records.port import Records
-from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder
+from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder, own_model
 from rushes.sources.port import Source
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
@@ -108,8 +108,8 @@ class House:
     @cached_property
     def models(self) -> ModelStore:
         """The weights on this machine."""
-        own = self.settings.speech_model
-        return ModelStore(models_folder(self.settings), paths=[Path(own)] if own else [])
+        own = [own_model(self.settings, c) for c in ("speech", "text", "objects", "faces", "places")]
+        return ModelStore(models_folder(self.settings), paths=[Path(path) for path in own if path])
 
     @property
     def slots(self) -> int:

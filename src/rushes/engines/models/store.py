@@ -71,7 +71,7 @@ class ModelStore:
             ModelMissing: it is not on this machine; says how to fetch it.
             NotFound: no such model is known.
         """
-        for path in self._paths:
+        for path in filter(Path.is_dir, self._paths):
             if model in {str(path), path.name} or model == self.name_of(path):
                 return formats.checked(path)
         id, _, _ = model.partition("@")

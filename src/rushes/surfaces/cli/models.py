@@ -1,9 +1,11 @@
-"""The weights on this machine: list, fetch, check."""
+"""The weights on this machine: list, fetch, check, try."""
 
 from collections.abc import Sequence
 
 import click
 
+from rushes.engines.local import LocalEngine
+from rushes.engines.models.bench import bench as try_out
 from rushes.engines.models.store import Kept
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.pulling import Pulling
@@ -60,6 +62,22 @@ def verify(session: Session) -> int:
     return int(bool(damages))
 
 
+@verb("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.pass_obj
+def bench(session: Session, names: Sequence[str]) -> None:
+    """Ask the models that are here (all unless named) about a made picture or sound, and say how long that takes."""
+    store = opened(session, create=True).models
+    engine = LocalEngine(store)
+    here = [k.model for k in store.ls() if k.present and (not names or k.model.id in names)]
+    paces = [pace for model in here if (pace := try_out(engine, model))]
+    if session.json:
+        session.document(paces)
+        return
+    columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
+    session.out.table(columns, [[p.model, p.asked, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+
+
 def _row(kept: Kept) -> list[Part]:
     m, here = kept.model, ("here", DONE) if kept.present else "not here"
     return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
@@ -70,5 +88,5 @@ def _doc(kept: Kept) -> dict[str, object]:
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = Group("models", "The weights on this machine.", [ls, pull, verify])
+models = Group("models", "The weights on this machine.", [ls, pull, verify, bench])
 COMMANDS = {"models": models}
