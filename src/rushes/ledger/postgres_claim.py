@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from rushes.domain.errors import LeaseLost
+from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.task import Lease
 from rushes.postgres.store import Postgres, Row
 
@@ -11,6 +11,7 @@ KNOWN = 20_000  # keys of leased tasks that are remembered
 _LARGE = 100  # smaller claims always look from the beginning
 _FRESH_SECONDS = 1.0
 _BEGINNING = (-(2**31), 0)
+_DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 
 
 class Claims:
@@ -24,6 +25,7 @@ class Claims:
         self._db, self._sql = db, sql
         self._marks: dict[str, tuple[int, int]] = {}
         self._fresh_until = 0.0
+        self._doubts: dict[str, float] = {}  # workers whose last claim was not answered, until when
         self.known: dict[str, int] = {}
 
     def claim(
@@ -35,10 +37,9 @@ class Claims:
             LeaseLost: the worker's own row is over.
         """
         who = {"worker": worker, "n": n, "at": at}
-        if hinted:
-            rows = self._lease("claim_hinted", {**who, "hinted": list(hinted), "lanes": list(lanes)})
-        else:
-            rows = self._next(who, tuple(dict.fromkeys(lanes)), n)
+        rows = self._unanswered(worker, n) if self._doubts else []
+        if not rows:
+            rows = self._hinted(who, lanes, hinted) if hinted else self._next(who, tuple(dict.fromkeys(lanes)), n)
         if not rows and not self._db.ask(self._sql["may_claim"], {"worker": worker, "at": at}):
             raise LeaseLost(f"the lease of worker {worker} is over")
         return self._leases(rows)
@@ -61,8 +62,23 @@ class Claims:
         self._marks.update((row[5], (row[9], row[0])) for row in rows)
         return rows
 
+    def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], hinted: Collection[str]) -> list[Row]:
+        return self._lease("claim_hinted", {**who, "hinted": list(hinted), "lanes": list(lanes)})
+
     def _lease(self, name: str, values: Mapping[str, object]) -> list[Row]:
-        return self._db.ask(self._sql[name], values, "ledger.claim")
+        try:
+            asked = self._db.write("ledger.claim", self._sql, lambda turn: turn.run(name, **values))
+        except StoreAway:
+            self._doubts[str(values["worker"])] = time.monotonic() + _DOUBT_SECONDS
+            raise
+        return asked.fetchall()  # the answer came with the commit
+
+    def _unanswered(self, worker: str, n: int) -> list[Row]:
+        """Leases of a claim whose answer was lost: nobody else would ever free them while this worker lives."""
+        if time.monotonic() > self._doubts.get(worker, 0.0):
+            self._doubts.pop(worker, None)
+            return []
+        return self._db.ask(self._sql["unanswered"], {"worker": worker, "known": list(self.known), "n": n})
 
     def _leases(self, rows: Sequence[Row]) -> tuple[Lease, ...]:
         if len(self.known) > KNOWN:

@@ -44,6 +44,14 @@ WITH me AS MATERIALIZED (
 SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
 FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
 
+-- name: unanswered
+-- What a worker has leased without knowing it.
+SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
+WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over)
+    AND id <> ALL (%(known)s)
+ORDER BY rank, key LIMIT %(n)s;
+
 -- name: may_claim
 -- Whether a worker's lease is not over.
 SELECT FROM rushes.worker

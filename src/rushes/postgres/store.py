@@ -24,8 +24,12 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
+# Every write finds its rows by an index, and says so: in young tables the planner has no figures and would look through
+# all of them. Set for the transaction only, because a session may not be ours.
+_PINS = ("seqscan", "bitmapscan", "hashjoin", "mergejoin")
 _LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('statement_timeout', '10s', true),
-    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', %(lock)s, true)"""
+    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', %(lock)s, true), """
+_LIMITS += ", ".join(f"set_config('enable_{way}', 'off', true)" for way in _PINS)
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
