@@ -56,6 +56,13 @@ def test_every_command_teaches_with_one_sentence_and_examples(name: str, command
     assert all(len(line) <= 80 for line in shown.output.splitlines())
 
 
+@pytest.mark.parametrize("group", [[], ["jobs"], ["failed"], ["models"], ["config"]])
+def test_every_command_of_a_group_is_told_in_a_whole_sentence(group: list[str]) -> None:
+    shown = CliRunner().invoke(main, [*group, "--help"]).output
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert "--json" in shown
+
+
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
 def test_the_examples_can_be_parsed(name: str, command: click.Command) -> None:
     assert isinstance(command, Verb)

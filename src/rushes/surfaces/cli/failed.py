@@ -21,7 +21,7 @@ CAUSES, TASKS = 5, 3  # told of a class, named of a cause
 @_CLASS
 @click.pass_obj
 def ls(session: Session, kind: str) -> None:
-    """Show what failed for good, by class: how often, why, and what to do.
+    """Show what failed for good, and why.
 
     The newest reason comes first; --verbose adds the last lines of each log.
     """

@@ -25,8 +25,10 @@ _JOB = click.argument("job")
 
 @verb("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
 @click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(SHOWN)}.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
-@click.option("--cursor", default="", help="Go on where an earlier list ended.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="At most this many."
+)
+@click.option("--cursor", default="", metavar="MARK", help="Go on where an earlier list ended.")
 @click.pass_obj
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first.
@@ -73,7 +75,10 @@ def show(session: Session, job: str) -> None:
 @_JOB
 @click.pass_obj
 def why(session: Session, job: str) -> None:
-    """Say why the tasks of a job that do not run do not run."""
+    """Say what a job waits for.
+
+    Every part of it that does not run has one reason.
+    """
     library = opened(session)
     row = library.job(job)
     reasons = library.why(row.id)
@@ -110,7 +115,10 @@ def resume(session: Session, job: str) -> None:
 @_JOB
 @click.pass_obj
 def cancel(session: Session, job: str) -> None:
-    """Stop a job for good: nothing of it commits from now on; what is done stays."""
+    """Stop a job for good; what is done stays.
+
+    Nothing of it commits from now on; rushes jobs retry brings it back.
+    """
     _said(session, opened(session).cancel(job), "cancelled", "rushes jobs retry")
 
 
@@ -119,7 +127,10 @@ def cancel(session: Session, job: str) -> None:
 @click.option("--stage", default="", metavar="STAGE", help="Only tasks of this stage.")
 @click.pass_obj
 def retry(session: Session, job: str, stage: str) -> None:
-    """Try what failed again; a cancelled job goes on."""
+    """Try again now what failed.
+
+    What waits for its next try waits no more, and a cancelled job goes on.
+    """
     library = opened(session)
     row = library.job(job)
     tasks = library.retry(row.id, stage)

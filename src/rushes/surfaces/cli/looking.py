@@ -21,8 +21,10 @@ from rushes.surfaces.cli.verb import Verb, verb
 
 
 @verb("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="At most this many.")
-@click.option("--cursor", default="", help="Go on where an earlier list ended.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="At most this many."
+)
+@click.option("--cursor", default="", metavar="MARK", help="Go on where an earlier list ended.")
 @click.pass_obj
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
@@ -86,9 +88,11 @@ class Search(Verb):
     ],
 )
 @click.argument("query", nargs=-1)
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="At most this many hits.")
-@click.option("--video", default="", help="Only in this video.")
-@click.option("--cursor", default="", help="Go on where an earlier search ended.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="At most this many hits."
+)
+@click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
+@click.option("--cursor", default="", metavar="MARK", help="Go on where an earlier search ended.")
 @click.pass_obj
 def search(session: Session, query: Sequence[str], limit: int, video: str, cursor: str) -> None:
     """Find what was said, to the word.

@@ -33,7 +33,10 @@ def ls(session: Session) -> None:
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def pull(session: Session, names: Sequence[str]) -> None:
-    """Fetch weights (all unless named), each known by its hash; afterwards no network is needed."""
+    """Fetch weights, all unless named.
+
+    Each is known by its hash; afterwards no network is needed.
+    """
     pulling = Pulling(session)
     try:
         paths = opened(session, create=True).models.pull(names, pulling.look)
@@ -49,7 +52,10 @@ def pull(session: Session, names: Sequence[str]) -> None:
 @verb("verify", "rushes models verify")
 @click.pass_obj
 def verify(session: Session) -> int:
-    """Read the weights that are here and compare them with their hashes; exit 1 if one is damaged."""
+    """Check the weights that are here.
+
+    Every file is read and compared with its hash; exit 1 if one is damaged.
+    """
     damages = opened(session, create=True).models.verify()
     if session.json:
         session.document({"damaged": damages})
@@ -66,7 +72,10 @@ def verify(session: Session) -> int:
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def bench(session: Session, names: Sequence[str]) -> None:
-    """Ask the models that are here (all unless named) about a made picture or sound, and say how long that takes."""
+    """Say how long each model takes here.
+
+    Those that are here, all unless named, are asked about a made picture or sound.
+    """
     store = opened(session, create=True).models
     engine = LocalEngine(store)
     here = [k.model for k in store.ls() if k.present and (not names or k.model.id in names)]

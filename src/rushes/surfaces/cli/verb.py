@@ -49,8 +49,7 @@ class Verb(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then those that hold everywhere in one line."""
         super().format_options(ctx, formatter)
-        with formatter.section("Everywhere"):
-            formatter.write_text(_EVERYWHERE)
+        _tell_everywhere(formatter)
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Examples, as they are typed."""
@@ -58,6 +57,11 @@ class Verb(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def _tell_everywhere(formatter: click.HelpFormatter) -> None:
+    with formatter.section("Everywhere"):
+        formatter.write_text(_EVERYWHERE)
 
 
 def verb(name: str, *examples: str) -> Callable[[Callable[..., Any]], Verb]:
@@ -91,6 +95,16 @@ class Group(click.Group):
         super().__init__(name, help=help, commands=list(commands), params=_hidden(everywhere()), no_args_is_help=False)
         self.invoke_without_command = True
         self.callback = _show_help
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its commands, then the options that hold everywhere in one line."""
+        self.format_commands(ctx, formatter)
+        _tell_everywhere(formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Where to read on."""
+        formatter.write_paragraph()
+        formatter.write_text(f"Every command explains itself: {ctx.command_path} {self.list_commands(ctx)[0]} --help")
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """In the order in which they are needed."""

@@ -16,8 +16,13 @@ def wishes(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what is wanted of footage."""
     options = [
         click.option("--recipe", default="", metavar="NAME", help=f"What is wanted: {', '.join(RECIPES)}."),
-        click.option("--only", multiple=True, metavar="STAGE", help="These stages and what they need (repeatable)."),
-        click.option("--skip", multiple=True, metavar="STAGE", help="Without these stages (repeatable)."),
+        click.option(
+            "--only",
+            multiple=True,
+            metavar="STAGE",
+            help="Only these stages, like transcript or shots, and what they need.",
+        ),
+        click.option("--skip", multiple=True, metavar="STAGE", help="Without these stages, like transcribe."),
         click.option("--profile", default="", metavar="NAME", help="Models: fast, balanced or high_quality."),
         click.option("--language", default="", metavar="CODE", help="What is spoken, like en or de (else found out)."),
         click.option("--chunk", default="", metavar="SECONDS", help="Length of a chunk, or 'large'."),
