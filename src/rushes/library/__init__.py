@@ -112,17 +112,9 @@ class Library:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
         return watch(self.house, [*map(str, places)], wish or Wish(), once=once, pause=pause)
 
-    def work(
-        self,
-        *,
-        slots: int | None = None,
-        lanes: Sequence[str] = (),
-        until_idle: bool = False,
-        drain_seconds: float | None = None,
-    ) -> int:
+    def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; answers the exit code."""
-        work = Work(self.house, (), slots, lanes=tuple(lanes), until_idle=until_idle, drain_seconds=drain_seconds)
-        return work.serve()
+        return Work(self.house, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
 
     def estimate(
         self, paths: Iterable[str | Path], wish: Wish | None = None, *, signals: bool = False

@@ -73,7 +73,6 @@ class Work:
     slots: int | None = None
     lanes: tuple[str, ...] = ()
     until_idle: bool = False
-    drain_seconds: float | None = None
     due_in: float | None = None
     lacks: frozenset[str] = frozenset()
     signal: int = 0
@@ -87,9 +86,7 @@ class Work:
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
         own = cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can)) if self.jobs else None
-        self.shell = self.house.worker(
-            slots=self.slots, lanes=lanes, until=until, ledger=own, drain_seconds=self.drain_seconds
-        )
+        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=own)
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""

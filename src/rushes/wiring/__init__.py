@@ -135,11 +135,9 @@ class House:
         lanes: Sequence[str] = (),
         until: Callable[[Shell], bool] | None = None,
         ledger: Ledger | None = None,
-        drain_seconds: float | None = None,
     ) -> Shell:
         """A worker of this home; another ledger may stand in for the home's, to hand out only some of its work."""
         s = self.settings
-        grace = s.drain_seconds if drain_seconds is None else drain_seconds
         by_hint = self.transport.queues and ledger is None  # who takes only some work leaves hints to the others
         look_seconds = self.transport.look_seconds if ledger is None else 1.0
         count = self.slots if slots is None else slots
@@ -154,7 +152,7 @@ class House:
             lane_of=self.lane_of,
             slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.home)],
             slot_env={"RUSHES_THREADS": str(self._threads(count))},
-            limits=core.Limits(count, lanes, s.task_seconds, grace, look_seconds, by_hint),
+            limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint),
             born=lambda: incarnation(lanes, count),
             scratch=self.scratch,
             slot_memory=s.slot_memory_mb * 2**20,
