@@ -5,6 +5,7 @@ import wave
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -17,7 +18,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import RATE, Engine, Heard, Hearing, Pcm, Phrase, Word
+from rushes.engines.port import RATE, Heard, Hearing, Hears, Pcm, Phrase, Word
 from rushes.settings import load, models_folder
 from rushes.stages.port import Input, Stage, Work
 
@@ -83,12 +84,13 @@ def make_work(
     source: Path | None = None,
     span: Span | None = None,
     chunk: int | None = None,
-    ears: Engine | None = None,
+    ears: Hears | None = None,
     models: Mapping[str, str] | None = None,
     options: Mapping[str, JSON] | None = None,
 ) -> Work:
     """A task as a slot would give it to a stage."""
     seen = source.stat() if source else None
+    blind: Any = ears or FakeEngine()
     return Work(
         owner="me",
         stage=stage.card.name,
@@ -102,7 +104,7 @@ def make_work(
         fingerprint=Fingerprint(str(source), seen.st_size, seen.st_mtime_ns, 0) if seen else None,
         scratch=scratch,
         blobs=blobs or MemoryBlobs(),
-        engine=ears or FakeEngine(),
+        engine=blind,
         seed=0,
         _facts=facts,
     )

@@ -32,7 +32,7 @@ from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.engines.models.speech import ears, speech_model
-from rushes.engines.port import RATE, Engine, Word
+from rushes.engines.port import RATE, Hears, Word
 from rushes.engines.stub import StubEngine
 from rushes.plan.grid import grid
 from rushes.stages.audio import STAGE as AUDIO
@@ -56,7 +56,7 @@ def noise(path: Path, bursts: Sequence[tuple[float, float]], total: float) -> Pa
     return write_wav(path, np.clip(sound, -1, 1))
 
 
-def prepared(wav: Path, offset: int, ears_: Engine, blobs: MemoryBlobs, scratch: Path) -> dict[str, tuple[Input]]:
+def prepared(wav: Path, offset: int, ears_: Hears, blobs: MemoryBlobs, scratch: Path) -> dict[str, tuple[Input]]:
     """What the audio stage would have made of a WAV whose sample 0 lies at `offset`."""
     work = make_work(AUDIO, sound_facts(1), scratch, blobs=blobs)
     sound = open_pcm(wav)
@@ -71,7 +71,7 @@ def transcribed(
     spans: Sequence[Span],
     facts: VideoFacts,
     inputs: dict[str, tuple[Input]],
-    ears_: Engine,
+    ears_: Hears,
     scratch: Path,
     **more: object,
 ) -> list[Observation]:

@@ -81,10 +81,8 @@ class Face:
     embedding: tuple[float, ...]
 
 
-class Engine(Protocol):
-    """Where inference runs; models are named by their id in the manifest, or by a path."""
-
-    loading: float  # seconds spent on loading models so far: no part of the work, so no part of its rate
+class Hears(Protocol):
+    """The half of an engine that listens; models are named by their id in the manifest, or by a path."""
 
     def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples in which somebody speaks, in order."""
@@ -102,6 +100,10 @@ class Engine(Protocol):
         Raises:
             ModelMissing: the weights are not on this machine.
         """
+
+
+class Sees(Protocol):
+    """The half of an engine that looks and reads."""
 
     def read(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[Line]:
         """The lines of text in a picture, looked for in one whose longer side is `side` at most.
@@ -137,3 +139,9 @@ class Engine(Protocol):
         Raises:
             ModelMissing: the weights are not on this machine.
         """
+
+
+class Engine(Hears, Sees, Protocol):
+    """Where inference runs."""
+
+    loading: float  # seconds spent on loading models so far: no part of the work, so no part of its rate

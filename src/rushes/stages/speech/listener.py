@@ -8,7 +8,7 @@ import numpy as np
 from rushes.domain.observation import Observation
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.speech import Ears, hearing
-from rushes.engines.port import RATE, Engine, Heard, Hearing, Pcm, Word
+from rushes.engines.port import RATE, Heard, Hearing, Hears, Pcm, Word
 from rushes.stages.speech import doubts
 from rushes.stages.speech.lines import lines, steady
 from rushes.stages.speech.pcm import PcmFile
@@ -24,7 +24,7 @@ _GLANCE = 5 * RATE  # 0.1 CPU-seconds instead of 1.3 (base)
 class Listener:
     """Asks the engine about windows: language first, then words, then again if they look wrong."""
 
-    engine: Engine
+    engine: Hears
     ears: Ears
     sound: PcmFile
     profile: str
