@@ -5,8 +5,8 @@ RUSHES_TEST_MOTO=1 takes moto instead of ministack, as a second opinion; see MOT
 
 import atexit
 import functools
-import itertools
 import os
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,7 +20,6 @@ from rushes.ledger.dynamodb_store import Sightings
 from rushes.servers.process import Running
 
 MOTO = bool(os.environ.get("RUSHES_TEST_MOTO"))
-_fresh = itertools.count()
 
 
 @functools.cache
@@ -54,7 +53,7 @@ def _made() -> None:
 @functools.cache
 def prefix(folder: Path) -> str:
     """What the partitions of a folder's rows begin with."""
-    return f"{next(_fresh)}/"
+    return f"{secrets.token_hex(4)}/"  # unlike those of other processes, should they share an emulator
 
 
 def table(folder: Path, wall: Millis | None = None, using: Service | None = None) -> Table:

@@ -3,21 +3,36 @@
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
+import aws_kit
 import pytest
 
 from rushes.domain.errors import NoRoom, StoreAway, WrongHome
+from rushes.records.dynamodb import DynamoRecords
 from rushes.records.memory import MemoryRecords
 from rushes.records.port import Conflict, Record, Records
 from rushes.records.sqlite import SqliteRecords
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+class Handle(Records, Protocol):
+    """Records that can be closed."""
+
+    def close(self) -> None: ...
+
+
+OPEN: dict[str, Callable[[Path], Handle]] = {
+    "memory": lambda _: MemoryRecords(),
+    "sqlite": lambda folder: SqliteRecords(folder / "records.sqlite"),
+    "dynamodb": lambda folder: DynamoRecords(aws_kit.table(folder)),
+}
+
+
+@pytest.fixture(params=OPEN)
 def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
-    store = MemoryRecords() if request.param == "memory" else SqliteRecords(tmp_path / "records.sqlite")
-    with contextlib.closing(store):
+    with contextlib.closing(OPEN[request.param](tmp_path)) as store:
         yield store
 
 

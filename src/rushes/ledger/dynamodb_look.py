@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Sequence
 
+from rushes.aws.changes import moved
 from rushes.aws.table import Item
 from rushes.domain.errors import NotFound
 from rushes.domain.event import Event, EventType
@@ -27,8 +28,6 @@ from rushes.ledger.dynamodb_turn import Turn
 from rushes.ledger.port import Page
 
 LOG_LINES = 1000
-CHANGES = 1000
-OVERLAP_MILLIS = 60_000  # longer than any transaction is under way: who comes late is still seen
 _DAY = 86_400
 _LOG_DAYS = 30
 
@@ -173,24 +172,9 @@ def _result(key: str, row: Sequence[object]) -> Result:
 
 # Changes and workers
 def changed(store: Store, cursor: str) -> tuple[tuple[str, ...], str]:
-    """Jobs that moved since; the cursor carries what was told of the last minute, so that a late one is told too."""
-    at, seen = json.loads(cursor) if cursor else (0, {})
-    moved: dict[str, str] = {}
-    for item in store.table.query("jobs", f"{max(0, at - OVERLAP_MILLIS):015d}", index="by_change"):
-        job, when = str(item["pk"]).removeprefix("job#"), str(item["moved"])
-        if seen.get(job) != when:
-            moved[job] = when
-        if len(moved) == CHANGES:
-            break
-    if not moved:
-        return (), cursor
-    at = max(at, *map(_millis, moved.values()))
-    late = {job: when for job, when in {**seen, **moved}.items() if _millis(when) >= at - OVERLAP_MILLIS}
-    return tuple(moved), json.dumps([at, late])
-
-
-def _millis(moved: str) -> int:
-    return int(moved.partition(".")[0])
+    """Jobs that moved since."""
+    keys, after = moved(store.table, "jobs", cursor)
+    return tuple(pk.removeprefix("job#") for pk, _ in keys), after
 
 
 def worker_rows(store: Store) -> list[WorkerRow]:

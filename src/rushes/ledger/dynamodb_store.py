@@ -1,6 +1,5 @@
 """A ledger's hold on its table: clocks, what it has seen, and changes that are tried again until nobody was quicker."""
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import TypeVar
 
+from rushes.aws.changes import Stamps
 from rushes.aws.table import TRANSACTION, Item, Key, Refusal, Table, Write
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS, Draft
@@ -47,16 +47,14 @@ class Store:
     def __init__(self, table: Table, clock: Seconds, sightings: Sightings) -> None:
         self.table, self.clock, self.wall, self.sightings = table, clock, table.wall, sightings
         self.doubts: dict[str, tuple[str, tuple[Key, ...]]] = {}  # worker -> a claim whose reply was lost
-        self._numbers = itertools.count()
+        self._stamps = Stamps(table.wall)
         self._cache: dict[Key, tuple[float, Item]] = {}
         self._lock = threading.Lock()
         self._plans: dict[tuple[str, int], list[Draft]] = {}
 
     def turn(self, seen: Mapping[Key, Item | None] | None = None) -> Turn:
         """A transaction that begins now."""
-        wall = self.wall()
-        stamp = f"{wall:015d}.{next(self._numbers):09d}"  # of one process, in order
-        return Turn(self.table, wall, stamp, seen or {}, self._plans)
+        return Turn(self.table, self.wall(), self._stamps.next(), seen or {}, self._plans)
 
     def change(self, verb: str, work: Callable[[Turn], T], seen: Mapping[Key, Item | None] | None = None) -> T:
         """Do it in one transaction; again with what stands there now, while others are quicker.
