@@ -15,6 +15,7 @@ from rushes.domain.errors import Refused
 HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
 _LEVELS = ("debug", "info", "warning", "error")
+_SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -65,6 +66,12 @@ class Settings:
     clip_days: int = _field("clips are kept this many days", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
     beside: bool = _field("write subtitles beside the film", default=True)
+    token: str = _field("secret with which programs call the API (Authorization: Bearer ...), never shown", "")
+    hosts: str = _field("names under which the API may be called besides this machine's own, comma separated", "")
+    cors: str = _field("web origins whose pages may call the API, comma separated", "")
+    upload_gb: int = _field("uploads larger than this are refused", 100)
+    webhook: str = _field("URL that is told when a job is done or failed", "")
+    webhook_secret: str = _field("secret that signs what the webhook is told, never shown", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Load
 def shown(settings: Settings, name: str) -> Any:
     """A value as it may be seen: without passwords."""
     value = getattr(settings, name)
-    if name == "s3_secret":
+    if name in _SECRET:
         return "***" if value else ""
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 

@@ -53,15 +53,11 @@ def cut(
         Refused: the range is empty or begins after the film, or the file cannot be written.
         NeverWorks, TryAgain: it could not be cut; says why.
     """
-    if not 0 <= start_us < end_us:
-        raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
-    if start_us >= video.duration_us:
-        ends = clock(video.duration_us)
-        raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
+    _check(video, start_us, end_us)
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
         check_target(out, (".mp4",))
-    job, created = _submit(house, video, start_us, end_us, padding_ms)
+    job, _, created = ask(house, video, start_us, end_us, padding_ms)
     row = wake(house, house.ledger.job(job))
     if row.state is JobState.COMPLETED and _is_gone(house, job):
         house.ledger.revive(job, again=True)
@@ -82,8 +78,14 @@ def _is_gone(house: House, job: str) -> bool:
     return len(house.ledger.known(house.settings.owner, keys)) < len(keys)
 
 
-def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, bool]:
-    place = original(house, video)
+def ask(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, str, bool]:
+    """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
+
+    Raises:
+        Refused: the range is empty or begins after the film.
+    """
+    _check(video, start_us, end_us)
+    end_us, place = min(end_us, video.duration_us), original(house, video)
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
     question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
@@ -97,7 +99,15 @@ def _submit(house: House, video: Video, start_us: int, end_us: int, padding_ms: 
         video.sha256,
         results_of(probe.spec),
     )
-    return made.job.id, made.created
+    return made.job.id, clip_id, made.created
+
+
+def _check(video: Video, start_us: int, end_us: int) -> None:
+    if not 0 <= start_us < end_us:
+        raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
+    if start_us >= video.duration_us:
+        ends = clock(video.duration_us)
+        raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
 
 
 def _made(house: House, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:

@@ -8,6 +8,7 @@ from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.task import TaskState
+from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
@@ -101,11 +102,22 @@ def wake(house: House, job: Job) -> Job:
     return house.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
+def asked_of(house: House, source: Fingerprint, wish: Wish) -> Asked:
+    """What a job for this original asks.
+
+    Raises:
+        Refused: the wish itself cannot be had.
+    """
+    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
+    _check_language(wish.language)
+    return _asked(house, source, wish, stages, _models(house, stages, wish))
+
+
+def _asked(house: House, source: Fingerprint, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Asked:
     seconds, size = _chunk(house, wish)
-    asked = Asked(
+    return Asked(
         owner=house.settings.owner,
-        source=below(found.fingerprint, house.originals),
+        source=below(source, house.originals),
         stages=stages,
         options=_options(house, wish, stages),
         models=models,
@@ -115,12 +127,15 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         take=wish.again,
         trial=wish.trial,
     )
+
+
+def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
     recipe = TRIAL if wish.trial else wish.recipe or house.settings.recipe
     done = submit(
         house.ledger,
         house.transport,
         house.cards,
-        asked,
+        _asked(house, found.fingerprint, wish, stages, models),
         display_name(found.name),
         recipe,
         wish.priority,

@@ -1,0 +1,95 @@
+"""Observations with their provenance, as programs read them: of the run that is shown, or of one that was pinned."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rushes.blobs.manifests import read_manifest
+from rushes.domain.errors import DamagedBlob
+from rushes.domain.keys import JSON, short
+from rushes.domain.observation import MEDIA_TYPE, Observation, load
+from rushes.domain.result import Manifest
+from rushes.index.port import Offer
+from rushes.wiring import House
+
+KINDS = {
+    "speech": "transcript.segment",
+    "text": "ocr.text",
+    "entity": "ocr.entity",
+    "object": "object.detection",
+    "face": "face.detection",
+    "place": "place.classification",
+}  # our kinds -> the words of the documents
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One observation with what produced it, in the shape that seed B's programs read."""
+
+    artifact_id: str
+    asset_id: str
+    artifact_type: str
+    schema_version: int
+    span_start_ms: int
+    span_end_ms: int
+    payload_json: dict[str, JSON]
+    producer: str
+    producer_version: str
+    model_profile: str
+    config_hash: str
+    input_hash: str
+    run_id: str
+
+
+def envelopes(
+    house: House, video: str, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
+) -> Iterator[tuple[tuple[int, int], Envelope]]:
+    """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
+    owner = house.settings.owner
+    offers = chosen(house, owner, video, kind, run)
+    for at, offer in enumerate(offers[after[0] :], after[0]):
+        begin = after[1] if at == after[0] else 0
+        for n, (manifest, line) in enumerate(_lines(house, offer)):
+            if n >= begin:
+                yield (at, n + 1), _envelope(manifest, line, offer, n)
+
+
+def chosen(house: House, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
+    """The results to read, in order of stage, kind and chunk."""
+    shown = house.index.shown(owner, video)
+    offers = [o for o, _ in house.index.offers(owner, video) if kind in ("", o.kind)]
+    mine = [o for o in offers if (o.job == run if run else (o.kind, o.key, o.manifest) in shown)]
+    once = {(o.kind, o.key): o for o in mine}  # two jobs may offer one result
+    return sorted(once.values(), key=lambda o: (o.stage, o.kind, o.chunk or 0, o.key))
+
+
+def _lines(house: House, offer: Offer) -> Iterator[tuple[Manifest, Observation]]:
+    try:
+        manifest = read_manifest(house.blobs, offer.owner, offer.key)
+        zero = Fraction(*json.loads(house.ledger.job(offer.job).facts).get("start", (0, 1)))
+        for artifact in manifest.artifacts:
+            if artifact.media_type == MEDIA_TYPE:
+                with house.blobs.open(offer.owner, artifact.sha256) as file:
+                    yield from ((manifest, o.moved(-zero)) for o in load(file.read()) if o.kind == offer.kind)
+    except DamagedBlob:  # set aside meanwhile: the index forgets it soon
+        return
+
+
+def _envelope(manifest: Manifest, line: Observation, offer: Offer, n: int) -> Envelope:
+    origin = manifest.provenance
+    return Envelope(
+        artifact_id="art_" + short([offer.key, offer.kind, n]),
+        asset_id=offer.video,
+        artifact_type=KINDS.get(line.kind, line.kind),
+        schema_version=manifest.schema_version,
+        span_start_ms=line.span.start_us // 1000,
+        span_end_ms=line.span.end_us // 1000,
+        payload_json=line.to_json(),
+        producer=origin.producer,
+        producer_version=origin.producer_version,
+        model_profile=origin.model_profile,
+        config_hash=origin.config_hash,
+        input_hash=origin.input_hash,
+        run_id=origin.run_id,
+    )

@@ -1,0 +1,281 @@
+"""Uploads: a file that comes in parts and survives cuts and restarts; its job is there before it.
+
+The file lies in the home. The job's first task needs the upload's key, which has arrived when the last byte is on disk.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError
+from rushes.domain.job import Command
+from rushes.domain.keys import job_id
+from rushes.domain.task import Need
+from rushes.domain.video import Fingerprint
+from rushes.jobs.submit import display_name, request_of, submit
+from rushes.library.desk import Desk
+from rushes.library.intake import Wish, asked_of
+from rushes.library.said import every
+from rushes.media.sniff import what_it_is_not
+from rushes.sources.folder import AUDIO, VIDEO
+from rushes.telemetry import effect, log
+from rushes.wiring import House
+
+UPLOAD = "upload"  # the kind of record
+HEAD = 4096  # bytes that are looked at to tell footage from other things
+OTHER = {
+    b"%PDF": "a PDF",
+    b"PK\x03\x04": "an archive",
+    b"MZ": "a program",
+    b"\x7fELF": "a program",
+    b"\x1f\x8b": "packed",
+}
+
+
+class Busy(RushesError):
+    """Another request writes to this upload now."""
+
+    hint = "Ask where it stands (HEAD), then go on from there."
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One upload: what was promised, and how much of it is there."""
+
+    id: str
+    name: str
+    size: int
+    job: str
+    key: str
+    path: str  # beside the home's other uploads
+    mtime_ns: int  # given to the file at the end: the job was told before there was a file
+    sha256: str = ""
+    state: str = "open"  # open, arrived or refused
+    why: str = ""
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class Uploads:
+    """The uploads of a home. `sums` remembers running hashes; after a restart they are made again from the file."""
+
+    house: House
+    sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+    def begin(self, name: str, size: int, wish: Wish, sha256: str = "") -> Upload:
+        """Promise a file; its job waits for it.
+
+        Raises:
+            Refused: it cannot be taken in, or not here.
+            OverLimit: it is too large, or there is no room for it.
+        """
+        self._check(size)
+        ending = PurePosixPath(name).suffix.lower()
+        ending = ending if ending in VIDEO + AUDIO else ".bin"
+        id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
+        path = self._folder / id / f"source{ending}"
+        asked = asked_of(self.house, Fingerprint(str(path), size, now), wish)
+        job = job_id(asked.owner, request_of(asked, self.house.cards))
+        key = f"input/{job}/source{ending}"
+        label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
+        upload = Upload(id, label, size, job, key, str(path.relative_to(self._folder)), now, sha256)
+        path.parent.mkdir(parents=True)
+        self._part(upload).touch()
+        self._keep(upload)
+        recipe = wish.recipe or self.house.settings.recipe
+        needs = [Need(key, is_key=True)]
+        submit(self.house.ledger, self.house.transport, self.house.cards, asked, label, recipe, wish.priority, needs)
+        return upload
+
+    def get(self, id: str) -> Upload:
+        """Where an upload stands.
+
+        Raises:
+            NotFound: there is none.
+        """
+        record = self.house.records.get(UPLOAD, self.house.settings.owner, id)
+        if record is None:
+            raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
+        upload = Upload(**record.doc)
+        return replace(upload, offset=self._there(upload))
+
+    @contextmanager
+    def writing(self, upload: Upload) -> Iterator["Part"]:
+        """Write one part; nobody else can meanwhile.
+
+        Raises:
+            Busy: somebody else does.
+            Refused: nothing more is taken, or it turned out not to be footage.
+        """
+        if upload.state != "open":
+            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
+        with self._part(upload).open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as e:
+                raise Busy("another request writes to this upload now") from e
+            part = Part(self, upload, file, file.seek(0, os.SEEK_END))
+            try:
+                yield part
+            finally:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def finish(self, upload: Upload) -> Upload:
+        """If all of it is there, tell the ledger; repeatable, so that a kill in between loses nothing.
+
+        Raises:
+            Refused: its bytes are not those that were promised.
+        """
+        upload = self.get(upload.id)
+        if upload.state != "open" or upload.offset < upload.size:
+            return upload
+        if upload.sha256 and self.sum(upload) != upload.sha256:
+            self.refuse(upload, "its bytes are not those that were promised (sha256)")
+        final = self._folder / upload.path
+        with effect("upload"):
+            if not final.exists():
+                os.utime(self._part(upload), ns=(upload.mtime_ns, upload.mtime_ns))
+                self._part(upload).rename(final)
+                _sync(final.parent)
+            ready = self.house.ledger.arrived(upload.key, f"{upload.size}-{upload.mtime_ns}")
+        Desk(self.house).announce(ready)
+        done = replace(upload, state="arrived")
+        self._keep(done)
+        self.sums.pop(upload.id, None)
+        return done
+
+    def finish_all(self) -> int:
+        """Tell the ledger of everything that had arrived when the process died; answers how many."""
+        whole = [u for u in self.all() if u.state == "open" and u.offset == u.size]
+        for upload in whole:
+            with suppress(RushesError):
+                self.finish(upload)
+        return len(whole)
+
+    def all(self) -> Iterator[Upload]:
+        """Every upload there is a record of."""
+        return (self.get(record.id) for record in every(self.house, UPLOAD))
+
+    def drop(self, upload: Upload, why: str = "given up") -> None:
+        """Forget the bytes of an unfinished upload and cancel its job."""
+        self.sums.pop(upload.id, None)
+        self._keep(replace(upload, state="refused", why=why))
+        self._part(upload).unlink(missing_ok=True)
+        with suppress(Refused):
+            self.house.ledger.control(upload.job, Command.CANCEL)
+
+    def refuse(self, upload: Upload, why: str) -> None:
+        """Drop it and say why.
+
+        Raises:
+            Refused: always.
+        """
+        log.warning("upload refused: %s", why, extra={"job": upload.job})
+        self.drop(upload, why)
+        raise Refused(f"the file {why}", "Choose another file.")
+
+    def sum(self, upload: Upload) -> str:
+        """The sha256 of what is there; only what was not hashed while it came is read again."""
+        at, digest = self.sums.get(upload.id, (0, None))
+        digest = digest or hashlib.sha256()
+        place = self._part(upload)
+        with (place if place.exists() else self._folder / upload.path).open("rb") as file:
+            file.seek(at)
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+                at += len(piece)
+        self.sums[upload.id] = (at, digest)
+        return str(digest.hexdigest())
+
+    def _check(self, size: int) -> None:
+        s = self.house.settings
+        if s.store and not s.shared:
+            raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
+        if size > s.upload_gb * 10**9:
+            raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
+        self._folder.mkdir(exist_ok=True)
+        disk = os.statvfs(self._folder)
+        if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
+            raise OverLimit("there is no room for it", "Free some space (rushes gc helps).")
+
+    @property
+    def _folder(self) -> Path:
+        return Path(os.path.realpath(self.house.home)) / "uploads"
+
+    def _part(self, upload: Upload) -> Path:
+        return (self._folder / upload.path).with_suffix(".part")
+
+    def _there(self, upload: Upload) -> int:
+        if upload.state == "refused":
+            return 0
+        for place in (self._part(upload), self._folder / upload.path):
+            with suppress(OSError):
+                return place.stat().st_size
+        return 0
+
+    def _keep(self, upload: Upload) -> None:
+        doc = {name: getattr(upload, name) for name in upload.__slots__ if name != "offset"}
+        self.house.records.put(UPLOAD, self.house.settings.owner, upload.id, doc)
+
+
+@dataclass(slots=True)
+class Part:
+    """One part while it is written: size and kind are checked as the bytes come."""
+
+    uploads: Uploads
+    upload: Upload
+    file: BinaryIO
+    offset: int
+
+    def write(self, data: bytes) -> None:
+        """Append.
+
+        Raises:
+            OverLimit: more than was promised.
+            Refused: it is no footage; the upload is over.
+        """
+        if self.offset + len(data) > self.upload.size:
+            raise OverLimit("more bytes than were promised", "Begin a new upload with the right length.")
+        before = self.offset
+        self.file.seek(before)
+        self.file.write(data)
+        self.offset += len(data)
+        self._hash(before, data)
+        if before < HEAD and (self.offset >= HEAD or self.offset == self.upload.size):
+            self._look()
+
+    def back_to(self, offset: int) -> None:
+        """Take back what was written after an offset: it is not what was sent."""
+        self.file.flush()
+        self.file.truncate(offset)
+        self.offset = offset
+        self.uploads.sums.pop(self.upload.id, None)
+
+    def _hash(self, before: int, data: bytes) -> None:
+        at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))
+        if self.upload.sha256 and at == before:
+            digest.update(data)
+            self.uploads.sums[self.upload.id] = (self.offset, digest)
+
+    def _look(self) -> None:
+        self.file.seek(0)
+        head = self.file.read(HEAD)
+        other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
+        if why := other or what_it_is_not(head):
+            self.uploads.refuse(self.upload, why)
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
