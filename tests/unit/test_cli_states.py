@@ -78,6 +78,16 @@ def test_a_state_is_listed_page_by_page_and_nothing_twice(rushes: Invoke, home: 
     assert sorted(names) == ["film1.mp4", "film2.mp4", "film3.mp4", "film4.mp4"]
 
 
+def test_a_name_that_means_two_jobs_is_answered_with_both(rushes: Invoke, tmp_path: Path) -> None:
+    rushes("add", *(str(film) for film in films(tmp_path, 2)))
+    shown = rushes("jobs", "show", "job_")
+    assert shown.exit_code == 6
+    words = " ".join(shown.stderr.split())
+    assert "2 jobs go by 'job_'" in words
+    assert "(film0.mp4)" in words
+    assert "(film1.mp4)" in words
+
+
 def test_paused_jobs_can_be_listed(rushes: Invoke, tmp_path: Path) -> None:
     one, other = films(tmp_path, 2)
     rushes("add", str(one), str(other))

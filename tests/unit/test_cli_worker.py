@@ -137,6 +137,11 @@ def test_a_worker_says_what_it_takes_and_what_it_did(rushes: Invoke, tmp_path: P
     assert (last["tasks"], last["code"], last["resumable"], shown.exit_code) == ({"dead": 2}, 0, False, 0)
 
 
+def test_auto_takes_every_lane(rushes: Invoke) -> None:
+    shown = rushes("worker", "--until-idle", "--slots", "1", "--lanes", "auto", "--json")
+    assert set(json.loads(shown.stdout.splitlines()[0])["lanes"]) >= {"cpu", "gpu"}
+
+
 def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:
     shown = rushes("worker", "--until-idle", "--slots", "1")
     assert shown.stdout == ""

@@ -15,13 +15,13 @@ from rushes.surfaces.cli.text import many
 from rushes.surfaces.cli.verb import verb
 from rushes.surfaces.cli.wishes import names
 
-LANES = ("cpu", "gpu", "now")
+LANES, AUTO = ("cpu", "gpu"), "auto"
 
 
 @verb("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
 @click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
 @click.option(
-    "--lanes", "--lane", multiple=True, metavar="LANE", help="Take work of these kinds: cpu, gpu (repeatable)."
+    "--lanes", "--lane", multiple=True, metavar="LANE", help="Take work of these kinds: cpu, gpu, or auto for all."
 )
 @click.option(
     "--drain-grace",
@@ -43,8 +43,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = opened(session, create=True, logs_to_stderr=session.json, over=over)
-    _check_lanes(library)
-    work = Work(library.house, (), until_idle=until_idle)
+    work = Work(library.house, (), lanes=_lanes(library), until_idle=until_idle)
     bench = Bench(session, lambda job: library.house.ledger.job(job).name, lambda: work.shell.state)
     work.shell.seen, work.on_signal = bench.seen, bench.told
     _begin(session, library, work)
@@ -57,12 +56,14 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     return code
 
 
-def _check_lanes(library: Library) -> None:
-    """A lane that nothing is in would be waited for in vain."""
-    known = sorted({*LANES, *(card.lane for card in library.house.cards.values())})
-    for lane in library.house.settings.lanes.split(","):
-        if lane not in known:
-            raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(known)}")
+def _lanes(library: Library) -> tuple[str, ...]:
+    """The lanes of the settings, `auto` being all; one that nothing is in would be waited for in vain."""
+    known = sorted({*LANES, *(card.lane for card in library.house.cards.values())} - {"now"})
+    wanted = library.house.settings.lanes.split(",")
+    for lane in wanted:
+        if lane not in (*known, AUTO):
+            raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(known)}, {AUTO}")
+    return tuple(known if AUTO in wanted else wanted)
 
 
 def _begin(session: Session, library: Library, work: Work) -> None:
