@@ -19,6 +19,7 @@ from rushes.domain.task import TaskState
 from rushes.jobs.why import Reason
 from rushes.library import Library, Wish
 from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.metadata_kit import NOTICE, metadata_service
 
 WISH = Wish(only=("toy_join",), chunk="5")
 
@@ -153,7 +154,10 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
     with Library(toys / "home") as library:
         for number in signals:
             process.send_signal(number)  # the next one only when this one was noticed: signals do not queue
-            wait_for(lambda: any(w.note.startswith("draining: SIG") for w in library.house.ledger.workers()), "it never drained")
+            wait_for(
+                lambda: any(w.note.startswith("draining: SIG") for w in library.house.ledger.workers()),
+                "it never drained",
+            )
     if len(signals) == 1:
         gate.unlink()  # drained: what runs may finish
     assert process.wait(DEADLINE) == code
@@ -165,6 +169,31 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
         assert first[0].state is (TaskState.DONE if len(signals) == 1 else TaskState.READY)
         assert not any(w.alive for w in library.house.ledger.workers())
     assert subprocess.run(command(toys, film), env=environment(toys), check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("how", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("Spot notice", 143)])
+def test_a_drained_worker_hands_its_work_back_and_says_why(
+    how: str, code: int, library: Library, toys: Path, toy_film: Path
+) -> None:
+    (toys / "gate.toy_chunk.0").touch()
+    (added,) = library.add([toy_film], WISH)
+    assert added.job
+    with metadata_service() as metadata:
+        env = environment(toys, TOY_GATE=str(toys / "gate"), RUSHES_DRAIN_SECONDS="0", RUSHES_SPOT_NOTICE=metadata.url)
+        argv = [sys.executable, "-m", "rushes", "--home", str(toys / "home"), "worker", "--slots", "1"]
+        process = subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL)
+        wait_for(begun(toys, "toy_chunk 0"), "chunk 0 never began")
+        if how.startswith("SIG"):
+            process.send_signal(signal.Signals[how])
+        else:
+            metadata.notice = NOTICE
+        assert process.wait(DEADLINE) == code
+    (event,) = [e for e in library.events(added.job.id) if e.type is EventType.GIVEN_BACK]
+    assert str(event.data["reason"]).startswith(f"drained: {how}")
+    (task,) = [t for t in library.tasks(added.job.id) if t.chunk == 0]
+    assert (task.state, task.failures, task.losses, task.due_in) == (TaskState.READY, 0, 0, None)
+    (toys / "gate.toy_chunk.0").unlink()
+    assert library.run([toy_film], WISH).exit_code == 0
 
 
 def test_after_kill_9_the_same_command_goes_on_at_once(toys: Path, toy_film: Path) -> None:
