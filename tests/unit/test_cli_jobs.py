@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli_worker import take
 from click.testing import CliRunner, Result
 
+from rushes.domain.task import Failure
+from rushes.library import Library
 from rushes.surfaces.cli.main import main
 
 Invoke = Callable[..., Result]
@@ -99,6 +102,16 @@ def test_a_job_is_paused_resumed_cancelled_and_retried(rushes: Invoke, job: str)
     types = [json.loads(row)["type"] for row in rushes("jobs", "events", job, "--json").stdout.splitlines()]
     assert types == ["submitted", "paused", "resumed", "cancelled", "finished", "revived"]
     assert len(rushes("jobs", "events", job, "--after", "3").stdout.splitlines()) == 3
+
+
+def test_a_task_that_backs_off_waits_no_more_when_its_job_is_retried(rushes: Invoke, job: str, tmp_path: Path) -> None:
+    worker, (lease,) = take(tmp_path / "home")
+    with Library(tmp_path / "home") as library:
+        failure = Failure("SlotDied", "signal 11", "Look.", "may work next time")
+        library.house.ledger.fail(worker, lease.task, lease.fence, failure, 600.0)
+    assert "backs off" in rushes("jobs", "why", job).stdout
+    assert rushes("jobs", "retry", job).stdout.startswith("1 task of ")
+    assert "backs off" not in rushes("jobs", "why", job).stdout
 
 
 def test_only_jobs_in_one_state_are_listed(rushes: Invoke, job: str) -> None:
