@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import postgres_kit
 import pytest
 import redis
 
 from rushes.servers import valkey
 from rushes.servers.process import Running
+from rushes.transport.notify import Notify
 from rushes.transport.poll import Poll
 from rushes.transport.port import Transport
 from rushes.transport.redis import RedisHints
@@ -25,11 +27,15 @@ def _poll(_request: pytest.FixtureRequest) -> Transport:
     return Poll()
 
 
+def _notify(request: pytest.FixtureRequest) -> Transport:
+    return Notify(postgres_kit.database(18, request.getfixturevalue("tmp_path")))
+
+
 def _redis(request: pytest.FixtureRequest) -> Transport:
     return RedisHints(request.getfixturevalue("valkey_server").url, f"test{next(_fresh)}")
 
 
-OPEN: dict[str, Callable[[pytest.FixtureRequest], Transport]] = {"poll": _poll, "redis": _redis}
+OPEN: dict[str, Callable[[pytest.FixtureRequest], Transport]] = {"poll": _poll, "notify": _notify, "redis": _redis}
 
 
 @pytest.fixture(params=OPEN)

@@ -86,15 +86,20 @@ class PostgresLedger:
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         """Done: results, count-down of dependants, events, job counters, debts."""
         known = self._claims.known
-        return self._write("complete", lambda turn: postgres_finish.complete(turn, worker, finishes, known))
+        completed = self._write("complete", lambda turn: postgres_finish.complete(turn, worker, finishes, known))
+        self._claims.over(finish.task for finish in finishes)
+        return completed
 
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
-        return self._write("fail", lambda turn: postgres_work.fail(turn, worker, task, fence, failure, delay))
+        said = self._write("fail", lambda turn: postgres_work.fail(turn, worker, task, fence, failure, delay))
+        self._claims.over((task,))
+        return said
 
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
         """Hand tasks back, claimable at once, counted as nothing."""
         self._write("give_back", lambda turn: postgres_work.give_back(turn, worker, held, reason))
+        self._claims.over(task for task, _ in held)
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""

@@ -1,7 +1,7 @@
 """Claims on PostgreSQL: one statement each, and marks that spare large ones the walk over what was taken before."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.task import Lease
@@ -48,6 +48,11 @@ class Claims:
         """Something may be ready before the marks."""
         self._marks.clear()
 
+    def over(self, tasks: Iterable[str]) -> None:
+        """These leases have ended: their keys need not be remembered."""
+        for task in tasks:
+            self.known.pop(task, None)
+
     def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
         if n < _LARGE or time.monotonic() > self._fresh_until:
             self._marks.clear()
@@ -81,8 +86,8 @@ class Claims:
         return self._db.ask(self._sql["unanswered"], {"worker": worker, "known": list(self.known), "n": n})
 
     def _leases(self, rows: Sequence[Row]) -> tuple[Lease, ...]:
-        if len(self.known) > KNOWN:
-            self.known.clear()
+        if len(self.known) > KNOWN and not self._doubts:
+            self.known.clear()  # leases that were lost; the others are looked up
         self.known.update((row[1], row[0]) for row in rows)
         return tuple(
             Lease(id, fence, id[: id.index(".")], stage, chunk, lane, spec, failures, losses)
