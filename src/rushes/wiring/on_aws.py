@@ -1,0 +1,76 @@
+"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file beside whoever searches."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from rushes.aws.client import Service
+from rushes.aws.table import Table
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import Refused
+from rushes.index.port import Index
+from rushes.index.sqlite import SqliteIndex
+from rushes.ledger.dynamodb import DynamoLedger
+from rushes.ledger.port import Ledger
+from rushes.records.dynamodb import DynamoRecords
+from rushes.records.port import Records
+from rushes.settings import Settings
+from rushes.transport.port import Transport
+from rushes.transport.sqs import SqsHints
+from rushes.wiring.stores import blobs_of, hints_of
+
+LANES = ("cpu", "gpu", "now")
+LONG_POLL_SECONDS = 25.0
+ELSEWHERE = "us-east-1"  # what services with the same API answer to
+
+
+class OnAws:
+    """One table, a queue for each lane, one bucket."""
+
+    def __init__(self, settings: Settings, home: Path) -> None:
+        self._settings, self._home = settings, home
+        self._name = settings.store.removeprefix("dynamodb://").strip("/")
+
+    @cached_property
+    def _table(self) -> Table:
+        table = Table(self._service("dynamodb"), self._name)
+        table.create()
+        return table
+
+    def _service(self, name: str, answer_seconds: float = 5.0) -> Service:
+        s = self._settings
+        region = "" if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") else ELSEWHERE
+        own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
+        return Service(name, s.aws_endpoint, region if s.aws_endpoint else "", *own, answer_seconds=answer_seconds)
+
+    def ledger(self) -> Ledger:
+        """Items of the table."""
+        return DynamoLedger(self._table)
+
+    def records(self) -> Records:
+        """Items of the table."""
+        return DynamoRecords(self._table)
+
+    def index(self) -> Index:
+        """SQLite beside this process."""
+        return SqliteIndex(self._home / "index.sqlite")
+
+    def transport(self) -> Transport:
+        """Redis if it is named, else queues."""
+        if self._settings.hints:
+            return hints_of(self._settings)
+        queues = SqsHints(self._service("sqs", LONG_POLL_SECONDS), self._name)
+        queues.create(LANES)
+        return queues
+
+    def blobs(self) -> Blobs:
+        """A bucket."""
+        return blobs_of(self._settings, self._home, fleet=True)
+
+    def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
+        """As the port says."""
+        raise Refused(
+            "this home's ledger is a DynamoDB table, which has its own backup",
+            "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
+        )
