@@ -5,12 +5,18 @@ RUSHES_TEST_MOTO=1 takes moto instead of ministack, as a second opinion; see MOT
 
 import atexit
 import functools
+import json
 import os
 import secrets
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from botocore.exceptions import ReadTimeoutError
 from tests.servers_aws import KEY, SECRET, ministack, moto
 
 from rushes.aws.client import Service
@@ -18,7 +24,9 @@ from rushes.aws.table import Table
 from rushes.ledger.clock import Millis, Seconds
 from rushes.ledger.dynamodb_store import Sightings
 from rushes.servers.process import Running
+from rushes.transport.sqs import SqsHints
 
+LANES = ("cpu", "gpu", "now")
 MOTO = bool(os.environ.get("RUSHES_TEST_MOTO"))
 
 
@@ -34,7 +42,7 @@ def server() -> Running:
 
 def service(name: str, endpoint: str = "", patience: float = 10.0) -> Service:
     """A client of its own."""
-    made = Service(name, endpoint or server().url, "us-east-1", KEY, SECRET, patience)
+    made = Service(name, endpoint or server().url, "us-east-1", KEY, SECRET, patience, answer_seconds=25.0)
     atexit.register(made.close)
     return made
 
@@ -62,7 +70,52 @@ def table(folder: Path, wall: Millis | None = None, using: Service | None = None
     return Table(using or shared("dynamodb"), prefix=prefix(folder), wall=wall)
 
 
+def hints(env: str = "", using: Service | None = None, clock: Seconds = time.monotonic) -> SqsHints:
+    """Queues of their own, or those of another handle."""
+    made = SqsHints(using or shared("sqs"), env or secrets.token_hex(4), clock)
+    if not env:
+        made.create(LANES)
+    return made
+
+
 @functools.cache
 def sightings(folder: Path, clock: Seconds) -> Sightings:
     """What the handles of one test have seen: they are one process."""
     return Sightings(clock)
+
+
+# Faults, entered where botocore lets one in
+def cut(service: Service, operation: str, times: int = 1) -> None:
+    """The next replies are lost after the request was carried out."""
+
+    def lose(**_: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="cut")
+
+    _next_times(service, f"after-call.*.{operation}", times, lose)
+
+
+def throttle(service: Service, operation: str, times: int, code: str = "ThrottlingException") -> None:
+    """The next requests are refused because there are too many."""
+    headers = {"x-amzn-requestid": "0"}
+    said = {"Error": {"Code": code, "Message": "too many"}, "ResponseMetadata": {"HTTPHeaders": headers}}
+    _next_times(service, f"before-call.*.{operation}", times, lambda **_: (SimpleNamespace(status_code=400), said))
+
+
+def answer(service: Service, operation: str, times: int, change: Callable[[Any], None]) -> None:
+    """The next answers are changed on their way."""
+    _next_times(service, f"after-call.*.{operation}", times, lambda parsed, **_: change(parsed))
+
+
+def forget_tokens(service: Service) -> None:
+    """Every transaction that is sent is a new one to the server, as it is after ten minutes."""
+
+    def renamed(params: Any, **_: Any) -> None:
+        body = json.loads(params["body"])
+        params["body"] = json.dumps({**body, "ClientRequestToken": secrets.token_hex(8)}).encode()
+
+    service.events.register("before-call.dynamodb.TransactWriteItems", renamed)
+
+
+def _next_times(service: Service, event: str, times: int, do: Callable[..., Any]) -> None:
+    left = iter(range(times))
+    service.events.register(event, lambda **given: None if next(left, None) is None else do(**given))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import aws_kit
 import postgres_kit
 import pytest
 import redis
@@ -28,14 +29,24 @@ def _poll(_request: pytest.FixtureRequest) -> Transport:
 
 
 def _notify(request: pytest.FixtureRequest) -> Transport:
-    return Notify(postgres_kit.database(18, request.getfixturevalue("tmp_path")))
+    db = postgres_kit.database(18, request.getfixturevalue("tmp_path"))
+    return Notify(db, listen=db.url)
 
 
 def _redis(request: pytest.FixtureRequest) -> Transport:
     return RedisHints(request.getfixturevalue("valkey_server").url, f"test{next(_fresh)}")
 
 
-OPEN: dict[str, Callable[[pytest.FixtureRequest], Transport]] = {"poll": _poll, "notify": _notify, "redis": _redis}
+def _sqs(_request: pytest.FixtureRequest) -> Transport:
+    return aws_kit.hints()
+
+
+OPEN: dict[str, Callable[[pytest.FixtureRequest], Transport]] = {
+    "poll": _poll,
+    "notify": _notify,
+    "redis": _redis,
+    "sqs": _sqs,
+}
 
 
 @pytest.fixture(params=OPEN)

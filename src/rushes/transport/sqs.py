@@ -1,0 +1,251 @@
+"""Hints by SQS: a standard queue per lane; a message stays until its task is settled, and its loss is harmless.
+
+What SQS answers about a message is advice: a delete that fails only means that somebody looks at a finished task.
+"""
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rushes.aws.client import Service
+from rushes.domain.errors import RushesError
+from rushes.telemetry import effect, log
+
+VISIBLE_AFTER_SECONDS = 300
+LONGEST_WAIT_SECONDS = 20
+_BATCH = 10
+_REST = 1.0  # seconds without a try after the service was away
+_UNSETTLED_SECONDS = 30.0  # settled messages wait for others to be deleted with, ten at once
+_KEPT_DAYS = 14
+_RECEIVES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    """The right to delete a message or hold it back, and since when it is held."""
+
+    queue: str
+    handle: str
+    since: float
+
+
+class SqsHints:
+    """Queues `rushes-{env}-{lane}`; whoever waits gets the next messages."""
+
+    queues = True
+    look_seconds = 5.0
+
+    def __init__(self, service: Service, env: str = "prod", clock: Callable[[], float] = time.monotonic) -> None:
+        """`env` keeps several fleets in one account apart; the service must allow answers after 20 seconds."""
+        self._service, self._env, self._clock = service, env, clock
+        self._changed = threading.Condition()
+        self._urls: dict[str, str] = {}
+        self._held: dict[str, list[_Receipt]] = {}  # task -> its messages
+        self._settled: list[_Receipt] = []
+        self._came: dict[str, list[str]] = {}  # lane -> tasks that nobody took yet
+        self._waits: dict[str, int] = {}  # lane -> how many wait
+        self._receiving: set[str] = set()
+        self._woken = 0
+        self._away_until = 0.0
+        self.poison = 0
+
+    def announce(self, lane: str, tasks: Sequence[str]) -> None:
+        """As the port says."""
+        with effect("hint"):
+            entries = [{"Id": str(n), "MessageBody": _message(lane, task)} for n, task in enumerate(tasks)]
+            for some in _tens(entries):
+                self._ask("send_message_batch", lane, Entries=some)
+
+    def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
+        """All of them when nobody could receive one; of a queue with messages nobody can tell."""
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
+        answer = self._ask("get_queue_attributes", lane, AttributeNames=names) if tasks else None
+        counts = answer.get("Attributes", {}) if answer else {"unknown": 1}
+        return () if any(int(count) for count in counts.values()) else tuple(tasks)
+
+    def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
+        """As the port says."""
+        if seconds <= 0:
+            return self._take_now(lanes, n)
+        self._delete(len(self._settled))
+        with self._changed:
+            before = self._woken
+            self._listen(lanes, seconds, n)
+            try:
+                self._changed.wait_for(lambda: self._woken != before or any(map(self._came.get, lanes)), seconds)
+                return self._taken(lanes, n)
+            finally:
+                for lane in lanes:
+                    self._waits[lane] -= 1
+                self._changed.notify_all()
+
+    def keep(self, tasks: Sequence[str]) -> None:
+        """Hold messages back once more when half of their time is over."""
+        late = self._clock() - VISIBLE_AFTER_SECONDS / 2
+        with self._changed:
+            old = [(task, r) for task in tasks for r in self._held.get(task, ()) if r.since <= late]
+        self._show(old, VISIBLE_AFTER_SECONDS)
+        with self._changed:
+            for task, receipt in old:
+                self._held[task] = [
+                    _Receipt(r.queue, r.handle, self._clock()) if r is receipt else r for r in self._held.get(task, ())
+                ]
+
+    def settle(self, tasks: Sequence[str]) -> None:
+        """Delete messages, ten at once: one that is left when the process dies comes again and is settled again."""
+        with self._changed:
+            now = self._clock()
+            gone = [receipt for task in tasks for receipt in self._held.pop(task, ())]
+            self._settled += [_Receipt(r.queue, r.handle, now) for r in gone]
+            old = bool(self._settled) and self._settled[0].since < now - _UNSETTLED_SECONDS
+            count = len(self._settled) if old else len(self._settled) // _BATCH * _BATCH
+        self._delete(count)
+
+    def wake(self) -> None:
+        """As the port says."""
+        with self._changed:
+            self._woken += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Delete what is settled; what was taken and not settled is shown to others again at once."""
+        self.wake()
+        self._delete(len(self._settled))
+        with self._changed:
+            held, self._held = self._held, {}
+        self._show([(task, r) for task, receipts in held.items() for r in receipts], 0)
+
+    def create(self, lanes: Iterable[str]) -> None:
+        """Make the queues, each with one for messages that nobody could settle; those that are there stay."""
+        attributes = {
+            "VisibilityTimeout": str(VISIBLE_AFTER_SECONDS),
+            "ReceiveMessageWaitTimeSeconds": str(LONGEST_WAIT_SECONDS),
+            "MessageRetentionPeriod": str(_KEPT_DAYS * 86_400),
+            "SqsManagedSseEnabled": "true",
+        }
+        for lane in lanes:
+            dead = self._service.ask("create_queue", QueueName=f"{self._name(lane)}-dlq", Attributes=attributes)
+            names = ["QueueArn"]
+            found = self._service.ask("get_queue_attributes", QueueUrl=dead["QueueUrl"], AttributeNames=names)
+            redrive = {"deadLetterTargetArn": found["Attributes"]["QueueArn"], "maxReceiveCount": _RECEIVES}
+            also = {"RedrivePolicy": json.dumps(redrive)}
+            self._service.ask("create_queue", QueueName=self._name(lane), Attributes=attributes | also)
+
+    # Receiving
+    def _take_now(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
+        with self._changed:
+            taken = self._taken(lanes, n)
+        for lane in lanes:
+            if len(taken) < n:
+                taken += tuple(self._receive(lane, 0, n - len(taken)))
+        return taken
+
+    def _taken(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
+        mine = [(lane, task) for lane in lanes for task in self._came.get(lane, ())][:n]
+        for lane, task in mine:
+            self._came[lane].remove(task)
+        return tuple(task for _, task in mine)
+
+    def _listen(self, lanes: Sequence[str], seconds: float, n: int) -> None:
+        """A thread per lane asks while somebody waits: SQS can be asked for one queue only, and not be interrupted."""
+        end = time.monotonic() + seconds
+        for lane in lanes:
+            self._waits[lane] = self._waits.get(lane, 0) + 1
+            if lane not in self._receiving:
+                self._receiving.add(lane)
+                threading.Thread(target=self._receive_while_wanted, args=(lane, end, n), daemon=True).start()
+
+    def _receive_while_wanted(self, lane: str, end: float, n: int) -> None:
+        while True:
+            left = max(end - time.monotonic(), 0.0)
+            tasks = self._receive(lane, min(LONGEST_WAIT_SECONDS, max(1, math.ceil(left))), n)
+            with self._changed:
+                self._came.setdefault(lane, []).extend(tasks)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._waits[lane] or not self._came[lane], _REST if tasks else 0)
+                if not self._waits[lane]:
+                    self._receiving.remove(lane)
+                    late, self._came[lane] = self._came[lane], []
+                    receipts = [(task, r) for task in late for r in self._held.pop(task, ())]
+                    break
+                away = self._away_until - time.monotonic()
+                self._changed.wait_for(lambda: not self._waits[lane], max(0.0, away))
+        self._show(receipts, 0)
+
+    def _receive(self, lane: str, seconds: int, n: int) -> list[str]:
+        answer = self._ask("receive_message", lane, MaxNumberOfMessages=min(_BATCH, n), WaitTimeSeconds=seconds) or {}
+        queue, now, tasks = self._urls.get(lane, ""), self._clock(), []
+        for message in answer.get("Messages", ()):
+            receipt, task = _Receipt(queue, message["ReceiptHandle"], now), _task(message["Body"])
+            if task is None:
+                self._drop(receipt)
+                continue
+            with self._changed:
+                self._held.setdefault(task, []).append(receipt)
+            tasks.append(task)
+        return list(dict.fromkeys(tasks))
+
+    def _drop(self, poison: _Receipt) -> None:
+        log.warning("a message that is no hint was deleted from %s", poison.queue)
+        with self._changed:
+            self.poison += 1
+            self._settled.append(poison)
+
+    # Asking
+    def _delete(self, count: int) -> None:
+        with self._changed:
+            gone, self._settled = self._settled[:count], self._settled[count:]
+        self._batches("delete_message_batch", gone, {})
+
+    def _show(self, receipts: Iterable[tuple[str, _Receipt]], seconds: int) -> None:
+        """Let others see these messages after so many seconds."""
+        self._batches("change_message_visibility_batch", [r for _, r in receipts], {"VisibilityTimeout": seconds})
+
+    def _batches(self, operation: str, receipts: Sequence[_Receipt], more: dict[str, int]) -> None:
+        for queue in dict.fromkeys(receipt.queue for receipt in receipts):
+            handles = [receipt.handle for receipt in receipts if receipt.queue == queue]
+            for some in _tens([{"Id": str(n), "ReceiptHandle": handle, **more} for n, handle in enumerate(handles)]):
+                self._try(lambda some=some, queue=queue: self._service.ask(operation, QueueUrl=queue, Entries=some))  # type: ignore[misc]
+
+    def _ask(self, operation: str, lane: str, **request: Any) -> Any:
+        """The answer about a lane's queue, None if there is none."""
+        return self._try(lambda: self._service.ask(operation, QueueUrl=self._url(lane), **request))
+
+    def _try(self, question: Callable[[], Any]) -> Any:
+        if time.monotonic() < self._away_until:
+            return None
+        try:
+            return question()
+        except RushesError as e:
+            log.warning("hints are away: %s", e)
+            self._away_until = time.monotonic() + _REST
+            return None
+
+    def _url(self, lane: str) -> str:
+        if lane not in self._urls:
+            self._urls[lane] = self._service.ask("get_queue_url", QueueName=self._name(lane))["QueueUrl"]
+        return self._urls[lane]
+
+    def _name(self, lane: str) -> str:
+        return f"rushes-{self._env}-{lane}"
+
+
+def _message(lane: str, task: str) -> str:
+    return json.dumps({"job_id": task.partition(".")[0], "queue": lane, "attempt": 0, "task_id": task})
+
+
+def _task(body: str) -> str | None:
+    """The task that a message hints at, None if it is no hint of ours."""
+    try:
+        task = json.loads(body)["task_id"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return task if isinstance(task, str) and task else None
+
+
+def _tens(entries: Sequence[dict[str, Any]]) -> Iterable[Sequence[dict[str, Any]]]:
+    return (entries[n : n + _BATCH] for n in range(0, len(entries), _BATCH))
