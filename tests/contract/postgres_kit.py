@@ -21,8 +21,13 @@ def server(version: int) -> Running:
     """A server that lives as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-", dir=SHM if SHM.is_dir() else None))
     running = postgres.start(folder, version)
-    atexit.register(lambda: (running.stop(), shutil.rmtree(folder)))
+    atexit.register(_end, running, folder)
     return running
+
+
+def _end(running: Running, folder: Path) -> None:
+    running.stop()
+    shutil.rmtree(folder)
 
 
 def database(version: int, folder: Path) -> Postgres:

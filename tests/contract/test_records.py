@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Protocol
 
 import aws_kit
+import postgres_kit
 import pytest
 
 from rushes.domain.errors import NoRoom, StoreAway, WrongHome
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.memory import MemoryRecords
 from rushes.records.port import Conflict, Record, Records
+from rushes.records.postgres import PostgresRecords
 from rushes.records.sqlite import SqliteRecords
 
 
@@ -27,6 +29,8 @@ OPEN: dict[str, Callable[[Path], Handle]] = {
     "memory": lambda _: MemoryRecords(),
     "sqlite": lambda folder: SqliteRecords(folder / "records.sqlite"),
     "dynamodb": lambda folder: DynamoRecords(aws_kit.table(folder)),
+    "postgres18": lambda folder: PostgresRecords(postgres_kit.database(18, folder)),
+    "postgres16": lambda folder: PostgresRecords(postgres_kit.database(16, folder)),
 }
 
 

@@ -11,6 +11,7 @@ from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.port import Page
+from rushes.postgres import changes
 from rushes.postgres.store import Row
 
 Ask = Callable[..., list[Row]]  # a named statement and its values
@@ -67,21 +68,9 @@ def events(ask: Ask, job: str, after: int, types: Collection[EventType], task: s
 
 
 def changed(ask: Ask, cursor: str) -> tuple[tuple[str, ...], str]:
-    """Jobs whose event number moved since the cursor.
-
-    Transactions end in another order than they began, so that no number alone can be the cursor: it is the last
-    change that was answered, and every transaction before it that was still under way.
-    """
-    place, _, late = (cursor or "0.0").partition("/")
-    top, number = map(int, place.split("."))
-    waited = late.split(",") if late else []
-    rows = ask("changed", top=str(top), number=number, late=waited, limit=CHANGES)
-    if not rows:
-        return (), cursor
-    _, end, running = rows[-1][3].split(":")
-    last = max((top, number) if top < int(end) else (0, 0), (int(rows[-1][1]), rows[-1][2]))
-    still = [id for id in running.split(",") if id and int(id) < last[0]]
-    return tuple(row[0] for row in rows), f"{last[0]}.{last[1]}" + ("/" + ",".join(still) if still else "")
+    """Jobs whose event number moved since the cursor."""
+    rows = ask("changed", **changes.place(cursor), limit=CHANGES)
+    return tuple(row[0] for row in rows), changes.after(cursor, rows)
 
 
 def known(ask: Ask, owner: str, keys: Collection[str]) -> dict[str, Result]:

@@ -32,10 +32,10 @@ class Notify(Poll):
 
     look_seconds = 5.0
 
-    def __init__(self, db: Postgres, direct: str = "") -> None:
-        """`direct` is the URL of the server itself where a pooler stands at the other."""
+    def __init__(self, db: Postgres, listen: str) -> None:
+        """`listen` is the URL of the server itself, because a pooler carries no LISTEN; without one, others look."""
         super().__init__()
-        self._db, self._url = db, direct or db.url
+        self._db, self._url = db, listen
         self._me = secrets.token_hex(8)
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
@@ -56,7 +56,7 @@ class Notify(Poll):
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """As the port says; when this process becomes idle, the first wait ends at once: look once more."""
-        if seconds <= 0:
+        if seconds <= 0 or not self._url:
             return super().wait(lanes, seconds, n)
         self._listen()
         with self._changed:
