@@ -72,6 +72,15 @@ def test_the_last_lines_are_kept_with_the_failure(poisoned: Run) -> None:
     library.close()
 
 
+def test_the_traceback_of_a_bug_is_kept_with_the_failure(poisoned: Run) -> None:
+    _, bad, _, library = poisoned("bug")
+    assert bad.failure is not None
+    assert bad.failure.lines[0].startswith("Traceback")
+    assert bad.failure.lines[-1] == "ZeroDivisionError: a bug in the stage"
+    assert library.log(bad.id)[-1] == bad.failure.lines[-1]
+    library.close()
+
+
 def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discarded(poisoned: Run) -> None:
     ran, bad, good, library = poisoned("never")
     assert bad.state is TaskState.DEAD
