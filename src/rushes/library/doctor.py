@@ -1,6 +1,7 @@
 """The doctor: checks every part of a home and machine, and says what to do."""
 
 import os
+import secrets
 import shutil
 import sqlite3
 import sys
@@ -11,9 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from rushes.domain.errors import RushesError
 from rushes.library.failed import failed
 from rushes.library.intake import Wish, missing_models
+from rushes.settings import shown
 from rushes.wiring import House
 
 SQLITE = (3, 35)  # RETURNING
+HINT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,37 @@ def _media(_house: House) -> Check:
 
 
 def _home(house: House) -> Check:
-    jobs = house.ledger.jobs(house.settings.owner, limit=1).rows
     ok = os.access(house.home, os.W_OK)
     hint = "" if ok else "Give this user the right to write there, or choose --home."
-    return Check("home", ok, f"{house.home}" + ("" if jobs else " (empty)"), hint)
+    return Check("home", ok, str(house.home), hint)
+
+
+def _store(house: House) -> Check:
+    jobs = house.ledger.jobs(house.settings.owner, limit=1).rows
+    where = shown(house.settings, "store") or "SQLite in the home"
+    return Check("store", ok=True, detail=where if jobs else f"{where} (empty)")
+
+
+def _results(house: House) -> Check:
+    """Whether they can be written and read, by a small document that is removed again."""
+    key = f"doctor/{secrets.token_hex(8)}"
+    house.blobs.create(key, b"well")
+    ok = house.blobs.read(key) == b"well"
+    house.blobs.remove(key)
+    where = shown(house.settings, "blobs") or "a folder in the home"
+    return Check("results", ok, where, "" if ok else "What is written cannot be read: check the bucket and its rights.")
+
+
+def _hints(house: House) -> Check:
+    """Whether a hint comes through; if not, work goes on, only slower."""
+    server = shown(house.settings, "hints")
+    if not server or not house.transport.queues:
+        return Check("hints", ok=True, detail="by the store itself")
+    lane = f"doctor-{secrets.token_hex(8)}"
+    house.transport.announce(lane, ["well"])
+    ok = house.transport.wait((lane,), HINT_SECONDS) == ("well",)
+    hint = "" if ok else "Check that the server is there; until then workers look for work every few seconds."
+    return Check("hints", ok, server if ok else f"{server} does not answer", hint)
 
 
 def _disk(house: House) -> Check:
@@ -92,6 +122,9 @@ _CHECKS: dict[str, Callable[[House], Check]] = {
     "python": _python,
     "media": _media,
     "home": _home,
+    "store": _store,
+    "results": _results,
+    "hints": _hints,
     "disk": _disk,
     "models": _models,
     "workers": _workers,
