@@ -62,6 +62,14 @@ def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() ->
     assert "stopping after the running chunks" in str(bars.picture([seen]).renderables[-1])
 
 
+def test_what_to_press_is_never_cut_off_by_what_is_done() -> None:
+    screen = Screen()
+    screen.console._width = 60
+    stages = [stage(name, 1, 1, 0, 0.0) for name in ("probe", "audio", "develop", "playlist", "shots", "transcribe")]
+    foot = str(Bars(screen, lambda _job: None).picture([snapshot(*stages)]).renderables[-1])
+    assert foot == "done: probe audio and 4 more   Ctrl-C pauses, loses nothing"
+
+
 def test_failed_work_is_named_while_the_rest_goes_on() -> None:
     screen = Screen()
     screen.console._width = 80

@@ -20,6 +20,7 @@ CELLS = 20
 STATUS_SECONDS = 1.0
 NAME_CELLS, HEADS = 32, 12  # on a terminal: room for a name, and films that are told one by one
 KEEPS = "Ctrl-C pauses, loses nothing"
+STOPPING = "stopping after the running chunks; again stops at once"
 
 Range = tuple[float, float]
 Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
@@ -142,14 +143,15 @@ class Bars:
         return self._cut(self._screen.styled((f"reading {many(len(snapshots), 'film')}", NOW)))
 
     def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
-        over = [r.name for r in rows if r.over]
         films = sum(s.job.state in FINAL for s in snapshots)
         count = f"{films} of {len(snapshots)} films, " if len(snapshots) > 1 else ""
         dead = sum(s.job.counts.dead for s in snapshots)
-        parts: list[Part] = [(f"{count}done: {' '.join(over)}   " if over else count, DONE)]
-        parts += [(f"{dead} failed   ", TROUBLE)] if dead else []
-        stopping: Part = ("stopping after the running chunks; again stops at once", NOW)
-        return self._cut(self._screen.styled(*parts, stopping if self._stopping else (KEEPS, DONE)))
+        failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
+        last: Part = (STOPPING, NOW) if self._stopping else (KEEPS, DONE)
+        room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
+        return self._cut(
+            self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
+        )
 
     def _cut(self, text: Text) -> Text:
         text.truncate(self._screen.width, overflow="crop")
@@ -255,6 +257,16 @@ def ended(snapshot: Snapshot, said: set[str]) -> list[Row]:
     new = [r for r in rows_of([snapshot]) if r.over and snapshot.job.id + r.name not in said]
     said |= {snapshot.job.id + r.name for r in new}
     return new
+
+
+def _over(names: Sequence[str], room: int) -> str:
+    """What is done, as many names as there is room for, and how many more."""
+    for shown in range(len(names), 0, -1):
+        rest = f" and {len(names) - shown} more" if shown < len(names) else ""
+        words = f"done: {' '.join(names[:shown])}{rest}   "
+        if len(words) <= room:
+            return words
+    return ""
 
 
 def _sum(ranges: Sequence[Range | None]) -> Range | None:
