@@ -23,6 +23,7 @@ TOY_POINTS = [
         "ledger.complete",
         "ledger.sweep",
         "ledger.control",
+        "records.delete",
     )
     for when in ("before", "after")
 ]

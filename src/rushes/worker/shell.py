@@ -134,6 +134,7 @@ class Shell:
                 self._hints.listen(deed)
             case orders.PassOn(tasks):
                 self._hints.announce(tasks)
+                self._hints.settle(tasks)
             case orders.Renew():
                 self._renew(deed)
             case orders.Sweep():
