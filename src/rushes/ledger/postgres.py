@@ -17,25 +17,17 @@ from rushes.ledger import (
     postgres_sweep,
     postgres_take,
     postgres_work,
-    presence,
 )
-from rushes.ledger.clock import Millis, boot_id
+from rushes.ledger.clock import Millis
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
 from rushes.ledger.postgres_claim import Claims
+from rushes.ledger.presence import is_gone_from_here
 from rushes.postgres.schema import migrate
 from rushes.postgres.store import Postgres, Row, Turn, statements
 
 T = TypeVar("T")
 _HERE = Path(__file__).parent
 SQL = statements(*(_HERE / f"postgres_{part}.sql" for part in ("take", "work", "steer", "look")))
-
-
-def is_gone_from_here(worker: Incarnation) -> bool:
-    """Whether that worker's process ran in this boot of this machine and is gone; of others only their lease tells.
-
-    Machines made from one image may share a name, but no boot.
-    """
-    return worker.boot == boot_id() and presence.is_gone(worker)
 
 
 class PostgresLedger:

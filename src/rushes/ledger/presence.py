@@ -47,6 +47,14 @@ def is_gone(worker: Incarnation) -> bool:
     return now != start
 
 
+def is_gone_from_here(worker: Incarnation) -> bool:
+    """Whether that worker's process ran in this boot of this machine and is gone; of others only their lease tells.
+
+    Machines made from one image may share a name, but no boot.
+    """
+    return worker.boot == boot_id() and is_gone(worker)
+
+
 def _namespace() -> str:
     try:
         return Path("/proc/self/ns/pid").readlink().name

@@ -13,6 +13,7 @@ from rushes.index.port import Index
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
+from rushes.ledger.presence import is_gone_from_here
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Records
 from rushes.settings import Settings
@@ -46,7 +47,7 @@ class OnAws:
 
     def ledger(self) -> Ledger:
         """Items of the table."""
-        return DynamoLedger(self._table)
+        return DynamoLedger(self._table, is_gone=is_gone_from_here)
 
     def records(self) -> Records:
         """Items of the table."""
