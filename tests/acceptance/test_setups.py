@@ -1,0 +1,181 @@
+"""Every set-up of a fleet: killed, frozen and followed, with the promises that a laptop has."""
+
+import itertools
+import multiprocessing
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from proof.audit import Audit, audit
+from proof.kills import TOYS, Film, Visits, command, differences, environment, kill, undisturbed
+from proof.setups import Servers, servers
+
+from rushes.domain.event import EventType
+from rushes.domain.job import FINAL, JobState
+from rushes.jobs.follow import follow
+from rushes.ledger.clock import boot_seconds
+from rushes.ledger.dynamodb import DynamoLedger
+from rushes.ledger.port import Ledger
+from rushes.ledger.postgres import PostgresLedger
+from rushes.wiring import House, open_home
+from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.acceptance.test_zombies import signal_tree
+
+SETUPS = ("postgres", "postgres+valkey+s3", "aws")
+SEED = 20261116
+POINTS = ("blob:after", "manifest:before", "manifest:after", "hint:before", "hint:after", "ledger.claim:after",
+          "ledger.draft:after", "ledger.complete:before", "ledger.complete:after", "publish:before")  # fmt: skip
+SAMPLE = {setup: random.Random(f"{SEED}{setup}").sample(POINTS, 3) for setup in SETUPS}
+
+
+@dataclass(slots=True)
+class Site:
+    """One set-up: a fresh corner for every run, and a run that nobody disturbed."""
+
+    setup: str
+    film: Film
+    servers: Servers
+    corners: Iterator[int]
+    reference: Audit
+    visits: Visits
+
+    def fresh(self) -> Film:
+        """The film in a corner that nobody has used."""
+        return replace(self.film, settings=self.servers.settings(self.setup, f"run-{next(self.corners)}"))
+
+
+@pytest.fixture(scope="session")
+def all_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with servers(tmp_path_factory.mktemp("servers")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def sites(all_servers: Servers, toy_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Site]:
+    made: dict[str, Site] = {}
+    corners = itertools.count()
+
+    def site(setup: str) -> Site:
+        if setup not in made:
+            film = Film(toy_film, "toy_join", settings=all_servers.settings(setup, f"run-{next(corners)}"))
+            made[setup] = Site(setup, film, all_servers, corners, *undisturbed(tmp_path_factory.mktemp("run"), film))
+        return made[setup]
+
+    return site
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_a_film_goes_through(setup: str, sites: Callable[[str], Site]) -> None:
+    site = sites(setup)
+    assert site.reference.bad == ()
+    assert set(POINTS) <= set(site.visits)
+
+
+@pytest.mark.parametrize(("setup", "point"), [(setup, point) for setup in SETUPS for point in SAMPLE[setup]])
+def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str], Site], tmp_path: Path) -> None:
+    site = sites(setup)
+    nth = random.Random(f"{SEED}{point}").randint(1, max(1, len(site.visits[point]) * 2 // 3))
+    outcome = kill(tmp_path / "run", site.fresh(), point, nth, site.reference)
+    assert outcome.bad == ()
+    assert outcome.died
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_a_frozen_worker_wakes_up_to_refusals(
+    setup: str, sites: Callable[[str], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = sites(setup)
+    film = site.fresh()
+    gate = tmp_path / "gate.toy_chunk.1"
+    gate.touch()
+    env = environment(tmp_path, TOY_GATE=str(tmp_path / "gate"))
+    _make_home(tmp_path, film)
+    zombie = subprocess.Popen(command(tmp_path, film), env=env, stderr=subprocess.PIPE)
+    try:
+        witness = tmp_path / "witness"
+        wait_for(lambda: witness.exists() and "begin toy_chunk 1" in witness.read_text(), "the task never began")
+        signal_tree(zombie, signal.SIGSTOP)
+        gate.unlink()
+        for name in ("PYTHONPATH", "TOY_WITNESS"):
+            monkeypatch.setenv(name, env[name])
+        monkeypatch.syspath_prepend(str(TOYS))
+        house = _a_minute_later(tmp_path / "home")
+        (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
+        house.worker(slots=2, until=lambda _shell: house.ledger.job(job.id).state is JobState.COMPLETED).run()
+        before = house.ledger.events(job.id)
+        assert any(e.type is EventType.LOST for e in before)
+        house.close()
+        signal_tree(zombie, signal.SIGCONT)
+        _, errors = zombie.communicate(timeout=DEADLINE)
+    finally:
+        if zombie.poll() is None:
+            signal_tree(zombie, signal.SIGKILL)
+            zombie.communicate()
+    house = open_home(tmp_path / "home", create=False)
+    assert house.ledger.events(job.id) == before, "the zombie changed the job's history"
+    house.close()
+    assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
+    found = audit(tmp_path / "home", witness)
+    assert found.bad == ()
+    assert differences(site.reference.outputs, found.outputs) == []
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_two_followers_see_each_event_once_without_a_gap(
+    setup: str, sites: Callable[[str], Site], tmp_path: Path
+) -> None:
+    film = sites(setup).fresh()
+    _make_home(tmp_path, film)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        followers = [pool.submit(_follow, tmp_path / "home") for _ in range(2)]
+        subprocess.run(command(tmp_path, film), env=environment(tmp_path), check=True, capture_output=True)
+        first, second = (f.result(timeout=DEADLINE) for f in followers)
+    assert first == second == list(range(1, len(first) + 1))
+    assert first
+
+
+def _follow(home: Path) -> list[int]:
+    """Every event number of the only job, followed live from another process."""
+    house = open_home(home, create=False)
+
+    def there() -> bool:
+        return bool([j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"])
+
+    wait_for(there, "nobody submitted a job")
+    (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
+    over = time.monotonic() + DEADLINE
+
+    def pause() -> bool:
+        time.sleep(0.01)
+        return time.monotonic() < over and house.ledger.job(job.id).state not in FINAL
+
+    numbers = [e.number for e in follow(house.ledger, job.id, 0, pause)]
+    numbers += [e.number for e in follow(house.ledger, job.id, numbers[-1] if numbers else 0, lambda: False)]
+    house.close()
+    return numbers
+
+
+def _make_home(folder: Path, film: Film) -> None:
+    (folder / "home").mkdir()
+    (folder / "home" / "rushes.toml").write_text(film.settings)
+
+
+def _a_minute_later(home: Path) -> House:
+    """The same home, for which every lease of others is over."""
+    house = open_home(home, create=False)
+    house.__dict__["ledger"] = _hurried(house.ledger)
+    return house
+
+
+def _hurried(ledger: Ledger) -> Ledger:
+    if isinstance(ledger, PostgresLedger):
+        return PostgresLedger(ledger._db, wall=lambda: int(time.time() * 1000) + 60_000)
+    assert isinstance(ledger, DynamoLedger)
+    return DynamoLedger(ledger._store.table, clock=lambda: boot_seconds() * 60)
