@@ -27,16 +27,16 @@ class Faces:
     def run(self, work: Work) -> None:
         """Save faces.jsonl, and embeddings.f16 with a row for each face in the same order."""
         least, near = float(work.options["min_confidence"]), side(str(work.options["profile"]))
-        found = [
-            (look, face)
-            for look in looks(work)
-            for face in work.engine.faces(work.models["faces"], look.picture, least, near)
-        ]
-        directions = np.array([face.embedding for _, face in found], np.float32)
-        work.save("faces", "faces.jsonl", dump(_observation(n, *f) for n, f in enumerate(found)), MEDIA_TYPE)
-        work.save("faces", "embeddings.f16", packed(directions), "application/octet-stream")
-        work.count("faces", len(found))
-        work.note("faces", kinds=["face"], dimensions=directions.shape[-1] if found else 0)
+        rows: list[Observation] = []
+        directions: list[tuple[float, ...]] = []
+        for look in looks(work):
+            for face in work.engine.faces(work.models["faces"], look.picture, least, near):
+                rows.append(_observation(len(rows), look, face))
+                directions.append(face.embedding)
+        work.save("faces", "faces.jsonl", dump(rows), MEDIA_TYPE)
+        work.save("faces", "embeddings.f16", packed(np.array(directions)), "application/octet-stream")
+        work.count("faces", len(rows))
+        work.note("faces", kinds=["face"], dimensions=len(directions[0]) if rows else 0)
 
 
 def _observation(row: int, look: Look, face: Face) -> Observation:
