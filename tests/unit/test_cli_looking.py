@@ -53,6 +53,11 @@ def test_search_groups_hits_by_film_and_tells_the_next_command(shelf: Shelf) -> 
     assert shelf.asked == [("ask not", 2, "", "")]
 
 
+def test_a_hit_that_was_seen_and_not_said_says_so(shelf: Shelf) -> None:
+    shelf.found = Found((hit((("SALE", True),), 11_400, 12_000, kind="text"),), total=1, videos=1)
+    assert rushes("search", "sale").stdout.splitlines()[1] == '    0:11.400  "SALE"  text'
+
+
 def test_search_for_programs_has_the_exact_range_and_a_reference(shelf: Shelf) -> None:
     shelf.found = Found((hit((("ask not", True),)),), total=1, videos=1)
     doc = json.loads(rushes("search", "ask not", "--json").stdout)
@@ -81,7 +86,7 @@ def test_a_word_that_must_not_be_there_is_no_option(shelf: Shelf, args: list[str
 
 def test_an_empty_search_says_what_there_is_to_find(shelf: Shelf) -> None:
     shown = rushes("search")
-    assert shown.stdout.startswith("1 film, 41:38, 240 lines en de\n")
+    assert shown.stdout.startswith("1 film, 41:38: speech 240 (en de)\n")
     shelf.films = []
     assert "rushes run PATH" in rushes("search").stdout
 
@@ -93,14 +98,14 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
     assert shown.stderr.splitlines() == [
         "no hits",
         "try fewer or other words, or the beginning of one: rushes search 'cons*'",
-        "1 film, 41:38, 240 lines en de",
+        "1 film, 41:38: speech 240 (en de)",
         "1 film not finished: rushes jobs ls",
     ]
     assert "try without --video, or fewer" in rushes("search", "x", "--video", "two_cities.mkv").stderr
 
 
 def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf.house.index, "lines", lambda _owner, _video: (line("Ask what your COUNTRY can do"),))
+    monkeypatch.setattr(shelf.house.index, "lines", lambda _owner, _video, _kind: (line("Ask what your COUNTRY can do"),))
     found = Found((hit((("country", True),)),), total=1, videos=1)
     monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else Found())
     assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr

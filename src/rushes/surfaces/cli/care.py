@@ -10,6 +10,7 @@ from rushes.jobs.verify import Verified
 from rushes.library import Library
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli import summary
+from rushes.surfaces.cli.nothing import what_there_is
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.progress import watcher
 from rushes.surfaces.cli.screen import DONE, TROUBLE
@@ -112,11 +113,10 @@ def reindex(session: Session) -> None:
     """Build the search index anew from the results; nothing is computed again."""
     library = opened(session)
     library.reindex()
-    there = library.summary()
     if session.json:
-        session.document(there)
+        session.document(library.summary())
     else:
-        session.out.line(f"{many(there.videos, 'film')}, {many(sum(there.kinds.values()), 'line')} to find")
+        session.out.line(what_there_is(library))
 
 
 def _look(session: Session, library: Library) -> Verified:

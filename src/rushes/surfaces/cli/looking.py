@@ -153,8 +153,9 @@ def _tell(session: Session, library: Library, words: str, video: str, found: Fou
     for hits in groups.values():
         screen.line((hits[0].name, HEAD), (f"  {many(len(hits), 'hit')}", DONE))
         for hit in hits:
-            room = max(24, screen.width - 16) if screen.terminal else 0
-            screen.line(f"{clock(hit.start_us):>12}  ", *quoted(hit.pieces, room, utf8=screen.utf8))
+            kind = "" if hit.kind == "speech" else f"  {hit.kind}"
+            room = max(24, screen.width - 16 - len(kind)) if screen.terminal else 0
+            screen.line(f"{clock(hit.start_us):>12}  ", *quoted(hit.pieces, room, utf8=screen.utf8), (kind, DONE))
     if found.note:
         session.remark((found.note, DONE))
     if not found.hits:

@@ -33,12 +33,13 @@ def tell_nothing(session: Session, library: Library, query: str, video: str) -> 
 
 
 def what_there_is(library: Library) -> str:
-    """3 films, 1:12:05, 240 lines en de."""
+    """3 films, 1:12:05: speech 240, text 118 (en de)."""
     there = library.summary()
     if not there.videos:
         return "nothing to find yet; begin with: rushes run PATH"
-    spoken = f"{many(sum(there.kinds.values()), 'line')} {' '.join(there.languages)}"
-    return f"{many(there.videos, 'film')}, {length(there.duration_us)}, {spoken}"
+    kinds = ", ".join(f"{kind} {n}" for kind, n in there.kinds.items()) or "nothing in words"
+    spoken = f" ({' '.join(there.languages)})" if there.languages else ""
+    return f"{many(there.videos, 'film')}, {length(there.duration_us)}: {kinds}{spoken}"
 
 
 def _try(query: str, video: str) -> str:
@@ -59,7 +60,7 @@ def _meant(library: Library, query: str, films: Iterable[Video], video: str) -> 
 
 def _said(library: Library, films: Iterable[Video]) -> frozenset[str]:
     index, owner = library.house.index, library.house.settings.owner
-    lines = (line.text for film in films for line in index.lines(owner, film.id))
+    lines = (line.text for film in films for kind in ("speech", "text") for line in index.lines(owner, film.id, kind))
     return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
 
 

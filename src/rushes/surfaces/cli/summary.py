@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
@@ -133,7 +134,9 @@ def _made(library: Library, job: Job) -> Made | None:
         return None
     stages = json.loads(job.payload).get("stages", ())
     made = made_of(library, video, library.lines(video.id) if "transcribe" in stages else ())
-    return replace(made, shots=made.shots if "shots" in stages else 0, proxy=made.proxy if "playlist" in stages else "")
+    by = {"shots": "shots", "texts": "segments", "objects": "objects", "places": "places"}
+    others: dict[str, Any] = {count: 0 for count, stage in by.items() if stage not in stages}
+    return replace(made, proxy=made.proxy if "playlist" in stages else "", **others)
 
 
 def next_command(library: Library, jobs: Sequence[Job]) -> str:
