@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
 from tests.servers_aws import KEY, SECRET, ministack, moto
 
 from rushes.aws.client import Service

@@ -127,7 +127,7 @@ class DynamoLedger:
             says, some, more = self._store.change("complete", partial(_finish, worker=worker, part=part), seen)
             said, opened, met = said + says, opened + some, met + more
         for job in self._store.owing(f.task.partition(".")[0] for f in finishes):
-            opened += self._store.pay(job)
+            (opened or met).extend(self._store.pay(job))
         return Completed(tuple(said), (*opened, *self._in_plan(met)))
 
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:

@@ -70,6 +70,7 @@ class Store:
                 turn.commit(verb)
             except Refusal as refusal:
                 known = {**(known if cached else {}), **refusal.found}
+                self.remember({key: item for key, item in refusal.found.items() if item})
                 time.sleep(_chance.uniform(0, min(0.2, 0.002 * 2**n)))
             else:
                 self.remember(turn.written)

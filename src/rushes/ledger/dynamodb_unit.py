@@ -113,14 +113,13 @@ class Unit:
         return self._row(LanesRow, LanesRow.key) or self._kept(LanesRow())
 
     def task(self, id: str) -> TaskRow | None:
-        """A task as its job makes it: a lease of before the job was cancelled is none."""
+        """A task as its job makes it: a lease of before the job was cancelled is none (`agree` writes it so)."""
         row = self._row(TaskRow, task_key(id))
         if row is None or not row.stage:
             return None
         epoch = self.its(row).epoch
         if row.epoch != epoch and row.state is TaskState.LEASED:
             row.state, row.worker, row.progress = TaskState.READY, "", "0.0"
-            self.touch(row)
         row.epoch = epoch
         return row
 

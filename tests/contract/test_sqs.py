@@ -1,0 +1,208 @@
+"""What is SQS's own: messages doubled, reordered, dropped, poisoned, kept and settled; the ledger is never misled."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_kit
+import pytest
+from ledger_kit import claim, done, film, new_job, opened, worker
+
+from rushes.aws.client import Service
+from rushes.domain.job import JobState
+from rushes.jobs.reconcile import announce
+from rushes.ledger.dynamodb import DynamoLedger
+from rushes.transport.sqs import VISIBLE_AFTER_SECONDS, SqsHints
+
+LONG = 30.0
+NEW = new_job()
+TASKS = 24
+
+
+class Moving:
+    """A clock that tests move."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def service() -> Service:
+    return aws_kit.service("sqs", patience=1.0)
+
+
+@pytest.fixture
+def clock() -> Moving:
+    return Moving()
+
+
+@pytest.fixture
+def hints(service: Service, clock: Moving) -> SqsHints:
+    return aws_kit.hints(using=service, clock=clock)
+
+
+def raw(hints: SqsHints, body: str, lane: str = "cpu") -> None:
+    hints._service.ask("send_message", QueueUrl=hints._url(lane), MessageBody=body)
+
+
+def left(hints: SqsHints, lane: str = "cpu") -> int:
+    """Messages of a queue, seen or not."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = hints._service.ask("get_queue_attributes", QueueUrl=hints._url(lane), AttributeNames=names)["Attributes"]
+    return sum(map(int, found.values()))
+
+
+def twice(hints: SqsHints, tasks: list[str]) -> None:
+    for _ in range(3):
+        hints.announce("cpu", tasks)
+
+
+def shuffled(hints: SqsHints, tasks: list[str]) -> None:
+    mixed = random.Random(7).sample(tasks, len(tasks))
+    for task in mixed:
+        hints.announce("cpu", [task])
+
+
+def with_gaps(hints: SqsHints, tasks: list[str]) -> None:
+    hints.announce("cpu", tasks[::3])
+
+
+def not_at_all(hints: SqsHints, tasks: list[str]) -> None:
+    """Every message is lost."""
+
+
+@pytest.mark.parametrize("sent", [twice, shuffled, with_gaps, not_at_all])
+def test_whatever_becomes_of_the_messages_every_task_is_done_once(
+    hints: SqsHints, tmp_path: Path, sent: Callable[[SqsHints, list[str]], None]
+) -> None:
+    ledger = DynamoLedger(aws_kit.table(tmp_path))
+    ran: Counter[str] = Counter()  # the witness
+    sent(hints, list(opened(ledger, NEW, film(NEW, TASKS))))
+    worker(ledger)
+    for _ in range(100):
+        if ledger.job(NEW.id).state is JobState.COMPLETED:
+            break
+        hinted = hints.wait(["cpu"], 0, 10)
+        if not hinted:
+            announce(hints, lambda _: "cpu", ledger.sweep().ready)
+            continue
+        leases = claim(ledger, n=10, hinted=hinted)
+        ran.update(lease.task for lease in leases)
+        hints.announce("cpu", ledger.complete("w1", [done(lease) for lease in leases]).ready)
+        hints.settle(hinted)
+    assert ran == Counter(d.id for d in film(NEW, TASKS))
+    assert ledger.job(NEW.id).state is JobState.COMPLETED
+    hints.settle(hints.wait(["cpu"], 0, 10))
+
+
+def test_a_hint_says_what_other_tools_ask_for(hints: SqsHints) -> None:
+    hints.announce("gpu", ["job_a.hear.00001"])
+    (message,) = hints._service.ask("receive_message", QueueUrl=hints._url("gpu"))["Messages"]
+    assert json.loads(message["Body"]) == {
+        "job_id": "job_a",
+        "queue": "gpu",
+        "attempt": 0,
+        "task_id": "job_a.hear.00001",
+    }
+
+
+@pytest.mark.parametrize("body", ["hello", "[]", "{", '{"Event": "s3:TestEvent"}', '{"task_id": 7}', "null"])
+def test_a_message_that_is_no_hint_is_deleted_and_counted(hints: SqsHints, body: str) -> None:
+    raw(hints, body)
+    assert hints.wait(["cpu"], 0) == ()
+    hints.announce("cpu", ["a"])
+    assert hints.wait(["cpu"], LONG) == ("a",)
+    assert (hints.poison, left(hints)) == (1, 1)
+
+
+def test_settled_messages_are_deleted_ten_at_once(hints: SqsHints, service: Service) -> None:
+    tasks = [f"t{n}" for n in range(10)]
+    hints.announce("cpu", tasks)
+    assert sorted(hints.wait(["cpu"], LONG, 10)) == tasks
+    for task in tasks:
+        assert service.requests["delete_message_batch"] == 0
+        hints.settle([task])
+    assert (service.requests["delete_message_batch"], left(hints)) == (1, 0)
+
+
+def test_settled_messages_do_not_wait_for_ever(hints: SqsHints, clock: Moving) -> None:
+    hints.announce("cpu", ["a"])
+    hints.announce("gpu", ["b"])
+    hints.wait(["cpu"], LONG)
+    hints.settle(["a"])
+    clock.now += 60
+    hints.wait(["gpu"], LONG)
+    assert left(hints) == 0
+
+
+def test_a_message_is_held_back_again_when_half_of_its_time_is_over(
+    hints: SqsHints, service: Service, clock: Moving
+) -> None:
+    hints.announce("cpu", ["a"])
+    hints.wait(["cpu"], LONG)
+    hints.keep(["a"])
+    assert service.requests["change_message_visibility_batch"] == 0
+    clock.now += VISIBLE_AFTER_SECONDS / 2
+    hints.keep(["a", "unknown"])
+    hints.keep(["a"])
+    assert service.requests["change_message_visibility_batch"] == 1
+
+
+def test_what_a_worker_took_and_did_not_settle_is_there_for_others_when_it_leaves(hints: SqsHints) -> None:
+    hints.announce("cpu", ["a", "b"])
+    taken: set[str] = set()
+    while len(taken) < 2:
+        taken |= set(hints.wait(["cpu"], LONG))
+    hints.settle(["a"])
+    hints.close()
+    other = aws_kit.hints(hints._env, hints._service)
+    assert other.wait(["cpu"], LONG) == ("b",)
+
+
+def test_a_receipt_that_is_no_longer_good_hurts_nobody(hints: SqsHints) -> None:
+    hints.announce("cpu", ["a"])
+    hints.wait(["cpu"], LONG)
+    url = hints._url("cpu")
+    hints._service.ask("purge_queue", QueueUrl=url)
+    hints.settle(["a"])
+    hints.close()
+    assert hints.wait(["cpu"], 0) == ()
+
+
+def test_a_message_that_comes_when_nobody_waits_any_more_is_left_for_others(hints: SqsHints) -> None:
+    assert hints.wait(["cpu"], 0.05) == ()
+    hints.announce("cpu", ["a"])  # perhaps received by the request that is still under way
+    other = aws_kit.hints(hints._env, hints._service)
+    assert other.wait(["cpu"], LONG) == ("a",)
+
+
+def test_hints_that_are_all_gone_are_missing(hints: SqsHints) -> None:
+    assert hints.missing("cpu", ["a", "b"]) == ("a", "b")
+    hints.announce("cpu", ["a"])
+    assert hints.missing("cpu", ["a", "b"]) == ()
+    hints.wait(["cpu"], LONG)
+    assert hints.missing("cpu", ["b"]) == ("b",)  # what somebody holds is no hint to others
+
+
+def test_a_service_that_is_away_raises_nothing_and_ends_in_time() -> None:
+    hints = SqsHints(aws_kit.service("sqs", "http://127.0.0.1:9", patience=0.1))
+    hints.announce("cpu", ["a"])
+    assert hints.missing("cpu", ["a"]) == ()
+    assert hints.wait(["cpu"], 0) == hints.wait(["cpu", "now"], 0.05) == ()
+    hints.keep(["a"])
+    hints.settle(["a"])
+    hints.close()
+
+
+def test_queues_are_made_with_what_the_contract_says(hints: SqsHints) -> None:
+    said: Any = hints._service.ask("get_queue_attributes", QueueUrl=hints._url("cpu"), AttributeNames=["All"])
+    found = said["Attributes"]
+    assert (found["VisibilityTimeout"], found["ReceiveMessageWaitTimeSeconds"]) == ("300", "20")
+    assert found["MessageRetentionPeriod"] == str(14 * 86_400)
+    assert json.loads(found["RedrivePolicy"])["maxReceiveCount"] in (3, "3")
+    hints.create(["cpu"])  # again: what is there stays
