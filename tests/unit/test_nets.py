@@ -128,3 +128,22 @@ def test_missing_weights_and_languages_are_clear_errors(tmp_path: Path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ModelMissing, match="tesseract is not installed"):
         eyes().read("tesseract", plain(), 960, ["en"])
+
+
+def test_words_of_tesseract_become_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "level page_num block_num par_num line_num word_num left top width height conf text"
+    rows = ["4 1 1 1 1 0 10 20 90 12 -1 ", "5 1 1 1 1 1 10 20 40 12 96 Edited", "5 1 1 1 1 2 60 22 40 12 90 by"]
+    rows += ["5 1 1 1 2 1 10 50 40 12 80 Priya"]
+    command = tmp_path / "tesseract"
+    table = "\n".join("\t".join(row.split(" ")) for row in (head, *rows))
+    command.write_text(f"#!/bin/sh\n/bin/cat >/dev/null\n/bin/cat <<'END'\n{table}\nEND\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    first, second = eyes().read("tesseract", plain(), 960, ["en"])
+    assert (first.text, round(first.confidence, 2), first.corners[0], first.corners[2]) == (
+        "Edited by",
+        0.93,
+        (10, 20),
+        (100, 34),
+    )
+    assert second.text == "Priya"
