@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+import postgres_kit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.port import Found, Hit, Index, Offer, Rate, Run, Video
+from rushes.index.postgres import PostgresIndex
 from rushes.index.query import Clause, Query, matches, parse
 from rushes.index.sqlite import SqliteIndex
 from rushes.index.words import words
@@ -24,12 +26,31 @@ ODD = ['"', '"""', "a AND", "NEAR(", "NEAR(ask not, 2)", "*", "col:ask", "-", "O
 Make = Callable[[], Index]
 
 
-@pytest.fixture(params=["sqlite"])
+def _sqlite(folder: Path, n: int) -> SqliteIndex:
+    return SqliteIndex(folder / f"index-{n}.sqlite")
+
+
+def _postgres(version: int) -> Callable[[Path, int], PostgresIndex]:
+    def new(folder: Path, _n: int) -> PostgresIndex:
+        index = PostgresIndex(postgres_kit.database(version, folder))
+        index.reset()
+        return index
+
+    return new
+
+
+OPEN: dict[str, Callable[[Path, int], SqliteIndex | PostgresIndex]] = {"sqlite": _sqlite}
+OPEN |= {f"postgres{version}": _postgres(version) for version in postgres_kit.VERSIONS}
+
+
+@pytest.fixture(params=OPEN)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    opened: list[SqliteIndex] = []
+    opened: list[SqliteIndex | PostgresIndex] = []
 
     def new() -> Index:
-        opened.append(SqliteIndex(tmp_path / f"index-{len(opened)}.sqlite"))
+        for old in opened:
+            old.close()
+        opened.append(OPEN[request.param](tmp_path, len(opened)))
         return opened[-1]
 
     yield new

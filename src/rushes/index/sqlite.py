@@ -1,7 +1,5 @@
 """The index in one SQLite file: FTS5 over words that our own tokenizer made."""
 
-import base64
-import contextlib
 import json
 import sqlite3
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.index.hits import hit
+from rushes.index.places import cursor_of, legible, place_of
 from rushes.index.port import Found, Hit, Offer, Rate, Run, Summary, Video
 from rushes.index.query import Clause, Query, Term, parse
 from rushes.index.sqlite_file import Database, statements
@@ -36,35 +35,35 @@ class SqliteIndex:
         asked = parse(query)
         if not asked.clauses:
             return Found(note=asked.note, took_ms=_since(begun))
-        where = {"match": match_expression(asked), "owner": _text(owner), "video": _text(video)}
+        where = {"match": match_expression(asked), "owner": legible(owner), "video": legible(video)}
         with self._file.reading() as db:
             total, videos = db.execute(_SQL["count_hits"], where).fetchone()
             limit = max(1, min(limit, _MOST))
             rows = db.execute(_SQL["search"], where | _after(cursor) | {"limit": limit + 1}).fetchall()
             hits = tuple(_hits(db, owner, asked, rows[:limit]))
-        more = _cursor(tuple(rows[limit - 1])[:7]) if len(rows) > limit else ""
+        more = cursor_of(tuple(rows[limit - 1])[:7]) if len(rows) > limit else ""
         return Found(hits, total, videos, more, asked.note, _since(begun))
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """As the port says."""
-        added_at, id = _read_cursor(cursor, 2) or ("", "")
+        added_at, id = place_of(cursor, 2) or ("", "")
         limit = max(1, min(limit, _MOST))
         with self._file.reading() as db:
-            rows = db.execute(_SQL["video_list"], (_text(owner), added_at, id, limit + 1)).fetchall()
+            rows = db.execute(_SQL["video_list"], (legible(owner), added_at, id, limit + 1)).fetchall()
             found = tuple(_video(db, row) for row in rows[:limit])
-        more = _cursor((found[-1].added_at, found[-1].id)) if len(rows) > len(found) else ""
+        more = cursor_of((found[-1].added_at, found[-1].id)) if len(rows) > len(found) else ""
         return found, more
 
     def video(self, owner: str, id: str) -> Video | None:
         """As the port says."""
         with self._file.reading() as db:
-            row = db.execute(_SQL["video"], (_text(owner), _text(id))).fetchone()
+            row = db.execute(_SQL["video"], (legible(owner), legible(id))).fetchone()
             return _video(db, row) if row else None
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """As the port says."""
         with self._file.reading() as db:
-            rows = db.execute(_SQL["lines"], (_text(owner), _text(video), kind)).fetchall()
+            rows = db.execute(_SQL["lines"], (legible(owner), legible(video), kind)).fetchall()
         return tuple(Observation.from_json(json.loads(doc)) for (doc,) in rows)
 
     def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
@@ -234,32 +233,8 @@ def _video(db: sqlite3.Connection, row: sqlite3.Row) -> Video:
     return video_of(Row(*who, row["added_at"], row["duration_us"], languages, name, published), runs)
 
 
-def _cursor(place: Sequence[object]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
-
-
-def _read_cursor(cursor: str, size: int) -> tuple[JSON, ...] | None:
-    """The place a cursor means; one that is not ours begins at the beginning."""
-    with contextlib.suppress(ValueError, TypeError):
-        place = json.loads(base64.urlsafe_b64decode(cursor))
-        if isinstance(place, list) and len(place) == size and all(map(_storable, place)):
-            return tuple(place)
-    return None
-
-
-def _storable(value: JSON) -> bool:
-    if isinstance(value, str):
-        return _text(value) == value
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
-
-
-def _text(value: str) -> str:
-    """What SQLite can carry: a name with lone surrogates is nobody's name there."""
-    return value.encode("utf-8", "replace").decode()
-
-
 def _after(cursor: str) -> dict[str, JSON]:
-    place = _read_cursor(cursor, len(_PLACE))
+    place = place_of(cursor, len(_PLACE))
     return dict(zip(_PLACE, place or [None] * len(_PLACE), strict=True)) | {"after": 1 if place else None}
 
 

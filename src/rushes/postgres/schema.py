@@ -32,6 +32,14 @@ def migrate(db: Postgres, part: str, folder: Path) -> int:
     return newest
 
 
+def scripted(turn: Turn, file: Path) -> None:
+    """Run every statement of a file; each ends with a semicolon at the end of a line."""
+    bare = "\n".join(line for line in file.read_text("utf-8").splitlines() if not line.startswith("--"))
+    for statement in bare.split(";\n"):
+        if statement.strip():
+            turn.run_text(statement)
+
+
 def _migrate(turn: Turn, part: str, steps: dict[int, Path]) -> None:
     for name in ("alone", "schema", "parts"):
         turn.run(name)
@@ -39,14 +47,8 @@ def _migrate(turn: Turn, part: str, steps: dict[int, Path]) -> None:
     row = turn.one("version", part=part)
     at = _checked(part, row[0], newest) if row else 0
     for number in range(at + 1, newest + 1):
-        for statement in _statements(steps[number].read_text("utf-8")):
-            turn.run_text(statement)
+        scripted(turn, steps[number])
     turn.run("keep", part=part, version=newest)
-
-
-def _statements(script: str) -> list[str]:
-    bare = "\n".join(line for line in script.splitlines() if not line.startswith("--"))
-    return [statement for statement in bare.split(";\n") if statement.strip()]
 
 
 def _checked(part: str, at: int, known: int) -> int:

@@ -6,6 +6,7 @@ Nothing is kept in a session, so that a pooler in transaction mode may stand in 
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,6 +117,22 @@ class Postgres:
         """One statement that is a transaction by itself; it has a name if it is an effect."""
         with self._borrowed() as db, effect(name) if name else contextlib.nullcontext():
             return db.execute(query, values).fetchall()
+
+    @contextlib.contextmanager
+    def alone(self, lock: int, patience: float) -> Iterator[bool]:
+        """Hold a right that only one has at a time; False if another still has it after that many seconds.
+
+        It is over with this process, or ten minutes after it froze.
+        """
+        until = time.monotonic() + patience
+        with self._borrowed() as db:
+            db.execute("BEGIN")
+            db.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+            while not (mine := db.execute("SELECT pg_try_advisory_xact_lock(%s)", (lock,)).fetchall()[0][0]):
+                if time.monotonic() >= until:
+                    break
+                time.sleep(0.02)
+            yield mine
 
     def close(self) -> None:
         """Let go of idle connections; whoever asks again gets new ones."""
