@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worker_kit import Bench, lines_of, wait_for
+from worker_kit import Bench, lane_of, lines_of, wait_for
 
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob
@@ -15,7 +15,10 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Failure, Finish, Said, TaskState
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Completed
+from rushes.worker import core, happenings, orders
 from rushes.worker.core import Limits
+from rushes.worker.hints import Hints
+from rushes.worker.letters import Letters
 
 
 @pytest.fixture
@@ -92,6 +95,20 @@ def test_an_outcome_that_cannot_be_written_fails_its_own_task_alone(tmp_path: Pa
     assert failure.kind == "ValueError"
 
 
+def test_of_outcomes_posted_together_only_the_one_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, FussyLedger())
+    tasks = [bench.submit(name) for name in ("odd", "good")]
+    told: list[happenings.Happening] = []
+    me = bench._born()
+    bench.ledger.renew(me, {}, {})
+    posted = [orders.Complete(x, Finish(x.task, x.fence)) for x in bench.ledger.claim(me.id, ["cpu"], 2)]
+    hints = Hints(bench.transport, lane_of, told.append, takes=True)
+    Letters(bench.ledger, bench.open_plan, told.append, hints, lambda _lease: {}).complete(me.id, posted)
+    hints.close(60)
+    assert [bench.task(task).state for task in tasks] == [TaskState.READY, TaskState.DONE]
+    assert told == [happenings.Settled(letter) for letter in posted]
+
+
 def test_a_spec_larger_than_the_pipe_does_not_stop_the_worker(tmp_path: Path) -> None:
     bench = Bench(tmp_path, env={"TOY_START": "3600"})
     with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=0.0)) as shell:
@@ -154,7 +171,8 @@ def test_a_slow_blob_store_holds_up_nothing_but_its_names(tmp_path: Path) -> Non
         wait_for(lambda: blobs.read("toys/key-named") == b"bytes", "it was never published")
 
 
-def test_a_run_ends_only_when_its_names_are_published(tmp_path: Path) -> None:
+def test_a_run_ends_only_when_its_names_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "PATIENCE_SECONDS", 0.0)
     blobs = SlowBlobs()
     bench = Bench(tmp_path, blobs=blobs)
     manifest(bench, "key-named")
@@ -185,6 +203,7 @@ def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Be
     task = bench.submit("held", gate=str(gate))
     with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=0.0)) as shell:
         wait_for(lambda: bench.task(task).state is TaskState.LEASED, "it was never claimed")
+        bench.transport.wait(["cpu"], 0)  # the hint of its submission, if nobody took it
         shell.tell("SIGTERM")
         wait_for(lambda: shell.state.left, "it never left")
     (event,) = [e for e in bench.ledger.events("job_held") if e.type is EventType.GIVEN_BACK]
