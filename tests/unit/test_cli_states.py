@@ -88,6 +88,15 @@ def test_a_name_that_means_two_jobs_is_answered_with_both(rushes: Invoke, tmp_pa
     assert "(film1.mp4)" in words
 
 
+def test_who_adds_footage_hears_whether_somebody_is_there_to_do_the_work(
+    rushes: Invoke, home: Path, tmp_path: Path
+) -> None:
+    one, other = films(tmp_path, 2)
+    assert "next: rushes worker" in rushes("add", str(one)).stderr
+    take(home)
+    assert "1 worker is at it" in rushes("add", str(other)).stderr
+
+
 def test_paused_jobs_can_be_listed(rushes: Invoke, tmp_path: Path) -> None:
     one, other = films(tmp_path, 2)
     rushes("add", str(one), str(other))

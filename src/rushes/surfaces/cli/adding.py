@@ -13,6 +13,7 @@ from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, NOW, Column
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.states import who_does_it
 from rushes.surfaces.cli.summary import tell_skipped
 from rushes.surfaces.cli.text import between, length, many, size
 from rushes.surfaces.cli.verb import verb
@@ -28,14 +29,15 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 
     The same file with the same wish is the same job, however often it is added.
     """
-    added = opened(session, create=True).add(paths, wish_of(words))
+    library = opened(session, create=True)
+    added = library.add(paths, wish_of(words))
     for one in added:
         tell_added(session, one)
     tell_skipped(session, added)
     if session.json:
         session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
     elif any(a.created for a in added):
-        session.remark(("next: rushes worker --until-idle", DONE))
+        session.remark((who_does_it(library.house.ledger.workers()), DONE))
     return _code([one.error for one in added if not one.skipped])
 
 

@@ -9,6 +9,7 @@ from rushes.library.failed import Cause, FailureGroup
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.states import who_does_it
 from rushes.surfaces.cli.text import many
 from rushes.surfaces.cli.times import moment
 from rushes.surfaces.cli.verb import Group, verb
@@ -44,13 +45,14 @@ def ls(session: Session, kind: str) -> None:
 @click.pass_obj
 def retry(session: Session, kind: str) -> None:
     """Try it again, all or one class."""
-    tasks = opened(session).retry_failed(kind)
+    library = opened(session)
+    tasks = library.retry_failed(kind)
     if session.json:
         session.document({"tasks": tasks})
         return
     session.out.line(f"{many(len(tasks), 'task')} will be tried again" if tasks else "nothing to retry")
     if tasks:
-        session.remark(("next: rushes worker --until-idle", DONE))
+        session.remark((who_does_it(library.house.ledger.workers()), DONE))
 
 
 @verb("discard", "rushes failed discard --class BadMedia")

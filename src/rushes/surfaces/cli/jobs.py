@@ -15,7 +15,7 @@ from rushes.surfaces.cli.history import events
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, plain
-from rushes.surfaces.cli.states import SHOWN, Hands, StateWord, hands, page_of, part
+from rushes.surfaces.cli.states import SHOWN, Hands, StateWord, hands, page_of, part, who_does_it
 from rushes.surfaces.cli.text import lasted, many
 from rushes.surfaces.cli.times import moment, seconds_between
 from rushes.surfaces.cli.verb import Group, verb
@@ -139,7 +139,7 @@ def retry(session: Session, job: str, stage: str) -> None:
         return
     session.out.line(f"{many(len(tasks), 'task')} of {row.name} will be tried again" if tasks else "nothing to retry")
     if tasks:
-        session.remark(("next: rushes worker --until-idle", DONE))
+        session.remark((who_does_it(library.house.ledger.workers()), DONE))
 
 
 def _page(library: Library, state: str | None, now: Hands, cursor: str, limit: int) -> Page[Job]:

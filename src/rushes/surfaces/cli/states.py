@@ -12,6 +12,7 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.worker import Worker
 from rushes.ledger.port import Page
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
+from rushes.surfaces.cli.text import many
 
 STYLES = {"running": NOW, "probing": NOW, "paused": NOW, "failed": TROUBLE, "done": DONE, "cancelled": DONE}
 _FINAL = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
@@ -68,6 +69,14 @@ class Hands:
 def hands(workers: Iterable[Worker]) -> Hands:
     """Who is at work on what, now."""
     return Hands(frozenset(parse_task_id(task)[0] for w in workers if w.alive for task in w.held))
+
+
+def who_does_it(workers: Iterable[Worker]) -> str:
+    """What becomes of work that was just made ready."""
+    alive = sum(worker.alive for worker in workers)
+    if not alive:
+        return "next: rushes worker --until-idle"
+    return f"{many(alive, 'worker is', 'workers are')} at it; look with: rushes jobs ls"
 
 
 def part(word: str) -> Part:
