@@ -37,6 +37,7 @@ MESSAGES = {
     "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
     "part": "`up`: a server or worker is there",
     "up": "`up`: everything is there; the home and the settings that use it",
+    "serving": "`serve`: it listens: its address, whether it is open, and where the first account is made",
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",

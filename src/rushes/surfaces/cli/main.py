@@ -26,7 +26,14 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "init": "care",
         "up": "up",
     },
-    "Look": {"ls": "looking", "show": "looking", "search": "looking", "clip": "cutting", "export": "cutting"},
+    "Look": {
+        "ls": "looking",
+        "show": "looking",
+        "search": "looking",
+        "clip": "cutting",
+        "export": "cutting",
+        "serve": "serving",
+    },
     "Steer": {"jobs": "jobs", "failed": "failed"},
     "Care": {
         "verify": "care",
@@ -54,6 +61,7 @@ SENTENCES: Mapping[str, str] = {
     "search": "Find what was said, to the word.",
     "clip": "Cut a span out, to the frame.",
     "export": "Write subtitles, text or shots of a video.",
+    "serve": "Open the library in a browser, and to programs over HTTP.",
     "jobs": "Watch and steer jobs.",
     "failed": "Work that gave up: look, retry, put away.",
     "verify": "Read every file and check it; --repair makes damaged ones again.",

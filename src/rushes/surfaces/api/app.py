@@ -1,0 +1,97 @@
+"""The whole API as one application over one open library; it consumes no work."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.middleware.cors import CORSMiddleware
+
+from rushes.library import Library
+from rushes.library.upload import Uploads
+from rushes.surfaces.api import (
+    aliases,
+    artifacts,
+    clips,
+    events,
+    fleet,
+    gate,
+    hooks,
+    jobs,
+    media,
+    paths,
+    people,
+    search,
+    tasks,
+    uploads,
+    videos,
+)
+from rushes.surfaces.api.accounts import Accounts
+from rushes.surfaces.api.door import Door, Guard
+from rushes.surfaces.api.hub import Hub
+from rushes.surfaces.api.problems import answer_errors
+from rushes.wiring import VERSION
+
+API = "/api/v1"
+RESOURCES = (videos, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths, uploads,
+             hooks, fleet)  # fmt: skip
+
+
+def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:
+    """The application.
+
+    Raises:
+        NotAllowed: it would be open to strangers.
+    """
+    door = Door(Accounts(library.house), bound, setup_code)
+    door.check()
+    app = FastAPI(
+        title="rushes",
+        version=VERSION,
+        summary="Develops footage overnight, whatever dies: watch it, search it, cut it.",
+        docs_url=None,  # its page comes from a CDN
+        redoc_url=None,
+        lifespan=_living,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.library, app.state.door = library, door
+    app.state.uploads = Uploads(library.house)
+    app.state.hub = Hub(library.house.ledger, library.house.settings.owner)
+    app.state.hooks = hooks.Hooks(library.house)
+    answer_errors(app)
+    _include(app)
+    origins = [o.strip() for o in library.house.settings.cors.split(",") if o.strip()]
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(Guard, door=door)
+    return app
+
+
+def _include(app: FastAPI) -> None:
+    for one in RESOURCES:
+        app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
+    for router in (fleet.health, media.router, gate.router):
+        app.include_router(router)
+    if find_spec("rushes.surfaces.web"):
+        app.router.routes.extend(import_module("rushes.surfaces.web.pages").routes)
+    app.include_router(aliases.router)  # last: a page of the same name goes first
+
+
+@asynccontextmanager
+async def _living(app: FastAPI) -> AsyncIterator[None]:
+    """While it lives it follows the ledger; what had arrived when the last process died is told now."""
+    await asyncio.to_thread(app.state.uploads.finish_all)
+    app.state.hub.start(asyncio.get_running_loop())
+    app.state.hooks.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(app.state.hooks.stop)
+        await asyncio.to_thread(app.state.hub.stop)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

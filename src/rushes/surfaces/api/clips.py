@@ -1,0 +1,86 @@
+"""Clips: a span cut out on request; asked for here, cut by a worker."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from rushes.domain.errors import NotFound
+from rushes.domain.job import JobState
+from rushes.library.cut import ask
+from rushes.library.desk import Desk
+from rushes.library.intake import wake
+from rushes.records.port import Record
+from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.api.reach import ADesk, Id, Key, Name, accepted, once
+from rushes.surfaces.api.shapes import FILES
+
+router = APIRouter(tags=["clips"])
+CLIP = "clip"  # the kind of record
+STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
+Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+
+
+class ClipIn(BaseModel):
+    """From and to in seconds of film time."""
+
+    video_id: Name
+    t_start: Seconds
+    t_end: Seconds
+    padding_ms: int = Field(default=2000, ge=0, le=60_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipShape:
+    """A clip and how far it is."""
+
+    clip_id: str
+    status: str  # queued, processing, done, failed, cancelled
+    video_id: str
+    t_start: float
+    t_end: float
+    job: str
+    url: str | None
+    error: str | None = None
+
+
+@router.post("/clips", status_code=202, response_model=ClipShape)
+def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSONResponse:
+    """Ask for a clip; the same span again is the same clip."""
+
+    def make() -> JSONResponse:
+        video = desk.video(body.video_id)
+        start, end = (round(t * 1_000_000) for t in (body.t_start, body.t_end))
+        job, id, _created = ask(desk.house, video, start, end, body.padding_ms)
+        wake(desk.house, desk.job(job))
+        doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end}
+        record = desk.house.records.put(CLIP, desk.owner, id, doc)
+        return accepted(asdict(_shape(desk, record)), f"/api/v1/clips/{id}")
+
+    return once(desk.house, key, request, body.model_dump(), make)
+
+
+@router.get("/clips")
+def list_clips(request: Request, desk: ADesk, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
+    """Clips that were asked for."""
+    rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor), limit)
+    return page(request, [_shape(desk, r) for r in rows], more)
+
+
+@router.get("/clips/{clip_id}")
+def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
+    """One clip; `url` is there when it is cut."""
+    record = desk.house.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
+    if record is None:
+        raise NotFound(f"there is no clip {clip_id[:60]!r}", "Ask for one: POST /api/v1/clips")
+    return _shape(desk, record)
+
+
+def _shape(desk: Desk, record: Record) -> ClipShape:
+    job, doc = desk.job(record.doc["job"]), record.doc
+    status = STATUS.get(job.state, "processing" if job.started_at else "queued")
+    url = f"{FILES}videos/clips/{doc['video']}/{record.id}.mp4" if status == "done" else None
+    dead = next((s.error for s in desk.steps(job.id) if s.error), None) if status == "failed" else None
+    return ClipShape(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, url, dead)

@@ -1,0 +1,155 @@
+"""What the home stands on: workers, sums, settings, health, and metrics for Prometheus."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from rushes.domain.errors import RushesError
+from rushes.domain.job import JobState
+from rushes.domain.worker import Worker
+from rushes.index.port import Summary
+from rushes.settings import Settings, shown
+from rushes.surfaces.api.reach import ADesk, AHouse, ALibrary
+from rushes.wiring import VERSION, House
+
+router = APIRouter(tags=["fleet"])
+health = APIRouter(tags=["health"])
+OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
+MOST = 500  # jobs of a state that are counted: a figure for people, whose end nobody reads
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What there is, and what is to be done (at most 500 of each state are counted)."""
+
+    library: Summary
+    jobs: Mapping[str, int]
+    workers: int
+    slots: int
+    room: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as it may be seen, and where its value came from."""
+
+    name: str
+    value: Any
+    origin: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """This server."""
+
+    version: str
+    owner: str
+    open: bool  # everybody on this machine may do everything
+
+
+@router.get("/about")
+def about(request: Request, house: AHouse) -> About:
+    """Which version this is, and whether the door is open."""
+    return About(VERSION, house.settings.owner, request.app.state.door.open)
+
+
+@router.get("/workers")
+def list_workers(house: AHouse) -> list[Worker]:
+    """Every worker, with what it holds."""
+    return list(house.ledger.workers())
+
+
+@router.post("/workers/drain", status_code=202)
+def drain_worker(desk: ADesk, worker: str = Query(max_length=300)) -> dict[str, str]:
+    """Tell a worker to stop claiming and hand back."""
+    desk.drain(worker)
+    return {"worker": worker, "told": "drain"}
+
+
+@router.get("/stats")
+def get_stats(library: ALibrary) -> Stats:
+    """Sums for a first page."""
+    house = library.house
+    alive = [w for w in house.ledger.workers() if w.alive]
+    slots = sum(w.incarnation.slots for w in alive)
+    return Stats(library.summary(), counted(house), len(alive), slots, house.blobs.room())
+
+
+@router.get("/settings")
+def list_settings(house: AHouse) -> list[Setting]:
+    """The settings in force, without secrets."""
+    origin = house.loaded.origin
+    return [Setting(f.name, shown(house.settings, f.name), origin[f.name], f.metadata["doc"]) for f in fields(Settings)]
+
+
+@health.get("/healthz")
+def is_alive() -> dict[str, str]:
+    """This process answers."""
+    return {"status": "ok"}
+
+
+@health.get("/readyz")
+def is_ready(house: AHouse) -> JSONResponse:
+    """Every backend answers."""
+    parts: dict[str, Callable[[], object]] = {
+        "ledger": house.ledger.workers,
+        "records": lambda: house.records.get("ready", house.settings.owner, "ready"),
+        "blobs": lambda: house.blobs.read("results/ready"),
+        "index": lambda: house.index.video(house.settings.owner, "ready"),
+    }
+    said = {name: _answers(ask) for name, ask in parts.items()}
+    fine = all(word == "ok" for word in said.values())
+    return JSONResponse({"status": "ready" if fine else "not ready", "parts": said}, 200 if fine else 503)
+
+
+@health.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request, house: AHouse) -> str:
+    """Figures for Prometheus; no job or video is ever a label."""
+    return "".join(f"{line}\n" for line in _lines(request, house))
+
+
+def counted(house: House) -> dict[str, int]:
+    """Jobs of each state that is not over."""
+    return {s.value: len(house.ledger.jobs(house.settings.owner, s, limit=MOST).rows) for s in OPEN}
+
+
+def _answers(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except RushesError as e:
+        return str(e)
+    return "ok"
+
+
+def _lines(request: Request, house: House) -> Iterator[str]:
+    state = request.app.state
+    hub, requests = state.hub.counters, state.door.requests
+    answered = {f'method="{m}",status="{s}"': n for (m, s), n in sorted(requests.items()) if m in _METHODS}
+    yield from _metric("rushes_http_requests_total", "counter", "requests answered", answered)
+    yield from _metric("rushes_streams_active", "gauge", "open event streams", {"": hub.streams})
+    yield from _metric("rushes_events_persisted_total", "counter", "events read from the ledger", {"": hub.persisted})
+    yield from _metric("rushes_events_publish_total", "counter", "events handed to streams", {"": hub.published})
+    yield from _metric("rushes_channels_overflow_total", "counter", "streams closed as too slow", {"": hub.overflows})
+    jobs = {f'state="{name}"': n for name, n in counted(house).items()}
+    yield from _metric("rushes_jobs", "gauge", f"jobs that are not over, counted up to {MOST}", jobs)
+    workers = house.ledger.workers()
+    alive = {'state="alive"': sum(w.alive for w in workers), 'state="gone"': sum(not w.alive for w in workers)}
+    yield from _metric("rushes_workers", "gauge", "workers", alive)
+    yield from _metric("rushes_tasks_leased", "gauge", "tasks at work", {"": sum(len(w.held) for w in workers)})
+    room = house.blobs.room()
+    if room is not None:
+        yield from _metric("rushes_free_bytes", "gauge", "room for results", {"": room})
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def _metric(name: str, kind: str, help: str, values: Mapping[str, int]) -> Iterator[str]:
+    yield f"# HELP {name} {help}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in values.items():
+        yield f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"

@@ -1,0 +1,175 @@
+"""One follower per process feeds all streams: what is committed is read once and handed to everybody who listens.
+
+A stream registers before it reads the past, so that nothing falls between; it drops what it has shown already.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rushes.domain.errors import RushesError
+from rushes.domain.event import Event
+from rushes.domain.job import Job
+from rushes.ledger.port import Ledger
+from rushes.telemetry import log
+
+LOOK_SECONDS = 0.25
+MOST = 1000  # events that wait for one reader; then its stream is closed and replays
+Item = Event | Job
+
+
+@dataclass(slots=True, eq=False)
+class Ear:
+    """One stream: what it has not sent yet. Only the loop touches it."""
+
+    job: str  # "" hears every job's row
+    items: deque[Item] = field(default_factory=deque)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    def hear(self, items: Iterable[Item]) -> bool:
+        """Take more; False if that was too much, then it is over."""
+        self.items.extend(items)
+        if len(self.items) > MOST:
+            self.items.clear()
+            self.closed = True
+        self.news.set()
+        return not self.closed
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self.closed = True
+        self.news.set()
+
+
+@dataclass(slots=True)
+class Counters:
+    """What /metrics tells of streams."""
+
+    streams: int = 0
+    published: int = 0
+    overflows: int = 0
+    persisted: int = 0
+
+
+class Hub:
+    """Asks the ledger what changed, a few times a second, and hands it on."""
+
+    def __init__(self, ledger: Ledger, owner: str, on_job: Callable[[Job], None] = lambda _job: None) -> None:
+        self._ledger, self._owner, self._on_job = ledger, owner, on_job
+        self._ears: dict[str, set[Ear]] = {}
+        self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._nudge = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self.counters = Counters()
+        self.closing = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to follow."""
+        self._loop = loop
+        self._thread = threading.Thread(target=self._run, name="hub", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every stream and the follower."""
+        self.hang_up()
+        self._over.set()
+        self._nudge.set()
+        if self._thread:
+            self._thread.join(10)
+
+    def hang_up(self) -> None:
+        """End every stream, from any thread or a signal: their readers come back elsewhere and replay."""
+        self.closing = True
+        if self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._close_all)
+
+    def listen(self, job: str, last_event: int) -> Ear:
+        """A new stream of a job whose row said `last_event` a moment ago (or of all jobs); called in the loop."""
+        ear = Ear(job)
+        with self._guard:
+            self._ears.setdefault(job, set()).add(ear)
+            if job:
+                self._seen[job] = min(self._seen.get(job, last_event), last_event)
+        self.counters.streams += 1
+        if self.closing:
+            ear.close()
+        return ear
+
+    def leave(self, ear: Ear) -> None:
+        """A stream is over; called in the loop."""
+        with self._guard:
+            ears = self._ears.get(ear.job, set())
+            ears.discard(ear)
+            if not ears:
+                self._ears.pop(ear.job, None)
+                self._seen.pop(ear.job, None)
+        self.counters.streams -= 1
+
+    def _run(self) -> None:
+        cursor = self._now()
+        while not self._over.is_set():
+            try:
+                cursor = self._look(cursor)
+            except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
+                log.warning("following: %s", e)
+            self._nudge.wait(LOOK_SECONDS)
+
+    def _now(self) -> str:
+        cursor = ""
+        while not self._over.is_set():
+            try:
+                jobs, after = self._ledger.changed(cursor)
+                if not jobs or after == cursor:
+                    return after
+                cursor = after
+            except RushesError as e:
+                log.warning("following: %s", e)
+                self._nudge.wait(LOOK_SECONDS)
+        return cursor
+
+    def _look(self, cursor: str) -> str:
+        jobs, after = self._ledger.changed(cursor)
+        for id in dict.fromkeys(jobs):
+            row = self._ledger.job(id)
+            if row.owner == self._owner:
+                self._tell(row)
+                self._on_job(row)
+        return after
+
+    def _tell(self, row: Job) -> None:
+        with self._guard:
+            seen, everywhere = self._seen.get(row.id), "" in self._ears
+        if seen is not None:
+            self._tell_events(row.id, seen)
+        if everywhere:
+            self._hand("", (row,))
+
+    def _tell_events(self, job: str, seen: int) -> None:
+        while events := self._ledger.events(job, seen):
+            self._hand(job, events)
+            seen = events[-1].number
+        with self._guard:
+            if job in self._seen:
+                self._seen[job] = seen
+
+    def _hand(self, job: str, items: tuple[Item, ...]) -> None:
+        self.counters.persisted += len(items)
+        if self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, job, items)
+
+    def _deliver(self, job: str, items: tuple[Item, ...]) -> None:
+        for ear in list(self._ears.get(job, ())):
+            if not ear.closed:
+                self.counters.published += len(items)
+                self.counters.overflows += not ear.hear(items)
+
+    def _close_all(self) -> None:
+        for ears in list(self._ears.values()):
+            for ear in list(ears):
+                ear.close()

@@ -1,0 +1,161 @@
+"""Jobs: the list, one of them, its steps, tasks and history; steering; and what gave up."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+from rushes.domain.event import Event
+from rushes.domain.job import Command, JobState
+from rushes.domain.task import TaskState
+from rushes.jobs.why import Because
+from rushes.library.desk import Step
+from rushes.library.failed import FailureGroup
+from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
+from rushes.surfaces.api.shapes import JobShape, TaskShape
+
+router = APIRouter(tags=["jobs"])
+
+After = Annotated[int, Query(ge=0, le=MOST, description="the number of the last event that was seen")]
+Stage = Annotated[str, Query(pattern=r"^[a-z0-9_]{0,40}$")]
+
+
+class PriorityIn(BaseModel):
+    """Higher goes first."""
+
+    priority: int = Field(ge=-1000, le=1000)
+
+
+class RetryIn(BaseModel):
+    """One stage, or all ("")."""
+
+    stage: Name = ""
+
+
+class KindIn(BaseModel):
+    """A class of errors, or all ("")."""
+
+    kind: Name = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The tasks that are tried again."""
+
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseShape:
+    """Dead letters that say the same."""
+
+    message: str
+    hint: str
+    verdict: str
+    tasks: list[TaskShape]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedShape:
+    """Dead letters of one class."""
+
+    kind: str
+    count: int
+    causes: list[CauseShape]
+
+    @staticmethod
+    def of(group: FailureGroup) -> "FailedShape":
+        """From the library; at most 100 tasks of each cause."""
+        causes = [
+            CauseShape(c.message, c.hint, c.verdict, [TaskShape.of(t) for t in c.tasks[:100]]) for c in group.causes
+        ]
+        return FailedShape(group.kind, len(group.tasks), causes)
+
+
+@router.get("/jobs")
+def list_jobs(
+    request: Request, library: ALibrary, state: JobState | None = None, cursor: Cursor = "", limit: Limit = 50
+) -> Page[JobShape]:
+    """Jobs, newest first; in a final state, the last to finish first."""
+    found = library.jobs(state, unseal(cursor), limit)
+    return page(request, [JobShape.of(j) for j in found.rows], found.cursor)
+
+
+@router.get("/jobs/{job_id}")
+def get_job(desk: ADesk, job_id: Id) -> JobShape:
+    """One job."""
+    return JobShape.of(desk.job(job_id))
+
+
+@router.get("/jobs/{job_id}/steps")
+def list_steps(desk: ADesk, job_id: Id) -> list[Step]:
+    """Its stages with their states."""
+    return list(desk.steps(job_id))
+
+
+@router.get("/jobs/{job_id}/tasks")
+def list_tasks(
+    request: Request,
+    desk: ADesk,
+    job_id: Id,
+    state: TaskState | None = None,
+    stage: Stage = "",
+    cursor: Cursor = "",
+    limit: Limit = 200,
+) -> Page[TaskShape]:
+    """Its tasks in plan order."""
+    found = desk.tasks(job_id, state, stage, unseal(cursor), limit)
+    return page(request, [TaskShape.of(t) for t in found.rows], found.cursor)
+
+
+@router.get("/jobs/{job_id}/history")
+def list_events(desk: ADesk, job_id: Id, after: After = 0, limit: Limit = 200) -> list[Event]:
+    """Its numbered events after a number; live at `/api/v1/jobs/{id}/events`."""
+    return list(desk.events(job_id, after, limit))
+
+
+@router.get("/jobs/{job_id}/why")
+def explain_job(desk: ADesk, job_id: Id) -> list[Because]:
+    """Why what does not run does not run."""
+    return list(desk.why(job_id))
+
+
+Move = Literal["pause", "pause_now", "resume", "cancel"]
+
+
+@router.post("/jobs/{job_id}/priority")
+def set_priority(desk: ADesk, job_id: Id, body: PriorityIn) -> JobShape:
+    """Higher goes first."""
+    return JobShape.of(desk.command(job_id, Command.PRIORITY, body.priority))
+
+
+@router.post("/jobs/{job_id}/retry")
+def retry_job(desk: ADesk, job_id: Id, body: RetryIn | None = None) -> Tried:
+    """Try dead tasks again, of one stage or all; a cancelled job goes on."""
+    return Tried(desk.revive(job_id, body.stage if body else ""))
+
+
+@router.post("/jobs/{job_id}/{move}")
+def steer_job(desk: ADesk, job_id: Id, move: Move) -> JobShape:
+    """Pause (now), resume or cancel."""
+    return JobShape.of(desk.command(job_id, Command(move)))
+
+
+@router.get("/failed")
+def list_failed(library: ALibrary, kind: Annotated[str, Query(max_length=100)] = "") -> list[FailedShape]:
+    """What gave up, by class."""
+    return [FailedShape.of(g) for g in library.failed() if kind in ("", g.kind)]
+
+
+@router.post("/failed/retry")
+def retry_failed(library: ALibrary, body: KindIn | None = None) -> Tried:
+    """Try what gave up again, of one class or all."""
+    return Tried(library.retry_failed(body.kind if body else ""))
+
+
+@router.post("/failed/discard")
+def discard_failed(library: ALibrary, body: KindIn | None = None) -> dict[str, Any]:
+    """Put it away, of one class or all."""
+    return {"discarded": library.discard_failed(body.kind if body else "")}

@@ -1,0 +1,101 @@
+"""Files for players and people: playlists, pieces, posters, frames, clips and originals, by range and with an ETag."""
+
+import hashlib
+from pathlib import Path as File
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import FileResponse, RedirectResponse, Response
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.index.port import Video
+from rushes.library.desk import Desk
+from rushes.library.footage import original
+from rushes.library.frames import frame
+from rushes.surfaces.api.reach import ADesk, Id
+from rushes.surfaces.api.shapes import FILES
+
+router = APIRouter(tags=["files"])
+api = APIRouter(tags=["files"])
+TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
+         ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
+PUBLIC = ("videos/proxy/", "videos/clips/", "thumbs/", "frames/")  # the published names that hold a video's id
+_WEEK = "private, max-age=604800"
+
+
+@router.head("/files/{name:path}", response_class=Response, include_in_schema=False)
+@router.get("/files/{name:path}", response_class=Response)
+def get_file(request: Request, desk: ADesk, name: Annotated[str, Path(max_length=500)]) -> Response:
+    """A published file of one of the owner's videos."""
+    prefix = next((p for p in PUBLIC if name.startswith(p)), "")
+    if not prefix:
+        raise NotFound("there is no such file")
+    desk.video(name.removeprefix(prefix).partition("/")[0])  # whose it is
+    kind = TYPES.get(File(name).suffix, "application/octet-stream")
+    return _published(request, desk, name, kind)
+
+
+@api.head("/videos/{video_id}/frames/{ms}.jpg", response_class=Response, include_in_schema=False)
+@api.get("/videos/{video_id}/frames/{ms}.jpg", response_class=Response)
+def get_frame(request: Request, desk: ADesk, video_id: Id, ms: Annotated[int, Path(ge=0, le=2**40)]) -> Response:
+    """The picture at a moment (milliseconds of film time); the poster where no frame is kept."""
+    video = desk.video(video_id)
+    try:
+        jpeg = frame(desk.house, video, ms * 1000)
+    except NotFound:
+        return _poster(video)
+    return _bytes(request, jpeg, "image/jpeg", _WEEK)
+
+
+@api.get("/videos/{video_id}/poster", response_class=Response)
+def get_poster(desk: ADesk, video_id: Id) -> Response:
+    """Where its poster is."""
+    return _poster(desk.video(video_id))
+
+
+@api.head("/videos/{video_id}/original", response_class=Response, include_in_schema=False)
+@api.get("/videos/{video_id}/original", response_class=Response)
+def get_original(request: Request, desk: ADesk, video_id: Id) -> Response:
+    """The film as it was taken in, to keep."""
+    video = desk.video(video_id)
+    source = original(desk.house, video).asked.source
+    if source.etag:
+        raise Refused("the original lies in a bucket", f"Fetch it there: {source.path}")
+    return _file(request, desk.house.originals / source.path, "application/octet-stream", video.name)
+
+
+def _poster(video: Video) -> Response:
+    if not video.poster:
+        raise NotFound(f"{video.name} has no poster yet")
+    return RedirectResponse(FILES + video.poster, 307)
+
+
+def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
+    """From the folder by range; a far store's is read whole, so big ones are better fetched from there."""
+    try:
+        place = File(desk.house.blobs.address(name))
+        if place.is_file():
+            return _file(request, place, kind)
+        data = desk.house.blobs.read(name)
+    except Refused as e:
+        raise NotFound("there is no such file") from e
+    if data is None:
+        raise NotFound("there is no such file", "It comes when its stage is done.")
+    return _bytes(request, data, kind)
+
+
+def _file(request: Request, place: File, kind: str, download: str = "") -> Response:
+    found = place.stat()
+    etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return FileResponse(place, headers=headers, media_type=kind, filename=download or None, stat_result=found)
+
+
+def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:
+    etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": keep}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=kind, headers=headers)

@@ -1,0 +1,181 @@
+"""Resumable uploads by tus 1.0 (creation, checksum, termination), for browsers and for curl."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Request, Response
+from starlette.requests import ClientDisconnect
+
+from rushes.domain.errors import Refused
+from rushes.library import Wish
+from rushes.library.upload import Part, Upload, Uploads
+from rushes.surfaces.api.problems import problem
+from rushes.surfaces.api.reach import ADesk, Id
+
+router = APIRouter(tags=["uploads"])
+TUS = "1.0.0"
+OFFSET_TYPE = "application/offset+octet-stream"
+EXTENSIONS = "creation,checksum,termination"
+WRONG_SUM = 460  # as the protocol says
+_PIECE = 1 << 20  # bytes that are written at once
+
+Length = Annotated[int, Header(alias="Upload-Length", ge=1, le=2**53)]
+Metadata = Annotated[str, Header(alias="Upload-Metadata", max_length=4000)]
+Offset = Annotated[int, Header(alias="Upload-Offset", ge=0, le=2**53)]
+Sum = Annotated[str, Header(alias="Upload-Checksum", max_length=200)]
+Type = Annotated[str, Header(alias="Content-Type", max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class UploadShape:
+    """Where an upload stands, and the job that waits for it."""
+
+    id: str
+    name: str
+    size: int
+    offset: int
+    state: str
+    why: str
+    job: str
+
+    @staticmethod
+    def of(upload: Upload) -> "UploadShape":
+        """From the library."""
+        return UploadShape(**{name: getattr(upload, name) for name in UploadShape.__slots__})
+
+
+def uploads_of(request: Request) -> Uploads:
+    """The uploads of this process."""
+    uploads: Uploads = request.app.state.uploads
+    return uploads
+
+
+@router.options("/uploads", status_code=204, response_class=Response)
+def describe_uploads(request: Request) -> Response:
+    """What this server speaks."""
+    most = uploads_of(request).house.settings.upload_gb * 10**9
+    said = {"Tus-Version": TUS, "Tus-Extension": EXTENSIONS, "Tus-Max-Size": str(most)}
+    return _tus(204, **said, **{"Tus-Checksum-Algorithm": "sha256,sha1"})
+
+
+@router.post("/uploads", status_code=201, response_class=Response)
+def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> Response:
+    """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it."""
+    said = read_metadata(metadata)
+    wish = Wish(recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", ""))
+    upload = uploads_of(request).begin(said.get("filename", "upload"), length, wish, said.get("sha256", "").lower())
+    return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **{"Upload-Offset": "0", "Rushes-Job": upload.job})
+
+
+@router.head("/uploads/{upload_id}", response_class=Response)
+def find_upload(request: Request, upload_id: Id) -> Response:
+    """How much of it is there."""
+    upload = uploads_of(request).finish(uploads_of(request).get(upload_id))
+    if upload.state == "refused":
+        return _tus(410)
+    there = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.size), "Rushes-Job": upload.job}
+    return _tus(200, **there, **{"Cache-Control": "no-store"})
+
+
+@router.get("/uploads/{upload_id}")
+def get_upload(request: Request, upload_id: Id) -> UploadShape:
+    """Where it stands, in words."""
+    return UploadShape.of(uploads_of(request).get(upload_id))
+
+
+@router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
+async def continue_upload(
+    request: Request, upload_id: Id, offset: Offset, type: Type = "", checksum: Sum = ""
+) -> Response:
+    """The next part; what arrived before a cut is kept."""
+    uploads = uploads_of(request)
+    upload = await run_sync(uploads.get, upload_id)
+    if type.partition(";")[0].strip() != OFFSET_TYPE:
+        return problem(415, f"parts are sent as {OFFSET_TYPE}", "Set the Content-Type.", "WrongType")
+    wanted = _sum(checksum)
+    with uploads.writing(upload) as part:
+        if part.offset != offset:
+            said = {"Upload-Offset": str(part.offset)}
+            return problem(409, f"it stands at {part.offset}", "Go on from there.", "WrongOffset", said)
+        try:
+            fits = await _receive(request, part, wanted)
+        except ClientDisconnect:
+            return _tus(400)  # nobody reads it: the line was cut, and the next HEAD tells how much came
+        if not fits:
+            return problem(WRONG_SUM, "the part does not have that checksum", "Send it again.", "WrongChecksum")
+    done = await run_sync(uploads.finish, upload)
+    return _tus(204, **{"Upload-Offset": str(done.offset), "Rushes-Job": done.job})
+
+
+@router.delete("/uploads/{upload_id}", status_code=204, response_class=Response)
+def drop_upload(request: Request, desk: ADesk, upload_id: Id) -> Response:
+    """Give it up: its bytes are deleted and its job is cancelled."""
+    uploads = uploads_of(request)
+    upload = uploads.get(upload_id)
+    if upload.state == "arrived":
+        raise Refused("it has arrived", f"Cancel its job: POST /api/v1/jobs/{desk.job(upload.job).id}/cancel")
+    uploads.drop(upload)
+    return _tus(204)
+
+
+def read_metadata(text: str) -> Mapping[str, str]:
+    """`filename d29ybGQ=,recipe c3VidGl0bGVz` as a dictionary.
+
+    Raises:
+        Refused: it is not written so.
+    """
+    found: dict[str, str] = {}
+    for pair in filter(None, (p.strip() for p in text.split(","))):
+        name, _, value = pair.partition(" ")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode("utf-8").replace("\0", "")
+        except (binascii.Error, ValueError) as e:
+            raise Refused("Upload-Metadata is not base64", "name base64, name base64, ...") from e
+    return found
+
+
+async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | None) -> bool:
+    """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
+    begin, waiting = part.offset, bytearray()
+    try:
+        async for piece in request.stream():
+            waiting += piece
+            if wanted:
+                wanted[0].update(piece)
+            if len(waiting) >= _PIECE:
+                await run_sync(part.write, bytes(waiting))
+                waiting.clear()
+    except ClientDisconnect:
+        if not wanted and waiting:
+            await run_sync(part.write, bytes(waiting))
+        elif wanted:
+            part.back_to(begin)
+        raise
+    if waiting:
+        await run_sync(part.write, bytes(waiting))
+    if wanted and wanted[0].digest() != wanted[1]:
+        part.back_to(begin)
+        return False
+    return True
+
+
+def _sum(text: str) -> tuple[Any, bytes] | None:
+    if not text:
+        return None
+    name, _, value = text.partition(" ")
+    try:
+        expected = base64.b64decode(value, validate=True)
+    except binascii.Error as e:
+        raise Refused("Upload-Checksum is not base64", "For example: sha256 47DEQpj8HBSa...") from e
+    if name not in ("sha256", "sha1"):
+        raise Refused(f"there is no checksum {name[:20]!r} here", "Use sha256 or sha1.")
+    return hashlib.new(name, usedforsecurity=False), expected
+
+
+def _tus(status: int, **headers: str) -> Response:
+    return Response(status_code=status, headers={"Tus-Resumable": TUS, **headers})

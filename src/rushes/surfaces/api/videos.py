@@ -1,0 +1,177 @@
+"""Videos: the list, one of them, what is said and seen in it, its runs, its exports; and taking films in."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
+
+from rushes.domain.errors import NotAllowed
+from rushes.index.port import Video
+from rushes.library import Added, Wish
+from rushes.library.export import KINDS, export, shots_of
+from rushes.library.said import corrected, may_be_read, rename
+from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Text, accepted, once
+from rushes.surfaces.api.shapes import JobShape, Line, of_video
+from rushes.wiring import House
+
+router = APIRouter(tags=["videos"])
+
+Profile = Literal["", "fast", "balanced", "high_quality"]
+TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
+         "csv": "text/csv", "jsonl": "application/x-ndjson", "otio": "application/json",
+         "chapters.vtt": "text/vtt"}  # fmt: skip
+
+
+class WishIn(BaseModel):
+    """What is wanted of some films."""
+
+    recipe: Name = ""
+    only: list[Name] = Field(default=[], max_length=50)
+    skip: list[Name] = Field(default=[], max_length=50)
+    profile: Profile = ""
+    language: Name = ""
+    priority: int = Field(default=0, ge=-1000, le=1000)
+    again: int = Field(default=0, ge=0, le=1_000_000)
+
+    def wish(self) -> Wish:
+        """As the library takes it."""
+        return Wish(
+            recipe=self.recipe,
+            only=tuple(self.only),
+            skip=tuple(self.skip),
+            profile=self.profile,
+            language=self.language,
+            priority=self.priority,
+            again=self.again,
+        )
+
+
+class AddIn(WishIn):
+    """Places that films are taken in from: files, folders or s3://bucket/prefix, as the server sees them."""
+
+    paths: list[Text] = Field(min_length=1, max_length=100)
+
+
+class NameIn(BaseModel):
+    """A name for people; empty takes it back."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AddedShape:
+    """One film: its job, or why there is none."""
+
+    path: str
+    job: JobShape | None = None
+    created: bool = False
+    error: str = ""
+    hint: str = ""
+    skipped: str = ""
+
+    @staticmethod
+    def of(added: Added) -> "AddedShape":
+        """From the library."""
+        job = JobShape.of(added.job) if added.job else None
+        error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
+        return AddedShape(added.path, job, added.created, error, hint, added.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Shots:
+    """Start and end of each shot, in microseconds."""
+
+    shots: list[tuple[int, int]] = field(default_factory=list)
+
+
+@router.get("/videos")
+def list_videos(request: Request, library: ALibrary, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
+    """Videos, newest first."""
+    rows, more = library.videos(unseal(cursor), limit)
+    return page(request, [of_video(v) for v in rows], more)
+
+
+@router.post("/videos", status_code=202, response_model=list[AddedShape])
+def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") -> JSONResponse:
+    """Take films in from places that the server sees; each becomes a job."""
+    check_places(request, library.house, body.paths)
+
+    def make() -> JSONResponse:
+        added = [AddedShape.of(a) for a in library.add(body.paths, body.wish())]
+        return accepted([asdict(a) for a in added], "/api/v1/jobs")
+
+    return once(library.house, key, request, body.model_dump(), make)
+
+
+def check_places(request: Request, house: House, places: list[str]) -> None:
+    """Where the door is not open to everybody here, only what lies below the configured sources may be named.
+
+    Raises:
+        NotAllowed: it lies elsewhere.
+    """
+    if not request.app.state.door.open:
+        for place in places:
+            if not may_be_read(house, place):
+                raise NotAllowed("films are only taken in from the configured sources", "Set sources in rushes.toml.")
+
+
+@router.get("/videos/{video_id}")
+def get_video(desk: ADesk, video_id: Id) -> Video:
+    """One video."""
+    return of_video(desk.video(video_id))
+
+
+@router.patch("/videos/{video_id}")
+def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
+    """Give it a name."""
+    rename(desk.house, desk.video(video_id).id, body.name)
+    return get_video(desk, video_id)
+
+
+@router.get("/videos/{video_id}/lines")
+def list_lines(
+    request: Request,
+    desk: ADesk,
+    video_id: Id,
+    kind: Annotated[str, Query(pattern=r"^[a-z_]{1,40}$")] = "speech",
+    cursor: Cursor = "",
+    limit: Limit = 200,
+) -> Page[Line]:
+    """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
+    lines = desk.house.index.lines(desk.owner, desk.video(video_id).id, kind)
+    at = int(unseal(cursor) or 0)
+    some = [Line.of(o, by) for o, by in corrected(desk.house, video_id, lines[at : at + limit])]
+    return page(request, some, str(at + limit) if len(lines) > at + limit else "")
+
+
+@router.get("/videos/{video_id}/shots")
+def list_shots(desk: ADesk, video_id: Id) -> Shots:
+    """The shots of a video."""
+    return Shots([(s.start_us, s.end_us) for s in shots_of(desk.house, desk.video(video_id))])
+
+
+@router.get("/videos/{video_id}/runs")
+def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
+    """The jobs of a video, newest first."""
+    return [JobShape.of(desk.job(job)) for job in desk.video(video_id).jobs]
+
+
+@router.get("/videos/{video_id}/exports/{kind}", response_class=Response)
+def export_video(
+    desk: ADesk, video_id: Id, kind: Annotated[str, Path(max_length=20)], download: bool = False
+) -> Response:
+    """Its results in a form that other tools read."""
+    video = desk.video(video_id)
+    data = export(desk.house, video, kind)
+    how = "attachment" if download else "inline"
+    headers = {"Content-Disposition": f'{how}; filename="{video.id}.{kind}"'}
+    return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
+
+
+@router.get("/exports")
+def list_exports() -> list[str]:
+    """The kinds of export."""
+    return list(KINDS)

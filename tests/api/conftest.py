@@ -1,0 +1,37 @@
+"""Servers that several tests share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rushes.library import Library, Wish
+from tests.acceptance.conftest import draw
+from tests.api.kit import Serving, serving
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def server(home: Path) -> Iterator[Serving]:
+    with serving(home) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six seconds, three shots, no sound."""
+    return draw(tmp_path_factory.mktemp("api_films") / "three shots <b>.mp4", 6)
+
+
+@pytest.fixture(scope="session")
+def developed(tmp_path_factory: pytest.TempPathFactory, film: Path) -> Iterator[Serving]:
+    """A server over a home in which the film was developed."""
+    home = tmp_path_factory.mktemp("developed") / "home"
+    with Library(home) as library:
+        assert library.run([film], Wish(only=("playlist", "shots")), slots=2).exit_code == 0
+    with serving(home) as running:
+        yield running

@@ -1,0 +1,113 @@
+"""A real server on loopback over a real home; films and work only where a test is about them."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from rushes.domain.job import Job, NewJob
+from rushes.domain.task import Draft, Finish
+from rushes.domain.worker import Incarnation
+from rushes.ledger.port import Ledger
+from rushes.library import Library
+from rushes.servers.process import free_port
+from rushes.settings import Loaded
+from rushes.surfaces.api.app import create
+from rushes.surfaces.api.server import Server
+
+DEADLINE = 60.0  # far more than anything here takes
+WORKER = "m.h.b.1"
+
+
+@dataclass
+class Serving:
+    """A server that runs, its library and a client for it."""
+
+    library: Library
+    url: str
+    http: httpx.Client
+    app: Any
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.library.house.ledger
+
+    def get(self, path: str, status: int = 200, **more: Any) -> Any:
+        answer = self.http.get(path, **more)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: Any = None, status: int = 200, **more: Any) -> Any:
+        answer = self.http.post(path, json=body, **more)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+
+@contextmanager
+def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any) -> Iterator[Serving]:
+    """A server in a thread of the test, gone at the end."""
+    with Library(home) as library:
+        had = library.house.loaded
+        library.house = replace(library.house, loaded=Loaded(replace(had.settings, **settings), had.origin))
+        app, port = create(library, host, code), free_port()
+        server = Server(app, "127.0.0.1", port)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        wait_for(lambda: server.started, "the server never listened")
+        url = f"http://127.0.0.1:{port}"
+        try:
+            with httpx.Client(base_url=url, timeout=DEADLINE) as http:
+                yield Serving(library, url, http, app)
+        finally:
+            app.state.hub.hang_up()
+            server.should_exit = True
+            thread.join(DEADLINE)
+            assert not thread.is_alive(), "the server never left"
+
+
+def wait_for(what: Callable[[], bool], why: str) -> None:
+    """Wait for something that must happen."""
+    over = time.monotonic() + DEADLINE
+    while not what():
+        assert time.monotonic() < over, why
+        time.sleep(0.005)
+
+
+def submit(ledger: Ledger, name: str, tasks: int = 0) -> Job:
+    """A job of some toy tasks, open and ready to be worked on; no film, no slot."""
+    job = f"job_{name}"
+    spec = json.dumps({"results": {}, "owner": "me", "options": {}, "inputs": {}, "needs": [], "span": None})
+    ledger.submit(
+        NewJob(job, "me", name, f"{name}.mp4", "toys", _payload()), Draft(f"{job}.probe", job, "probe", None, spec)
+    )
+    enter(ledger)
+    (lease,) = ledger.claim(WORKER, ["cpu"], 1, [f"{job}.probe"])
+    drafts = [Draft(f"{job}.develop.{n:05d}", job, "develop", n, spec, order=n + 1) for n in range(tasks)]
+    facts = json.dumps({"video": f"vid_{name}", "trial": True, "duration_us": 1_000_000, "width": 1, "height": 1})
+    ledger.draft(job, lease.task, lease.fence, drafts, facts)
+    ledger.complete(WORKER, [Finish(lease.task, lease.fence)])
+    return ledger.job(job)
+
+
+def work(ledger: Ledger, n: int = 1) -> int:
+    """Do up to n ready tasks."""
+    enter(ledger)
+    leases = ledger.claim(WORKER, ["cpu"], n)
+    if leases:
+        ledger.complete(WORKER, [Finish(lease.task, lease.fence) for lease in leases])
+    return len(leases)
+
+
+def enter(ledger: Ledger) -> None:
+    ledger.renew(Incarnation(WORKER, "h", "b", 1, "1", ("cpu",), 2), {}, {})
+
+
+def _payload() -> str:
+    source = {"path": "a.mp4", "size": 1, "mtime_ns": 1}
+    return json.dumps({"owner": "me", "source": source, "stages": ["probe", "develop"]})

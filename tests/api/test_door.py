@@ -1,0 +1,171 @@
+"""The door: strangers, other sites' pages, other names, too much and too slow."""
+
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rushes.domain.errors import NotAllowed
+from rushes.library import Library
+from rushes.surfaces.api import door
+from rushes.surfaces.api.app import create
+from tests.api.kit import Serving, serving
+
+TOKEN = "a-long-and-secret-token"
+
+
+def test_it_does_not_listen_to_strangers_without_a_token_or_an_account(home: Path) -> None:
+    with Library(home) as library:
+        for address in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
+            with pytest.raises(NotAllowed, match="nobody has a password") as no:
+                create(library, address)
+            assert "rushes serve --setup" in no.value.advice
+        for address in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
+            assert create(library, address).state.door.open
+
+
+def test_elsewhere_only_the_token_comes_in(home: Path) -> None:
+    with serving(home, "0.0.0.0", token=TOKEN) as server:
+        no = server.http.get("/api/v1/jobs")
+        assert (no.status_code, no.headers["www-authenticate"]) == (401, "Bearer")
+        for wrong in ("", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", "Bearer ü"):
+            answer = server.http.get("/api/v1/jobs", headers={b"Authorization": wrong.encode()})
+            assert answer.status_code == 401
+        assert server.http.get("/api/v1/jobs", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert server.http.get("/healthz").status_code == 200
+        page = server.http.get("/library", headers={"Accept": "text/html"})
+        assert (page.status_code, page.headers["location"]) == (303, "/login?next=/library")
+
+
+def test_the_first_account_is_made_with_the_code_and_then_everybody_logs_in(home: Path) -> None:
+    with serving(home, "0.0.0.0", code="code-of-the-terminal") as server:
+        form = {"name": "ada", "password": "correct horse battery"}
+        assert server.http.post("/setup", data=form).status_code == 403
+        assert server.http.post("/setup", data=form | {"code": "guessed"}).status_code == 403
+        short = server.http.post("/setup", data=form | {"code": "code-of-the-terminal", "password": "short"})
+        assert short.status_code == 400
+        made = server.http.post("/setup", data=form | {"code": "code-of-the-terminal"})
+        assert made.status_code == 303
+        cookie = made.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=lax" in cookie
+        assert server.http.get("/api/v1/jobs").status_code == 200
+        assert server.http.post("/setup", data=form | {"code": "code-of-the-terminal"}).status_code == 403
+        assert server.http.post("/logout").status_code == 303
+        server.http.cookies.clear()
+        assert server.http.get("/api/v1/jobs").status_code == 401
+    kept = b"".join(file.read_bytes() for file in home.glob("records.sqlite*"))
+    assert b"correct horse" not in kept
+    assert b"$argon2id$" in kept
+
+
+def test_passwords_cannot_be_guessed_for_long(home: Path) -> None:
+    with serving(home, "0.0.0.0", code="code") as server:
+        server.http.post("/setup", data={"name": "ada", "password": "correct horse battery", "code": "code"})
+        server.http.cookies.clear()
+        wrong = {"name": "ada", "password": "not the password"}
+        said = [server.http.post("/login", data=wrong).status_code for _ in range(11)]
+        assert said == [401] * 10 + [429]
+
+
+@pytest.mark.parametrize("place", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"])
+def test_logging_in_leads_to_no_other_site(home: Path, place: str) -> None:
+    with serving(home, "0.0.0.0", code="code") as server:
+        form = {"name": "ada", "password": "correct horse battery"}
+        server.http.post("/setup", data=form | {"code": "code"})
+        answer = server.http.post("/login", data=form | {"next": place})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        page = server.http.get("/login", params={"next": '"><script>alert(1)</script>'}).text
+        assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+     {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}],
+)  # fmt: skip
+def test_another_sites_page_changes_nothing(server: Serving, said: dict[str, str]) -> None:
+    answer = server.http.post("/api/v1/paths", json={"path": "/tmp"}, headers=said)
+    assert (answer.status_code, answer.json()["code"]) == (403, "CrossSite")
+    assert server.get("/api/v1/paths") == []
+
+
+def test_our_own_page_and_listed_ones_may(home: Path) -> None:
+    with serving(home, cors="https://studio.example") as server:
+        for said in ({"Origin": server.url, "Sec-Fetch-Site": "same-origin"}, {"Origin": "https://studio.example"}):
+            assert server.http.post("/api/v1/paths", json={"path": "/tmp"}, headers=said).status_code == 201
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost.evil"])
+def test_a_name_that_was_made_to_point_here_is_not_answered(server: Serving, host: str) -> None:
+    answer = server.http.get("/api/v1/jobs", headers={"Host": host})
+    assert answer.status_code in (400, 421)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1", "[::1]:8000", "films.example"])
+def test_our_own_names_are(home: Path, host: str) -> None:
+    with serving(home, hosts="films.example, other.example") as server:
+        assert server.http.get("/api/v1/jobs", headers={"Host": host}).status_code == 200
+
+
+def test_every_answer_forbids_scripts_of_others_and_guessing_of_types(server: Serving) -> None:
+    for answer in (server.http.get("/healthz"), server.http.get("/nowhere"), server.http.get("/login")):
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_large_body_is_not_read(server: Serving) -> None:
+    said = {"Content-Type": "application/json"}
+    large = server.http.post("/api/v1/paths", content=b"x" * (door.BODY_BYTES + 1), headers=said)
+    assert large.status_code == 413
+    chunked = server.http.post("/api/v1/paths", content=(b"x" * 100_000 for _ in range(20)), headers=said)
+    assert chunked.status_code == 413
+
+
+def test_a_request_that_never_ends_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "BODY_SECONDS", 0.2)
+    url = httpx.URL(server.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=30) as line:
+        line.sendall(b"POST /api/v1/paths HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+                     b"Content-Type: application/json\r\n\r\n{")  # fmt: skip
+        assert line.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_elsewhere_only_configured_folders_are_read(home: Path, film: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(film.parent)
+    (tmp_path / "u1").mkdir()
+    (tmp_path / "u10").mkdir()
+    with serving(home, "0.0.0.0", token=TOKEN, sources=str(tmp_path / "u1")) as server:
+        server.http.headers["Authorization"] = f"Bearer {TOKEN}"
+        for path in (
+            film,
+            "/etc/passwd",
+            tmp_path / "u10",
+            tmp_path / "u1" / ".." / "u10",
+            tmp_path / "link",
+            "s3://b",
+        ):
+            assert server.post("/api/v1/videos", {"paths": [str(path)]}, 403)["code"] == "NotAllowed"
+        server.post("/api/v1/paths", {"path": str(tmp_path / "u1")}, 201)
+
+
+def test_urls_are_no_places(server: Serving) -> None:
+    for path in (
+        "http://127.0.0.1:1/x.mp4",
+        "file:///etc/passwd",
+        "concat:a|b",
+        "subfile,,start,0,end,0,,:/etc/passwd",
+    ):
+        (added,) = server.post("/api/v1/videos", {"paths": [path]}, 202)
+        assert added["job"] is None
+        assert added["error"]
+
+
+def test_secrets_are_never_shown(home: Path) -> None:
+    with serving(home, token=TOKEN, webhook_secret="hook-secret", s3_secret="s3-secret") as server:
+        server.http.headers["Authorization"] = f"Bearer {TOKEN}"
+        shown = server.http.get("/api/v1/settings").text
+        assert not any(secret in shown for secret in (TOKEN, "hook-secret", "s3-secret"))

@@ -1,0 +1,116 @@
+"""Streams: replay then live, each event once and in order, for many readers and slow ones."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from rushes.surfaces.api import events, hub
+from tests.api.kit import DEADLINE, Serving, submit, wait_for, work
+
+READERS, TASKS = 200, 60
+
+
+async def read(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[tuple[int, str]]:
+    """(number, type) of each event, until the server ends the stream."""
+    async with client.stream("GET", path, headers=headers) as answer:
+        assert answer.status_code == 200
+        number, kind = 0, ""
+        async for line in answer.aiter_lines():
+            name, _, value = line.partition(": ")
+            number = int(value) if name == "id" else number
+            kind = value if name == "event" else kind
+            if name == "data" and kind not in ("end", "job"):
+                assert json.loads(value)["number"] == number
+                yield number, kind
+
+
+def client_of(server: Serving) -> httpx.AsyncClient:
+    limits = httpx.Limits(max_connections=READERS + 10)
+    return httpx.AsyncClient(base_url=server.url, timeout=DEADLINE, limits=limits)
+
+
+def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(server: Serving) -> None:
+    job = submit(server.ledger, "film", TASKS)
+    streams = server.app.state.hub.counters
+
+    def go() -> None:
+        wait_for(lambda: streams.streams >= READERS // 2, "the readers never came")
+        while work(server.ledger, 3):
+            pass
+
+    async def all_of_them() -> list[list[int]]:
+        async with client_of(server) as client:
+
+            async def one(after: int) -> list[int]:
+                path = f"/api/v1/jobs/{job.id}/events"
+                return [n async for n, _ in read(client, path, **{"Last-Event-ID": str(after)})]
+
+            return await asyncio.gather(*(one(n % 5) for n in range(READERS)))
+
+    worker = threading.Thread(target=go)
+    worker.start()
+    seen = asyncio.run(all_of_them())
+    worker.join()
+    last = server.ledger.job(job.id).last_event
+    assert last >= TASKS
+    for n, numbers in enumerate(seen):
+        assert numbers == list(range(n % 5 + 1, last + 1))
+    wait_for(lambda: streams.streams == 0, "streams were left behind")
+
+
+def test_who_has_seen_everything_of_a_finished_job_is_told_not_to_come_again(server: Serving) -> None:
+    job = submit(server.ledger, "film")
+    path = f"/api/v1/jobs/{job.id}/events"
+    last = server.ledger.job(job.id).last_event
+    assert server.http.get(path, headers={"Last-Event-ID": str(last)}).status_code == 204
+    whole = server.http.get(path)
+    assert whole.headers["content-type"].startswith("text/event-stream")
+    assert whole.headers["x-accel-buffering"] == "no"
+    assert whole.text.rstrip().endswith("event: end\ndata: {}")
+    assert server.http.get(f"/jobs/{job.id}/events").text.count("\nid: ") == last
+
+
+@pytest.mark.parametrize("last", ["nonsense", "-1", "1e9", "99999999999999999999999", ""])
+def test_a_made_up_number_is_no_trouble(server: Serving, last: str) -> None:
+    job = submit(server.ledger, "film")
+    answer = server.http.get(f"/api/v1/jobs/{job.id}/events", headers={"Last-Event-ID": last})
+    assert answer.status_code in (200, 204)
+
+
+def test_an_idle_stream_says_that_it_is_there(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.05)
+    job = submit(server.ledger, "film", 1)
+    with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events") as answer:
+        assert next(line for line in answer.iter_lines() if line == ": still here")
+
+
+def test_the_stream_of_all_jobs_tells_each_row_that_changed(server: Serving) -> None:
+    with server.http.stream("GET", "/events") as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line == ": live")
+        job = submit(server.ledger, "film", 2)
+        data = next(line for line in lines if line.startswith("data: "))
+        assert json.loads(data.removeprefix("data: "))["id"] == job.id
+
+
+def test_a_reader_that_is_too_slow_is_closed_and_holds_nothing() -> None:
+    ear = hub.Ear("job_film")
+    row: Any = object()
+    assert ear.hear([row] * hub.MOST)
+    assert not ear.hear([row])
+    assert ear.closed
+    assert not ear.items
+
+
+def test_hanging_up_ends_every_stream_at_once(server: Serving) -> None:
+    job = submit(server.ledger, "film", 1)
+    with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events") as answer:
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line == ": live")
+        server.app.state.hub.hang_up()
+        assert not [line for line in lines if line.startswith("data: ")]

@@ -1,0 +1,176 @@
+"""Uploads: in parts, cut in the middle, resumed, checked while they come; the job is there first."""
+
+import base64
+import hashlib
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rushes.domain.task import TaskState
+from tests.api.kit import Serving, serving, wait_for
+
+PART = "application/offset+octet-stream"
+
+
+def begin(server: Serving, data: bytes, **said: str) -> tuple[str, str]:
+    """The place of a new upload, and its job."""
+    said = {"filename": "holiday.mp4", "recipe": "subtitles"} | said
+    metadata = ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in said.items())
+    headers = {"Upload-Length": str(len(data)), "Upload-Metadata": metadata, "Tus-Resumable": "1.0.0"}
+    answer = server.http.post("/api/v1/uploads", headers=headers)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["location"], answer.headers["rushes-job"]
+
+
+def send(server: Serving, place: str, offset: int, data: bytes, **more: str) -> httpx.Response:
+    headers = {"Upload-Offset": str(offset), "Content-Type": PART, **more}
+    return server.http.patch(place, content=data, headers=headers)
+
+
+def offset(server: Serving, place: str) -> int:
+    return int(server.http.head(place).headers["upload-offset"])
+
+
+def probe_state(server: Serving, job: str) -> TaskState:
+    return server.ledger.tasks(job).rows[0].state
+
+
+def test_a_job_waits_for_its_file_and_starts_when_it_is_there(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    place, job = begin(server, data)
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "created"
+    assert server.get(f"/api/v1/jobs/{job}/why")[0]["reason"] == "its file has not arrived"
+    half = len(data) // 2
+    assert send(server, place, 0, data[:half]).headers["upload-offset"] == str(half)
+    assert probe_state(server, job) is TaskState.WAITING
+    assert send(server, place, half, data[half:]).status_code == 204
+    assert probe_state(server, job) is TaskState.READY
+    assert server.get(place)["state"] == "arrived"
+    assert server.library.work(slots=1, until_idle=True) == 0
+    (video,) = server.get("/api/v1/videos")["items"]
+    assert video["name"] == "holiday.mp4"
+    assert video["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_an_upload_cut_in_the_middle_goes_on_where_it_was_even_after_a_restart(home: Path) -> None:
+    data = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 12_000
+    with serving(home) as server:
+        place, job = begin(server, data, sha256=hashlib.sha256(data).hexdigest())
+        url = httpx.URL(server.url)
+        head = (
+            f"PATCH {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {PART}\r\nUpload-Offset: 0\r\n"
+            f"Content-Length: {len(data)}\r\n\r\n"
+        )
+        with socket.create_connection((url.host, url.port or 80)) as line:
+            line.sendall(head.encode() + data[:2_500_000])
+            wait_for(lambda: offset(server, place) > 1_000_000, "nothing was kept before the cut")
+    with serving(home) as server:
+        there = offset(server, place)
+        assert 1_000_000 < there <= 2_500_000
+        assert send(server, place, there, data[there:]).status_code == 204
+        assert server.get(place)["state"] == "arrived"
+        assert probe_state(server, job) is TaskState.READY
+
+
+def test_a_kill_between_the_last_byte_and_the_ledger_loses_nothing(
+    home: Path, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = film.read_bytes()
+    with serving(home) as server:
+        place, job = begin(server, data)
+        monkeypatch.setattr(type(server.app.state.uploads), "finish", lambda _self, upload: upload)
+        send(server, place, 0, data)
+        assert probe_state(server, job) is TaskState.WAITING
+    monkeypatch.undo()
+    with serving(home) as server:
+        assert probe_state(server, job) is TaskState.READY
+
+
+def test_a_part_at_the_wrong_place_is_told_the_right_one(server: Serving) -> None:
+    data = b"\0\0\0\x18ftypmp42" + bytes(100)
+    place, _ = begin(server, data)
+    assert send(server, place, 0, data[:50]).status_code == 204
+    wrong = send(server, place, 0, data)
+    assert (wrong.status_code, wrong.headers["upload-offset"]) == (409, "50")
+    assert send(server, place, 50, data[50:] + b"more").status_code == 413
+    assert server.http.patch(place, content=b"x", headers={"Upload-Offset": "50"}).status_code == 415
+    assert offset(server, place) == 50
+
+
+def test_a_part_with_another_checksum_is_not_kept(server: Serving) -> None:
+    data = b"\0\0\0\x18ftypmp42" + bytes(100)
+    place, _ = begin(server, data)
+    right = "sha256 " + base64.b64encode(hashlib.sha256(data[:60]).digest()).decode()
+    other = data[:59] + b"x"
+    assert send(server, place, 0, other, **{"Upload-Checksum": right}).status_code == 460
+    assert offset(server, place) == 0
+    assert send(server, place, 0, data[:60], **{"Upload-Checksum": right}).status_code == 204
+    assert offset(server, place) == 60
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [(b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n", "playlist"), (b"ffconcat version 1.0\nfile a", "list of files"),
+     (b"<svg onload=alert(1)>", "text"), (b"%PDF-1.7\n\xff\xfe", "PDF"), (b"PK\x03\x04\0\0\xff", "archive"),
+     (b"MZ\x90\0", "program"), (bytes(200), "zeros")],
+)  # fmt: skip
+def test_what_is_no_footage_is_refused_while_it_comes(server: Serving, data: bytes, why: str) -> None:
+    place, job = begin(server, data)
+    answer = send(server, place, 0, data)
+    assert answer.status_code == 400
+    assert why in answer.json()["detail"]
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+    assert server.http.head(place).status_code == 410
+    assert not list((server.library.house.home / "uploads").rglob("*.part"))
+
+
+def test_other_bytes_than_promised_are_refused(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    place, job = begin(server, data, sha256="0" * 64)
+    assert "promised" in send(server, place, 0, data).json()["detail"]
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("name", ["../../x<script>.mp4", "/etc/passwd", "..\\..\\x.exe", "a" * 900, "-f", "%d", "\0"])
+def test_a_name_is_only_a_label(server: Serving, name: str) -> None:
+    place, job = begin(server, b"x" * 10, filename=name)
+    uploads = server.library.house.home / "uploads"
+    assert sorted(p.suffix for p in uploads.rglob("*") if p.is_file()) == [".part"]
+    assert [p.parent.parent for p in uploads.rglob("*.part")] == [uploads.resolve()]
+    label = server.get(f"/api/v1/jobs/{job}")["name"]
+    assert not set("/\\\0") & set(label)
+    assert server.get(place)["name"] == label
+
+
+def test_too_much_is_refused_before_a_byte_comes(home: Path) -> None:
+    with serving(home, upload_gb=1) as server:
+        answer = server.http.post("/api/v1/uploads", headers={"Upload-Length": str(2 * 10**9)})
+        assert answer.status_code == 413
+        assert server.get("/api/v1/jobs")["items"] == []
+        assert server.http.options("/api/v1/uploads").headers["tus-max-size"] == "1000000000"
+
+
+def test_an_upload_can_be_given_up(server: Serving) -> None:
+    place, job = begin(server, b"x" * 10)
+    assert server.http.delete(place).status_code == 204
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+
+
+def test_two_that_write_at_once_do_not_mix(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    place, _ = begin(server, data)
+    uploads: Any = server.app.state.uploads
+    with uploads.writing(uploads.get(place.rpartition("/")[2])):
+        assert send(server, place, 0, data).status_code == 423
+    assert send(server, place, 0, data).status_code == 204
+
+
+def test_the_documents_form_answers_with_where_to_send_the_film(server: Serving) -> None:
+    form = {"filename": "a.mp4", "size": "10"}
+    answer = server.http.post("/jobs", data=form, headers={"Accept": "application/json"})
+    assert answer.status_code == 201
+    assert server.get(answer.json()["upload_url"])["job"] == answer.json()["job_id"]
+    assert server.http.post("/jobs", data=form).headers["location"].startswith("/jobs/job_")
