@@ -29,7 +29,6 @@ _MOST = 1000
 _ALONE = 7310030
 _HERE = Path(__file__)
 _SQL = statements(_HERE.with_name("postgres.sql"))
-_THERE = "SELECT to_regclass('rushes_index.version') IS NOT NULL"
 _PLACE = ("score", "at_video", "at_start", "at_end", "at_kind", "at_key", "at_n")
 _NOWHERE = (0.0, "", 0, 0, "", "", 0)
 _TABLES = ("cursor", "job", "run", "video", "renamed", "published", "offer", "shown", "line", "size", "rate")
@@ -202,13 +201,14 @@ class PostgresIndex:
         Raises:
             WrongHome: it is newer than this code.
         """
-        rows = self._ask("version") if self._db.ask(_THERE, {})[0][0] else []
+        rows = self._ask("version") if self._ask("there")[0][0] else []
         return _checked(rows[0][0]) if rows else 0
 
     def _make(self, turn: Turn) -> None:
         """Drop whatever is there and make the tables, unless another process just did."""
-        turn.run_text(f"SELECT pg_advisory_xact_lock({_ALONE + 1})")
-        if self._version() != _VERSION:
+        turn.all("alone")
+        there = turn.column("there")[0] and turn.column("version")
+        if not there or _checked(there[0]) != _VERSION:
             turn.run_text("DROP SCHEMA IF EXISTS rushes_index CASCADE")
             scripted(turn, _HERE.with_name("postgres_schema.sql"))
             turn.run("keep_version", version=_VERSION)

@@ -2,6 +2,14 @@
 -- The version of the index that is there.
 SELECT number FROM rushes_index.version;
 
+-- name: alone
+-- One process at a time makes the tables.
+SELECT pg_advisory_xact_lock(7310031);
+
+-- name: there
+-- Whether there is an index; asked of a table, because what the server remembers of names may be older than the lock.
+SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'rushes_index' AND tablename = 'version');
+
 -- name: keep_version
 -- The version that was made.
 INSERT INTO rushes_index.version VALUES (%(version)s);

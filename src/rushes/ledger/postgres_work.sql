@@ -1,12 +1,11 @@
 -- Working: claims, leases, outcomes, sweeps.
 
 -- name: claim
--- Lease the next tasks of some lanes, each from a mark on; a row that somebody holds is passed over. The worker's own
--- row is held for the moment, so that it cannot be over before the lease is there.
+-- Lease the next tasks of some lanes, each from a mark on; a row that somebody holds is passed over. Where there are
+-- any, the worker's own row is held too, so that it cannot be over before the leases are there.
 WITH me AS MATERIALIZED (
-    SELECT number, draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
-    WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
-    FOR SHARE
+    SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
+    WHERE id = %(worker)s
 ), next AS (
     SELECT lot.place FROM unnest(%(lanes)s::text[], %(ranks)s::integer[], %(keys)s::bigint[]) AS mark(lane, rank, key)
     CROSS JOIN LATERAL (
@@ -15,10 +14,13 @@ WITH me AS MATERIALIZED (
             AND (SELECT NOT draining FROM me)
         ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE SKIP LOCKED) AS lot
     ORDER BY lot.rank, lot.key LIMIT %(n)s
+), mine AS MATERIALIZED (
+    SELECT number, at FROM rushes.worker, me
+    WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
 ), leased AS (
-    UPDATE rushes.task SET state = 'leased', worker = me.number, fence = fence + 1, started = me.at, outcome = NULL,
+    UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
         progress = 0
-    FROM me WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
     RETURNING key, fence, lane, failures, losses, rank
 )
 SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
@@ -27,18 +29,20 @@ FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, 
 -- name: claim_hinted
 -- The same among tasks that were hinted at.
 WITH me AS MATERIALIZED (
-    SELECT number, draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
-    WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
-    FOR SHARE
+    SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
+    WHERE id = %(worker)s
 ), next AS (
     SELECT t.ctid AS place FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
     WHERE task_text.id = ANY (%(hinted)s) AND t.open AND t.lane = ANY (%(lanes)s) AND t.worker IS NULL
         AND (SELECT NOT draining FROM me)
     ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE OF t SKIP LOCKED
+), mine AS MATERIALIZED (
+    SELECT number, at FROM rushes.worker, me
+    WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
 ), leased AS (
-    UPDATE rushes.task SET state = 'leased', worker = me.number, fence = fence + 1, started = me.at, outcome = NULL,
+    UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
         progress = 0
-    FROM me WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
     RETURNING key, fence, lane, failures, losses, rank
 )
 SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank

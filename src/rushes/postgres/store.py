@@ -25,11 +25,12 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
+IDLE_SECONDS = 5.0  # after which the server ends the transaction of a client that froze
 # Every write finds its rows by an index, and says so: in young tables the planner has no figures and would look through
 # all of them. Set for the transaction only, because a session may not be ours.
 _PINS = ("seqscan", "bitmapscan", "hashjoin", "mergejoin")
 _LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('statement_timeout', '10s', true),
-    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', %(lock)s, true), """
+    set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true), """
 _LIMITS += ", ".join(f"set_config('enable_{way}', 'off', true)" for way in _PINS)
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
@@ -50,21 +51,29 @@ def statements(*files: Path) -> Mapping[str, str]:
 class Turn:
     """One transaction: its moment, and the statements that it runs.
 
-    Statements are sent without waiting; only an answer that is asked for takes a round trip.
+    Statements are sent without waiting; only an answer that is asked for takes a round trip, and ends with a sync:
+    without one the server does not count us as idle, and would wait for a client that froze for ever.
     """
 
-    __slots__ = ("_begun", "_db", "_sql", "_wall")
+    __slots__ = ("_begun", "_db", "_pipeline", "_sql", "_wall")
 
-    def __init__(self, db: Connection, sql: Mapping[str, str], wall: int | None, patience: str) -> None:
-        self._db, self._sql, self._wall = db, sql, wall
+    def __init__(
+        self,
+        db: Connection,
+        pipeline: psycopg.Pipeline,
+        sql: Mapping[str, str],
+        wall: int | None,
+        limits: Mapping[str, str],
+    ) -> None:
+        self._db, self._pipeline, self._sql, self._wall = db, pipeline, sql, wall
         db.execute("BEGIN")
-        self._begun = db.execute(_LIMITS, {"lock": patience})
+        self._begun = db.execute(_LIMITS, limits)
 
     @property
     def wall(self) -> int:
         """Its moment by the database's clock (or the one that tests gave), in milliseconds."""
         if self._wall is None:
-            self._wall = int(self._begun.fetchall()[0][0])
+            self._wall = int(self._rows(self._begun)[0][0])
         return self._wall
 
     def run(self, name: str, /, **values: object) -> psycopg.Cursor[Row]:
@@ -77,23 +86,35 @@ class Turn:
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All its rows."""
-        return self.run(name, **values).fetchall()
+        return self._rows(self.run(name, **values))
 
     def one(self, name: str, /, **values: object) -> Row | None:
         """Its first row."""
-        return self.run(name, **values).fetchone()
+        return next(iter(self.all(name, **values)), None)
 
     def column(self, name: str, /, **values: object) -> list[Any]:
         """The first value of each row."""
-        return [row[0] for row in self.run(name, **values).fetchall()]
+        return [row[0] for row in self.all(name, **values)]
+
+    def _rows(self, cursor: psycopg.Cursor[Row]) -> list[Row]:
+        self._pipeline.sync()
+        return cursor.fetchall()
 
 
 class Postgres:
     """A database, and a few connections to it that threads borrow."""
 
-    def __init__(self, url: str, *, size: int = 10, prepared: bool = True, deadline: float = DEADLINE_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int = 10,
+        prepared: bool = True,
+        deadline: float = DEADLINE_SECONDS,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
         self.url = url
-        self._prepared, self._deadline = prepared, deadline
+        self._prepared, self._deadline, self._idle = prepared, deadline, idle
         self._turns = threading.BoundedSemaphore(size)
         self._free: list[_Timed] = []
 
@@ -143,7 +164,7 @@ class Postgres:
         self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, patience: str
     ) -> T:
         with self._borrowed() as db, db.pipeline() as pipeline:
-            value = body(Turn(db, sql, wall, patience))
+            value = body(Turn(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"}))
             with effect(name):
                 db.execute("COMMIT")
                 pipeline.sync()

@@ -1,0 +1,416 @@
+"""What only PostgreSQL can do wrong: schemas, sessions, locks, snapshots, limits."""
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import postgres_kit
+import psycopg
+import pytest
+from ledger_kit import BROKEN, OWNER, claim, done, film, first_of, new_job, opened, result, worker
+
+from rushes.domain.errors import RushesError, StoreAway, WrongHome
+from rushes.domain.event import EventType
+from rushes.domain.job import Command, JobState
+from rushes.domain.keys import task_id
+from rushes.domain.task import Draft, Need
+from rushes.index.postgres import PostgresIndex
+from rushes.ledger.postgres import SQL, PostgresLedger
+from rushes.postgres import store
+from rushes.postgres.store import Postgres
+from rushes.records.postgres import PostgresRecords
+from rushes.transport.notify import Notify
+
+LONG = 30.0  # seconds in which something must end; nothing here takes so long
+NEW = new_job()
+_fresh = itertools.count()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Postgres]:
+    with contextlib.closing(postgres_kit.database(18, tmp_path)) as db:
+        yield db
+
+
+@pytest.fixture
+def ledger(db: Postgres) -> PostgresLedger:
+    return PostgresLedger(db)
+
+
+@pytest.fixture
+def new_database(db: Postgres) -> Iterator[str]:
+    """The URL of a database that nobody has used."""
+    name = f"fresh{os.getpid()}_{next(_fresh)}"
+    with psycopg.connect(db.url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+        yield db.url.rpartition("/")[0] + f"/{name}"
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextlib.contextmanager
+def connected(db: Postgres) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        yield connection
+
+
+# Schemas
+def test_many_who_open_a_new_database_at_once_all_get_in(new_database: str) -> None:
+    errors: list[RushesError] = []
+    gate = threading.Barrier(6)
+
+    def enter() -> None:
+        with contextlib.closing(Postgres(new_database)) as db:
+            gate.wait()
+            try:
+                PostgresLedger(db)
+                PostgresRecords(db)
+                PostgresIndex(db)
+            except RushesError as e:
+                errors.append(e)
+
+    _together([enter] * 6)
+    assert errors == []
+
+
+@pytest.mark.parametrize("part", ["ledger", "records", "index"])
+def test_a_newer_schema_is_refused_and_left_alone(new_database: str, part: str) -> None:
+    make = {"ledger": PostgresLedger, "records": PostgresRecords, "index": PostgresIndex}[part]
+    with contextlib.closing(Postgres(new_database)) as db:
+        make(db)
+        with connected(db) as someone:
+            table = "rushes_index.version SET number" if part == "index" else "rushes.part SET version"
+            someone.execute(f"UPDATE {table} = 99999999")
+        with pytest.raises(WrongHome, match="newer rushes"):
+            make(db)
+
+
+def test_a_worker_that_runs_while_the_schema_grows_is_told_so(new_database: str) -> None:
+    with contextlib.closing(Postgres(new_database)) as db:
+        ledger = PostgresLedger(db)
+        worker(ledger)
+        with connected(db) as someone:
+            someone.execute("UPDATE rushes.part SET version = version + 1")
+        with pytest.raises(WrongHome, match="newer rushes"):
+            worker(ledger)
+
+
+def test_an_older_index_is_made_anew(new_database: str) -> None:
+    with contextlib.closing(Postgres(new_database)) as db:
+        PostgresIndex(db).queue("ledger", "7")
+        with connected(db) as someone:
+            someone.execute("UPDATE rushes_index.version SET number = 1")
+        assert PostgresIndex(db).cursor("ledger") == ""
+
+
+# Sessions
+def test_everything_goes_without_prepared_statements_and_leaves_no_trace_in_a_session(ledger: PostgresLedger) -> None:
+    with contextlib.closing(Postgres(ledger._db.url, size=1, prepared=False)) as db:
+        behind = PostgresLedger(db)
+        opened(behind, NEW, film(NEW))
+        worker(behind)
+        while leases := claim(behind, n=5):
+            behind.complete("w1", [done(lease) for lease in leases])
+        assert behind.job(NEW.id).state is JobState.COMPLETED
+        (limits,) = db.ask("SELECT count(*) FROM pg_settings WHERE source = 'session'", {})[0]
+        (prepared,) = db.ask("SELECT count(*) FROM pg_prepared_statements", {})[0]
+        assert (limits, prepared) == (0, 0)
+
+
+def test_an_idle_claim_and_an_idle_sweep_write_nothing(ledger: PostgresLedger) -> None:
+    worker(ledger)
+    with connected(ledger._db) as someone:
+        last = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+        before = someone.execute(last).fetchall()
+        assert claim(ledger) == ()
+        ledger.sweep()
+        assert someone.execute(last).fetchall() == before
+
+
+def test_every_writing_verb_has_a_crash_point(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[str] = []
+
+    @contextlib.contextmanager
+    def note(name: str) -> Iterator[None]:
+        met.append(name)
+        yield
+
+    monkeypatch.setattr(store, "effect", note)
+    opened(ledger, NEW, film(NEW))
+    worker(ledger)
+    (lease,) = claim(ledger)
+    ledger.fail("w1", lease.task, lease.fence, BROKEN, None)
+    ledger.give_back("w1", [], "drain")
+    ledger.arrived("k", "e")
+    ledger.revive(NEW.id)
+    ledger.set_aside(OWNER, ["x"], "gc")
+    ledger.log(lease.task, 1, 1, ["line"])
+    ledger.control("w1", Command.LEAVE)
+    ledger.sweep()
+    expected = {"submit", "draft", "arrived", "claim", "renew", "complete", "fail", "give_back", "control", "revive"}
+    assert {f"ledger.{verb}" for verb in expected | {"set_aside", "log", "sweep"}} <= set(met)
+
+
+# What changed
+def test_a_transaction_that_ends_late_is_not_passed_over(ledger: PostgresLedger) -> None:
+    early, late = new_job("early"), new_job("late")
+    for new in (early, late):
+        ledger.submit(new, first_of(new))
+    _, cursor = ledger.changed()
+    with psycopg.connect(ledger._db.url) as slow:
+        slow.execute("UPDATE rushes.job SET changed = pg_current_xact_id() WHERE id = %s", (late.id,))
+        ledger.control(early.id, Command.PAUSE)  # begins later, ends sooner
+        jobs, cursor = ledger.changed(cursor)
+        assert jobs == (early.id,)
+        assert ledger.changed(cursor) == ((), cursor)
+    jobs, cursor = ledger.changed(cursor)
+    assert jobs == (late.id,)
+    assert ledger.changed(cursor) == ((), cursor)
+
+
+def test_a_restored_dump_is_followed_from_the_beginning(ledger: PostgresLedger) -> None:
+    ledger.submit(NEW, first_of(NEW))
+    with connected(ledger._db) as someone:
+        someone.execute("UPDATE rushes.job SET changed = '9000000000'")  # as from a cluster that has seen more
+    assert PostgresLedger(ledger._db).changed("9000000000.1")[0] == (NEW.id,)
+
+
+# Locks
+def test_two_jobs_that_need_each_other_s_tasks_never_wait_for_each_other(db: Postgres) -> None:
+    one, two = PostgresLedger(db), PostgresLedger(Postgres(db.url))
+    jobs = [new_job("one"), new_job("two")]
+    for new in jobs:
+        opened(one, new, film(new, 20))
+    last = new_job("last")
+    needs = tuple(Need(d.id) for new in jobs for d in film(new, 20)[:20])
+    opened(one, last, [Draft(task_id(last.id, "copy", None), last.id, "copy", None, "{}", needs=needs)])
+    ready: list[str] = []
+
+    def work(name: str, ledger: PostgresLedger) -> None:
+        worker(ledger, name)
+        while leases := claim(ledger, name, 3):
+            ready.extend(ledger.complete(name, [done(lease) for lease in reversed(leases)]).ready)
+
+    _together([lambda: work("w1", one), lambda: work("w2", two), lambda: work("w3", one), lambda: work("w4", two)])
+    two.close()
+    assert sorted(ready) == sorted([*(film(new, 20)[20].id for new in jobs), task_id(last.id, "copy", None)])
+    assert {one.job(new.id).state for new in (*jobs, last)} == {JobState.COMPLETED}
+
+
+def test_a_plan_and_the_completion_of_what_it_needs_never_miss_each_other(db: Postgres) -> None:
+    ledgers = PostgresLedger(db), PostgresLedger(Postgres(db.url))
+    for n in range(10):
+        old, young = new_job(f"old{n}"), new_job(f"young{n}")
+        opened(ledgers[0], old, film(old, 1))
+        part, join = film(old, 1)
+        copy = Draft(
+            task_id(young.id, "copy", None), young.id, "copy", None, "{}", needs=(Need(part.id), Need(join.id))
+        )
+        ledgers[1].submit(young, first_of(young))
+        for name, ledger in zip("ab", ledgers, strict=True):
+            worker(ledger, name)
+        (lease,) = claim(ledgers[0], "a", hinted=[part.id])
+        (probe,) = claim(ledgers[1], "b", hinted=[first_of(young).id])
+        ledgers[1].draft(young.id, probe.task, probe.fence, [copy], "")
+        _together([
+            lambda lease=lease: ledgers[0].complete("a", [done(lease)]),
+            lambda probe=probe: ledgers[1].complete("b", [done(probe)]),
+        ])  # fmt: skip
+        assert ledgers[0].tasks(ids=[copy.id]).rows[0].unmet == 1
+        (last,) = claim(ledgers[0], "a", hinted=[join.id])
+        assert ledgers[0].complete("a", [done(last)]).ready == (copy.id,)
+    ledgers[1].close()
+
+
+def test_a_key_that_arrives_while_a_job_that_needs_it_is_submitted_is_never_missed(db: Postgres) -> None:
+    ledgers = PostgresLedger(db), PostgresLedger(Postgres(db.url))
+    for n in range(10):
+        new = new_job(f"n{n}")
+        first = first_of(new, [Need(f"key{n}", is_key=True)])
+        _together([
+            lambda new=new, first=first: ledgers[0].submit(new, first),
+            lambda n=n: ledgers[1].arrived(f"key{n}", "e"),
+        ])  # fmt: skip
+        assert ledgers[0].tasks(new.id).rows[0].unmet == 0
+    ledgers[1].close()
+
+
+def test_many_who_submit_one_job_make_one(db: Postgres) -> None:
+    ledgers = [PostgresLedger(Postgres(db.url)) for _ in range(4)]
+    made: list[bool] = []
+    _together([lambda g=g: made.append(g.submit(NEW, first_of(NEW)).created) for g in ledgers])
+    for ledger in ledgers:
+        ledger.close()
+    assert sorted(made) == [False, False, False, True]
+    assert [e.type for e in PostgresLedger(db).events(NEW.id)] == [EventType.SUBMITTED]
+
+
+def test_the_reaper_passes_over_a_job_that_somebody_holds_and_comes_back(db: Postgres) -> None:
+    held, free = new_job("held"), new_job("free")
+    gone: set[str] = set()
+    ledger = PostgresLedger(db, is_gone=lambda worker: worker.id in gone)
+    for new in (held, free):
+        opened(ledger, new, film(new, 1))
+    worker(ledger)
+    assert len(claim(ledger, n=5)) == 2
+    gone.add("w1")
+    with psycopg.connect(db.url) as frozen:
+        frozen.execute("SELECT FROM rushes.job WHERE id = %s FOR UPDATE", (held.id,))
+        assert ledger.sweep().released == 1
+    assert ledger.sweep().released == 1
+    assert ledger.sweep().released == 0
+
+
+def test_a_worker_frozen_inside_a_transaction_is_let_go_and_commits_nothing(db: Postgres) -> None:
+    ledger = PostgresLedger(db)
+    opened(ledger, NEW, film(NEW))
+    worker(ledger)
+    one, two = claim(ledger, n=2)
+    frozen, thaw, told = threading.Event(), threading.Event(), []
+
+    def freeze() -> None:
+        def body(turn: store.Turn) -> None:
+            turn.all("hold_job", id=NEW.id)
+            frozen.set()
+            thaw.wait(LONG)
+
+        with contextlib.closing(Postgres(db.url, idle=0.2)) as its:
+            try:
+                its.write("ledger.complete", SQL, body)
+            except StoreAway as e:
+                told.append(e)
+
+    thread = threading.Thread(target=freeze)
+    thread.start()
+    frozen.wait(LONG)
+    assert ledger.complete("w1", [done(one), done(two)]).ready == ()  # waits until the server has let go
+    thaw.set()
+    thread.join(LONG)
+    assert len(told) == 1
+
+
+# Limits
+def test_a_server_that_says_nothing_is_away_in_bounded_time(ledger: PostgresLedger) -> None:
+    ledger.submit(NEW, first_of(NEW))
+    with contextlib.closing(Postgres(ledger._db.url, size=1, deadline=0.5)) as db:
+        slow = PostgresLedger(db)
+        (pid,) = db.ask("SELECT pg_backend_pid()", {})[0]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            with pytest.raises(StoreAway, match="did not answer"):
+                slow.job(NEW.id)
+            assert time.monotonic() - begun < LONG
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert slow.job(NEW.id).id == NEW.id  # on a new connection
+
+
+def test_who_finds_every_connection_in_use_is_told_in_bounded_time(db: Postgres) -> None:
+    with contextlib.closing(Postgres(db.url, size=1, deadline=0.2)) as small, small.alone(1, 0.0) as mine:
+        assert mine
+        with pytest.raises(StoreAway, match="in use"):
+            small.ask("SELECT 1", {})
+
+
+def test_a_server_that_is_not_there_is_away() -> None:
+    with pytest.raises(StoreAway):
+        PostgresLedger(Postgres("postgresql://postgres@127.0.0.1:1/postgres"))
+
+
+def test_a_bug_is_not_taken_for_a_store_that_is_away(db: Postgres) -> None:
+    with pytest.raises(RushesError) as told:
+        db.ask("SELECT nonsense", {})
+    assert not isinstance(told.value, StoreAway)
+    assert db.ask("SELECT 1", {}) == [(1,)]
+
+
+def test_text_that_postgresql_cannot_carry_is_kept_legible(ledger: PostgresLedger) -> None:
+    odd = replace(NEW, name="a\0b\udcff.mp4")
+    opened(ledger, odd, film(NEW))
+    ledger.log(film(NEW)[0].id, 1, 1, ["nul \0 and \udcff"])
+    assert ledger.job(NEW.id).name == "a\ufffdb?.mp4"
+    (line,) = ledger.events(NEW.id, types={EventType.LOG}, task=film(NEW)[0].id)
+    assert line.data["line"] == "nul \ufffd and ?"
+
+
+# Large claims
+def test_a_large_claim_leaves_out_nothing_that_became_ready_before_its_mark(db: Postgres) -> None:
+    one, other = PostgresLedger(db), PostgresLedger(Postgres(db.url))
+    opened(one, NEW, film(NEW, 400))
+    worker(one)
+    worker(other, "w2")
+    first = claim(one, n=150)
+    again = [(lease.task, lease.fence) for lease in claim(one, n=150)]
+    other.complete("w1", [done(lease, result(lease.task)) for lease in first])
+    other.give_back("w1", again, "drain")
+    taken = claim(one, n=150) + claim(one, n=150) + claim(one, n=150)
+    assert len(taken) == 250
+    other.close()
+
+
+# Hints
+def test_nobody_is_told_unless_somebody_is_idle(db: Postgres) -> None:
+    speaker, listener = Notify(db, listen=db.url), Notify(Postgres(db.url), listen=db.url)
+    with connected(db) as ear:
+        ear.execute("LISTEN rushes")
+        speaker.announce("cpu", ["nobody-is-idle"])
+        assert list(ear.notifies(timeout=0)) == []
+        met: set[str] = set()
+        end = time.monotonic() + LONG
+        while not met and time.monotonic() < end:
+            listener.wait(["cpu"], 0.01)
+            speaker.announce("cpu", ["a"])
+            met |= set(listener.wait(["cpu"], 1.0))
+        assert met == {"a"}
+    speaker.close()
+    listener.close()
+
+
+def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
+    speaker, listener = Notify(db, listen=db.url), Notify(Postgres(db.url), listen=db.url)
+    for n in range(3):
+        met: set[str] = set()
+        end = time.monotonic() + LONG
+        while not met and time.monotonic() < end:
+            speaker.announce("cpu", [f"a{n}"])
+            met |= set(listener.wait(["cpu"], 0.2))
+        assert met == {f"a{n}"}
+        with connected(db) as someone:
+            someone.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+            someone.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND query LIKE '%advisory_lock_shared%'"
+            )
+    speaker.close()
+    listener.close()
+
+
+def test_a_fleet_behind_a_pooler_without_a_direct_url_only_looks(db: Postgres) -> None:
+    with contextlib.closing(Notify(db, listen="")) as hints:
+        hints.announce("cpu", ["a"])
+        assert hints.wait(["cpu"], LONG) == ("a",)
+        assert hints._listener is None
+
+
+def _together(works: list[object]) -> None:
+    """Run these at once, and let what they raise be seen."""
+    raised: list[BaseException] = []
+
+    def run(work: object) -> None:
+        try:
+            work()  # type: ignore[operator]
+        except BaseException as e:  # noqa: BLE001 - told below
+            raised.append(e)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert raised == []
