@@ -20,14 +20,16 @@ from rushes.domain.event import EventType
 from rushes.domain.job import Command, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Finish, Lease, Need, Said, TaskState
+from rushes.ledger import dynamodb_turn, dynamodb_unit
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.dynamodb_store import Sightings
+from rushes.ledger.dynamodb_unit import PAGE
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Conflict
 
 E = EventType
 NEW = new_job()
-WIDE = 170  # three pages
+WIDE = 45  # three pages of 20
 
 
 @pytest.fixture
@@ -40,6 +42,13 @@ def service() -> Service:
 
     service.events.register("before-call.dynamodb.TransactWriteItems", within_limits)
     return service
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of 20 items, so that a plan need not be long to be wide."""
+    for module in (dynamodb_unit, dynamodb_turn):
+        monkeypatch.setattr(module, "PAGE", 20)
 
 
 @pytest.fixture
@@ -109,7 +118,7 @@ def test_a_plan_of_any_width_opens_in_pages(ledger: DynamoLedger) -> None:
 
 
 def test_what_died_while_a_plan_was_opening_is_opened_by_the_next_sweep(ledger: DynamoLedger) -> None:
-    plan = [replace(d, adopted=n < 100) for n, d in enumerate(film(NEW, WIDE))]
+    plan = [replace(d, adopted=n < 20) for n, d in enumerate(film(NEW, WIDE))]
     with dying_at("ledger.owed:before", 2), pytest.raises(StoreAway):
         opened(ledger, NEW, plan)
     assert ledger.job(NEW.id).state not in (JobState.COMPLETED, JobState.FAILED)
@@ -118,10 +127,10 @@ def test_what_died_while_a_plan_was_opening_is_opened_by_the_next_sweep(ledger: 
     ledger.sweep()
     assert [t.id for t in ledger.tasks(NEW.id).rows[1:]] == [d.id for d in plan]
     ran = finish_all(ledger)
-    assert ran == [d.id for d in plan[100:]]
+    assert ran == [d.id for d in plan[20:]]
     job = ledger.job(NEW.id)
     assert (job.state, job.counts.done) == (JobState.COMPLETED, WIDE + 2)
-    assert len(ledger.events(NEW.id, types={E.ADOPTED})) == 100
+    assert len(ledger.events(NEW.id, types={E.ADOPTED})) == 20
 
 
 def test_a_task_that_many_need_makes_them_all_ready(ledger: DynamoLedger) -> None:
@@ -188,7 +197,7 @@ def test_a_wide_job_stops_and_goes_on_whoever_dies_between_the_pages(ledger: Dyn
 def test_a_wide_job_that_is_cancelled_frees_every_lease_and_can_be_revived(ledger: DynamoLedger) -> None:
     opened(ledger, NEW, film(NEW, WIDE))
     worker(ledger)
-    held = [lease for _ in range(6) for lease in claim(ledger, n=25)]
+    held = [lease for _ in range(2) for lease in claim(ledger, n=20)]
     with dying_at("ledger.owed:before"), pytest.raises(StoreAway):
         ledger.control(NEW.id, Command.CANCEL)
     assert {t.state for t in ledger.tasks(NEW.id).rows[1:]} == {TaskState.CANCELLED}
@@ -260,6 +269,22 @@ def test_many_finishes_with_many_results_are_several_transactions(ledger: Dynamo
     keys = [r.key for finish in made for r in finish.results]
     assert set(ledger.known(OWNER, keys)) == set(keys)
     assert len(ledger.sweep().debts) == 25
+
+
+def test_pages_of_their_real_size_are_within_the_limit(
+    service: Service, ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (dynamodb_unit, dynamodb_turn):
+        monkeypatch.setattr(module, "PAGE", PAGE)
+    plan = fan(NEW, 2 * PAGE)
+    opened(ledger, NEW, plan)
+    worker(ledger)
+    ledger.complete("w1", [done(claim(ledger)[0])])
+    ledger.control(NEW.id, Command.CANCEL)
+    ledger.revive(NEW.id)
+    ledger.revive(NEW.id, [plan[0].id], again=True)
+    assert service.requests["transact_write_items"] < 20
+    assert ledger.job(NEW.id).counts.live == 1
 
 
 # Replies that are cut, refusals, throttling

@@ -19,6 +19,7 @@ from rushes.ledger.clock import Seconds, boot_seconds
 from rushes.ledger.dynamodb_rows import (
     AboutRow,
     JobRow,
+    LanesRow,
     WorkerRow,
     about_key,
     draft_item,
@@ -56,18 +57,18 @@ class DynamoLedger:
         """A job with its first task and first event; the same id again changes nothing."""
         number: list[int] = []
 
-        def work(turn: Turn) -> bool:
-            turn.load([job_key(new.id), about_key(new.id)])
-            if turn.job(new.id):
-                return False
+        def work(turn: Turn) -> Submitted:
+            turn.load([job_key(new.id), about_key(new.id), task_key(first.id), LanesRow.key])
+            there = turn.job(new.id)
+            if there:  # ours, if a reply was cut
+                return Submitted(dynamodb_look.one_job(turn, new.id), created=[there.number] == number)
             if not number:
                 number.append(self._store.table.number(("numbers", "jobs")))
             turn.new(AboutRow(asdict(new)))
             _submit(turn, turn.new(JobRow(new.id, new.owner, number[0], new.priority, turn.wall, first.id)), new, first)
-            return True
+            return Submitted(dynamodb_look.one_job(turn, new.id), created=True)
 
-        created = self._store.change("submit", work)
-        return Submitted(self.job(new.id), created)
+        return self._store.change("submit", work)
 
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
         """Write a page of the plan, unseen by claims: only its own attempt's completion reads it."""

@@ -100,7 +100,9 @@ def _take_first(store: Store, worker: str, places: Sequence[str], key: Key) -> T
     """The first task begins its job, so that the job is written with it."""
 
     def work(turn: Turn) -> TaskRow | None:
-        row = turn.task(key[1].removeprefix("task#"))
+        task = key[1].removeprefix("task#")
+        turn.load_tasks([task])
+        row = turn.task(task)
         if row is None or turn.its(row).stopped or row.item(turn.its(row)).get("place") not in places:
             return None
         job = turn.its(row)

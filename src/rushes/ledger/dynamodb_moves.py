@@ -1,6 +1,6 @@
 """What the verbs of a ledger on DynamoDB do to its rows, inside one transaction; what does not fit is owed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL
@@ -122,8 +122,15 @@ class Moves(Unit):
         self.touch(row)
         return self.ready(row)
 
-    def plant(self, job: JobRow, draft: Draft, then: Mapping[str, int], adopted: Iterable[str] = ()) -> bool:
-        """A draft becomes a task; whether it is ready at once. Its needs in `adopted` are met."""
+    def plant(
+        self,
+        job: JobRow,
+        draft: Draft,
+        then: Mapping[str, int],
+        met: Collection[str] = (),
+        known: Collection[str] = (),
+    ) -> bool:
+        """A draft becomes a task; whether it is ready at once. Of needs that are `known`, those in `met` are done."""
         there = self.wanted(draft.id)
         row = TaskRow(
             id=draft.id, job=job.id, stage=draft.stage, chunk=draft.chunk, lane=draft.lane, order=draft.order,
@@ -131,7 +138,7 @@ class Moves(Unit):
             created=self.wall, adopted=draft.adopted, rev=there.rev,
         )  # fmt: skip
         for bit, need in enumerate(dict.fromkeys(draft.needs)):
-            if not self._register(need, draft, bit, adopted) and not draft.adopted:
+            if not self._register(need, draft, bit, met, known) and not draft.adopted:
                 row.unmet |= 1 << bit
         self._lane(draft.lane)
         self.new(row)
@@ -141,15 +148,15 @@ class Moves(Unit):
         row.finished = self.wall
         return False
 
-    def _register(self, need: Need, draft: Draft, bit: int, adopted: Iterable[str]) -> bool:
+    def _register(self, need: Need, draft: Draft, bit: int, met: Collection[str], known: Collection[str]) -> bool:
         """Note who needs it, where that is not known from the plan; whether it is met."""
         if need.is_key:
             key = self.named(need.ref)
             key.then[draft.id] = bit
             self.touch(key)
             return key.there
-        if need.ref in adopted:
-            return True
+        if need.ref in known:
+            return need.ref in met
         row = self.wanted(need.ref)
         if row.job != draft.job:
             row.then[draft.id] = bit

@@ -124,7 +124,7 @@ class Store:
         """Pay what a job owes, a transaction a page; the tasks that became ready."""
         ready: list[str] = []
         for _ in range(pages):
-            owes, some = self.change("owed", lambda turn: _page(turn, job))
+            owes, some = self.change("owed", lambda turn: _page(turn, job), self.recall([job_key(job), LanesRow.key]))
             ready += some
             if not owes:
                 break
@@ -138,6 +138,9 @@ class Store:
 
 def _page(turn: Turn, job: str) -> tuple[bool, list[str]]:
     row: JobRow | None = turn.job(job)
+    if row is None or not row.owed:
+        turn.sure([job_key(job)])
+        row = turn.job(job)
     if row is None or not row.owed:
         return False, []
     ready = turn.pay(row)

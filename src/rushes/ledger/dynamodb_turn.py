@@ -10,7 +10,7 @@ from rushes.domain.job import Command
 from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, Finish, TaskState
 from rushes.ledger.dynamodb_moves import Moves
-from rushes.ledger.dynamodb_rows import JobRow, TaskRow, draft_of, job_key, task_key
+from rushes.ledger.dynamodb_rows import JobRow, LanesRow, TaskRow, about_key, draft_of, job_key, task_key
 from rushes.ledger.dynamodb_unit import PAGE
 
 Debt = dict[str, JSON]
@@ -68,13 +68,13 @@ class Turn(Moves):
 
     def _open_plan(self, job: JobRow, fence: int) -> Sequence[str]:
         job.opened = True
-        facts = self.table.fetch([(f"job#{job.id}", f"plan#{fence:08d}")])
-        if not facts:
+        written = (f"job#{job.id}", f"plan#{fence:08d}")
+        self.load([written, about_key(job.id)])
+        about, facts = self.about(job.id), self.seen(written)
+        if about is None or facts is None:
             return ()
-        about = self.about(job.id)
-        if about:
-            about.facts = json.loads(str(next(iter(facts.values()))["body"]))
-            self.touch(about)
+        about.facts = json.loads(str(facts["body"]))
+        self.touch(about)
         plan = self.plan(job, fence)
         self.plans.clear()
         self.plans[job.id, fence] = plan
@@ -138,29 +138,34 @@ class Turn(Moves):
             for bit, need in enumerate(dict.fromkeys(draft.needs)):
                 if not need.is_key:
                     then.setdefault(need.ref, {})[draft.id] = bit
-        self._look_up(plan, begin)
-        first = self.task(job.first)
-        if first and begin == 0:
+        first = self.task(job.first) if begin == 0 else None
+        if first:
             first.then |= then.get(first.id, {})
             self.touch(first)
-        adopted = {draft.id for draft in plan[begin:] if draft.adopted}
+        met, known = self._look_up(job, plan, debt)
         for n, draft in enumerate(plan[begin:], begin):
             if self.full:
-                return ready, {**debt, "after": n}
-            ready += [draft.id] if self.plant(job, draft, then.get(draft.id, {}), adopted) else []
+                return ready, {**debt, "after": n, "seq": job.seq}
+            ready += [draft.id] if self.plant(job, draft, then.get(draft.id, {}), met, known) else []
             if draft.adopted:
                 row = self.task(draft.id)
                 self.tell(job, EventType.ADOPTED, row.told(seconds=0.0) if row else {}, draft.id)
         return ready, None
 
-    def _look_up(self, plan: Sequence[Draft], begin: int) -> None:
-        """Read all at once what the next page needs; what it makes itself is not there yet."""
-        later = {draft.id for draft in plan[begin:]}
-        for id in later:
-            self._old.setdefault(task_key(id), None)
-        needs = [need for draft in plan[begin : begin + PAGE] for need in draft.needs if need.ref not in later]
+    def _look_up(self, job: JobRow, plan: Sequence[Draft], debt: Debt) -> tuple[set[str], set[str]]:
+        """What the next page needs, read at once: the tasks that are done, and all whose state is known by that."""
+        before, later = plan[: debt["after"]], plan[debt["after"] :]
+        for draft in later:
+            self.absent(task_key(draft.id))
+        met = {job.first, *(draft.id for draft in plan if draft.adopted)}
+        known = {job.first, *(draft.id for draft in plan)}
+        if before and job.seq != debt["seq"]:  # something happened since the last page
+            known -= {job.first, *(draft.id for draft in before)}
+            met &= known
+        needs = [need for draft in later[:PAGE] for need in draft.needs if need.is_key or need.ref not in known]
         keys = [(f"key#{need.ref}", "key") if need.is_key else task_key(need.ref) for need in needs]
-        self.load([*keys, self.lanes().key])
+        self.load([*keys, LanesRow.key])
+        return met, known
 
     def _agree(self, job: JobRow, debt: Debt) -> tuple[list[str], Debt | None]:
         """The job was stopped, resumed or valued anew: its tasks are listed as that demands."""

@@ -66,9 +66,17 @@ class Unit:
             self._doubtful.remove(key)
         self.load(doubtful)
 
+    def seen(self, key: Key) -> Item | None:
+        """An item as it was read."""
+        return self._old[key]
+
+    def absent(self, key: Key) -> None:
+        """This is not there, as far as anybody knows; whoever writes it finds out."""
+        self._old.setdefault(key, None)
+
     def new(self, row: R) -> R:
         """A row that is not there yet."""
-        self._old.setdefault(row.key, None)
+        self.absent(row.key)
         self._rows[row.key] = row
         self.touch(row)
         return row
