@@ -3,16 +3,20 @@
 from pathlib import Path
 
 from rushes.domain.task import Failure, Lease
+from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library
 from rushes.wiring import incarnation
 
 
 def take(home: Path, n: int = 1) -> tuple[str, tuple[Lease, ...]]:
-    """So many tasks in the hands of a living worker, and its id."""
-    with Library(home) as library:
-        me = incarnation(("cpu",), n)
-        library.house.ledger.renew(me, {}, {})
-        return me.id, library.house.ledger.claim(me.id, ("cpu",), n)
+    """So many tasks in the hands of a living worker, and its id; its lease holds an hour, however slow the machine."""
+    ledger = SqliteLedger(home / "ledger.sqlite", shift=3600.0)
+    me = incarnation(("cpu",), n)
+    try:
+        ledger.renew(me, {}, {})
+        return me.id, ledger.claim(me.id, ("cpu",), n)
+    finally:
+        ledger.close()
 
 
 def leave(home: Path, worker: str, leases: tuple[Lease, ...]) -> None:

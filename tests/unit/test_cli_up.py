@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,14 @@ class Up:
 
 
 @pytest.fixture
-def ups(tmp_path: Path) -> Iterator[list[Up]]:
+def folder() -> Iterator[Path]:
+    """Not below pytest's own, which only its user may enter: root's PostgreSQL is run by nobody."""
+    with tempfile.TemporaryDirectory(prefix="fleet-") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def ups(folder: Path) -> Iterator[list[Up]]:  # ended before its folder goes
     made: list[Up] = []
     yield made
     for one in made:
@@ -58,9 +66,10 @@ def ups(tmp_path: Path) -> Iterator[list[Up]]:
             one.end(signal.SIGTERM)
 
 
-def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(ups: list[Up], tmp_path: Path) -> None:
+def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(
+    ups: list[Up], folder: Path, tmp_path: Path
+) -> None:
     """One test, because SeaweedFS takes 15 s to stop."""
-    folder = tmp_path / "fleet"
     ups.append(Up(folder))
     first = ups[0].ready()
     assert [part["name"] for part in ups[0].parts] == ["PostgreSQL", "Valkey", "SeaweedFS"]
