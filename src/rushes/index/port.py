@@ -1,9 +1,10 @@
 """The index: a projection for readers. It may lag, and can be thrown away and made again from the artifacts.
 
 Readers use `Reader`; only the follower uses `Feed`, and only while it holds `alone`. Everything can be repeated.
+A backend finds moments by their words and their time; what a query means is decided once, in `search`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,8 +12,69 @@ from typing import Protocol
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
+from rushes.index.query import Term
 
 Piece = tuple[str, bool]  # some text, and whether it is part of what was found; never markup
+Window = tuple[str, int, int]  # a video and two moments in microseconds, end exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """A moment (see `moments`) of a video that may hold what is looked for."""
+
+    id: int
+    video: str
+    kind: str
+    start_us: int
+    end_us: int
+    until_us: int
+    language: str
+    confidence: float
+    text: str
+    words: str
+    times: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """One of the things that a hit is made of: what kind, when, and the words in it."""
+
+    kind: str
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """What filters and orders need to know of a video."""
+
+    id: str
+    name: str
+    path: str
+    shot_at: str  # or when it was taken in, if nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a person said instead at a place in a film; "" says that nothing is there."""
+
+    id: str
+    video: str
+    kind: str
+    start_us: int
+    end_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A face in look after look of one video, where it is seen best, and its direction as bytes of float32."""
+
+    video: str
+    span: Span
+    box: tuple[float, float, float, float]
+    looks: tuple[tuple[Span, tuple[float, float, float, float], float], ...]  # each with its confidence
+    direction: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +84,13 @@ class Hit:
     video: str
     name: str
     kind: str
-    span: Span  # the shortest stretch of words that holds all that was looked for
+    span: Span  # while all of it is there, else the shortest stretch from the first to the last
     line: Span  # the whole line
     pieces: tuple[Piece, ...]
     score: float
     language: str
     confidence: float
+    matched: tuple[Matched, ...] = ()  # everything that makes it a hit, in order of time
 
     @property
     def start_us(self) -> int:
@@ -60,6 +123,7 @@ class Found:
     cursor: str = ""
     note: str = ""
     took_ms: float = 0.0
+    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # hits by kind, video, language, month
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +163,7 @@ class Summary:
     duration_us: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict)  # lines per kind
     languages: Mapping[str, int] = field(default_factory=dict)  # lines per language
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # most frequent texts of what is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +206,28 @@ class Offer:
     kind: str
     key: str
     manifest: str  # sha256 of the manifest: the same key may be made again after a repair
+    profile: str = ""  # of the model that made it
 
 
 class Reader(Protocol):
     """What people ask."""
 
-    def search(self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
-        """Lines that match, best first, then by video and time. Any text is a query; none raises."""
+    def search(
+        self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
+    ) -> Found:
+        """Hits, best first, or in `order` "time" as they were shot. Any text is a query; none raises."""
+
+    def count(self, owner: str, term: Term, most: int) -> int:
+        """How many moments may hold a term, at most `most`."""
+
+    def find(self, owner: str, term: Term, most: int, videos: Collection[str] | None = None) -> tuple[Posting, ...]:
+        """Up to `most` moments that hold a term, in these videos or in all; some that do not may be among them."""
+
+    def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
+        """All that hold a term and are there (start to until) in one of the windows; others may be among them."""
+
+    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+        """Every video of an owner."""
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """An owner's videos, newest first, and the next cursor ("" at the end)."""
@@ -156,7 +236,7 @@ class Reader(Protocol):
         """One video, None if the owner has no such."""
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
-        """Its observations of one kind in order of time."""
+        """Its observations of one kind in order of time, as people corrected them."""
 
     def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
         """The latest rates learnt on that kind of machine, or on one that is not known any more."""
@@ -195,6 +275,18 @@ class Feed(Protocol):
     def rename(self, owner: str, video: str, name: str | None) -> None:
         """The name a person gave a video; None takes it back."""
 
+    def correct(self, owner: str, id: str, correction: Correction | None) -> None:
+        """What a person said instead; None takes it back. Lines and moments follow."""
+
+    def unsettle(self, owner: str, video: str = "") -> None:
+        """The choice of a video, or of all, is to be made again."""
+
+    def keep_tracks(self, owner: str, video: str, tracks: Sequence[Track]) -> None:
+        """The faces of a video, instead of those before."""
+
+    def tracks(self, owner: str) -> tuple[Track, ...]:
+        """The faces of all videos, by video and then in the order in which they were kept."""
+
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """(owner, video) whose choice of shown results is to be made."""
 
@@ -211,7 +303,7 @@ class Feed(Protocol):
         add: Sequence[tuple[Offer, Sequence[Observation]]],
         drop: Iterable[tuple[str, str]],
     ) -> None:
-        """Drop (kind, key), then add observations, all or none; the video is settled."""
+        """Drop (kind, key), then add observations, all or none; moments follow; the video is settled."""
 
     def keys(self, owner: str = "") -> tuple[tuple[str, str], ...]:
         """(owner, key) of every result that is offered or named."""

@@ -1,8 +1,7 @@
 """The index in PostgreSQL: text search over words that our own tokenizer made."""
 
 import json
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -10,31 +9,37 @@ from typing import TypeVar
 
 from rushes.domain.errors import WrongHome
 from rushes.domain.observation import Observation
-from rushes.index.hits import hit
+from rushes.index.corrections import corrected
+from rushes.index.moments import VERSION as MOMENTS
+from rushes.index.moments import moments
 from rushes.index.places import cursor_of, legible, place_of
-from rushes.index.port import Found, Offer, Rate, Run, Summary, Video
-from rushes.index.postgres_words import expression, sought, vector
-from rushes.index.query import parse
+from rushes.index.port import Correction, Offer, Posting, Rate, Run, Shelved, Summary, Track, Video, Window
+from rushes.index.postgres_words import expression, vector
+from rushes.index.query import Term
+from rushes.index.search import Searching
+from rushes.index.tracks import track_doc, track_of
+from rushes.index.videos import LABELLED, RunRow, shown_facts, video_of
 from rushes.index.videos import Row as VideoRow
-from rushes.index.videos import RunRow, video_of
 from rushes.index.words import VERSION as WORDS
-from rushes.index.words import words
+from rushes.index.words import safe
 from rushes.postgres.schema import scripted
 from rushes.postgres.store import Postgres, Row, Turn, statements
 
 T = TypeVar("T")
-SCHEMA = 1
-_VERSION = SCHEMA * 1000 + WORDS
+SCHEMA = 3
+_VERSION = SCHEMA * 10_000 + MOMENTS * 100 + WORDS
 _MOST = 1000
 _ALONE = 7310030
 _HERE = Path(__file__)
 _SQL = statements(_HERE.with_name("postgres.sql"))
-_PLACE = ("score", "at_video", "at_start", "at_end", "at_kind", "at_key", "at_n")
-_NOWHERE = (0.0, "", 0, 0, "", "", 0)
-_TABLES = ("cursor", "job", "run", "video", "renamed", "published", "offer", "shown", "line", "size", "rate")
+_LABELS = 20
+_TABLES = (
+    *("cursor", "job", "run", "video", "renamed", "published", "offer", "shown", "line", "correction", "moment"),
+    *("extent", "track", "rate"),
+)
 
 
-class PostgresIndex:
+class PostgresIndex(Searching):
     """A projection in tables, readable by any process while one follows."""
 
     def __init__(self, db: Postgres) -> None:
@@ -42,24 +47,27 @@ class PostgresIndex:
         if self._version() != _VERSION:
             db.write("index", _SQL, self._make)
 
-    def search(self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
+    def count(self, owner: str, term: Term, most: int) -> int:
         """As the port says."""
-        begun = time.perf_counter()
-        asked = parse(query)
-        if not asked.clauses:
-            return Found(note=asked.note, took_ms=_since(begun))
-        limit = max(1, min(limit, _MOST))
-        place = place_of(cursor, len(_PLACE))
-        terms = json.dumps([{"said": t.said, "prefix": t.prefix, "query": t.query} for t in sought(asked)])
-        what = {"query": expression(asked), "terms": terms, "owner": legible(owner), "video": legible(video)}
-        after = dict(zip(_PLACE, place or _NOWHERE, strict=True)) | {"after": place is not None, "limit": limit + 1}
-        rows = self._ask("search", **what, **after)
-        total, videos = rows[0][:2]
-        found = [row[2:] for row in rows if row[2] is not None]
-        names = self._names(owner, {row[1] for row in found[:limit]})
-        hits = tuple(hit(asked, _line(row[7]), row[1], names[row[1]], -row[0]) for row in found[:limit])
-        more = cursor_of(found[limit - 1][:7]) if len(found) > limit else ""
-        return Found(hits, total, videos, more, asked.note, _since(begun))
+        name, values = _asked("count", owner, term)
+        return int(self._ask(name, **values, most=most)[0][0])
+
+    def find(self, owner: str, term: Term, most: int, videos: Collection[str] | None = None) -> tuple[Posting, ...]:
+        """As the port says."""
+        name, values = _asked("find", owner, term)
+        within = None if videos is None else sorted(map(legible, videos))
+        return tuple(Posting(*row) for row in self._ask(name, **values, most=most, videos=within))
+
+    def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
+        """As the port says."""
+        places = json.dumps([{"v": video, "s": start, "e": end} for video, start, end in windows])
+        what = {"owner": legible(owner), "kinds": _kinds(term), "first": term.words[0] if term.words else ""}
+        return tuple(Posting(*row) for row in self._ask("around", **what, windows=places))
+
+    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+        """As the port says."""
+        rows = self._ask("shelf", owner=legible(owner))
+        return tuple(Shelved(id, safe(json.loads(r) if r else name), path, shot) for id, name, path, shot, r in rows)
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """As the port says."""
@@ -75,8 +83,7 @@ class PostgresIndex:
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """As the port says."""
-        rows = self._ask("lines", owner=legible(owner), video=legible(video), kind=kind)
-        return tuple(_line(doc) for (doc,) in rows)
+        return tuple(_lines(self._ask, legible(owner), legible(video), legible(kind)))
 
     def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
         """As the port says."""
@@ -91,7 +98,10 @@ class PostgresIndex:
             kinds[kind] = kinds.get(kind, 0) + count
             if language:
                 languages[language] = languages.get(language, 0) + count
-        return Summary(videos, duration_us, kinds, languages)
+        labels: dict[str, dict[str, int]] = {
+            kind: dict(self._ask("summary_labels", owner=owner, kind=kind, limit=_LABELS)) for kind in LABELLED
+        }
+        return Summary(videos, duration_us, kinds, languages, {k: found for k, found in labels.items() if found})
 
     def alone(self, patience: float = 2.0) -> AbstractContextManager[bool]:
         """As the port says."""
@@ -131,7 +141,7 @@ class PostgresIndex:
         def keep(turn: Turn) -> None:
             turn.run("run", **{**asdict(run), "facts": json.dumps(run.facts)})
             ((newest,),) = turn.all("newest_facts", **who)
-            turn.run("video_row", **who, duration_us=int(json.loads(newest).get("duration_us") or 0))
+            turn.run("video_row", **who, **shown_facts(json.loads(newest)))
             turn.run("offer", rows=json.dumps([asdict(offer) for offer in offers]))
             turn.run("publish", **who, names=json.dumps(dict(names)))
             turn.run("rates_add", rows=json.dumps([asdict(rate) for rate in rates]))
@@ -146,6 +156,40 @@ class PostgresIndex:
         """As the port says."""
         statement = "unname" if name is None else "rename"
         self._write(lambda turn: turn.run(statement, owner=owner, video=video, name=json.dumps(name)))
+
+    def correct(self, owner: str, id: str, correction: Correction | None) -> None:
+        """As the port says."""
+
+        def keep(turn: Turn) -> None:
+            places = [(video, kind) for video, kind in turn.all("take_back", owner=owner, id=id)]
+            if correction:
+                doc = asdict(correction) | {"text": json.dumps(correction.text)}
+                turn.run("correct", owner=owner, **doc)
+                places.append((correction.video, correction.kind))
+            for video, kind in dict.fromkeys(places):
+                _make_moments(turn, owner, video, kind)
+
+        self._write(keep)
+
+    def unsettle(self, owner: str, video: str = "") -> None:
+        """As the port says."""
+        self._write(lambda turn: turn.run("unsettle", owner=owner, video=video))
+
+    def keep_tracks(self, owner: str, video: str, tracks: Sequence[Track]) -> None:
+        """As the port says."""
+
+        def keep(turn: Turn) -> None:
+            turn.run("drop_tracks", owner=owner, video=video)
+            for n, t in enumerate(tracks):
+                doc = json.dumps(track_doc(t))
+                turn.run("add_track", owner=owner, video=video, n=n, doc=doc, direction=t.direction)
+
+        self._write(keep)
+
+    def tracks(self, owner: str) -> tuple[Track, ...]:
+        """As the port says."""
+        rows = self._ask("tracks", owner=owner)
+        return tuple(track_of(video, json.loads(doc), bytes(direction)) for video, doc, direction in rows)
 
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """As the port says."""
@@ -169,10 +213,15 @@ class PostgresIndex:
         """As the port says."""
 
         def keep(turn: Turn) -> None:
+            touched: set[str] = set()
             for kind, key in drop:
+                touched.add(kind)
                 turn.run("drop", owner=owner, video=video, kind=kind, key=key)
             for offer, observations in add:
+                touched.add(offer.kind)
                 _add(turn, offer, [_row(n, line) for n, line in enumerate(observations)])
+            for kind in sorted(touched):
+                _make_moments(turn, owner, video, kind)
             turn.run("settle", owner=owner, video=video)
 
         self._write(keep)
@@ -219,9 +268,6 @@ class PostgresIndex:
         rows = self._ask("videos", owner=legible(owner), ids=ids, limit=limit, added_at=added_at, after=after)
         return [_video(row) for row in rows]
 
-    def _names(self, owner: str, ids: set[str]) -> dict[str, str]:
-        return {video.id: video.name for video in self._videos(owner, list(ids), len(ids))} if ids else {}
-
     def _ask(self, name: str, /, **values: object) -> list[Row]:
         return self._db.ask(_SQL[name], values)
 
@@ -229,25 +275,46 @@ class PostgresIndex:
         self._db.write("index", _SQL, body)
 
 
+def _asked(verb: str, owner: str, term: Term) -> tuple[str, dict[str, object]]:
+    """The statement that finds a term, and what it needs."""
+    if not term.words:
+        return f"{verb}_any", {"owner": legible(owner), "kinds": _kinds(term)}
+    return verb, {"owner": legible(owner), "query": expression(term)}
+
+
+def _kinds(term: Term) -> list[str] | None:
+    return list(term.kinds) or None
+
+
 def _add(turn: Turn, offer: Offer, rows: list[dict[str, object]]) -> None:
     place = {"owner": offer.owner, "video": offer.video, "kind": offer.kind, "key": offer.key}
     turn.run("add_shown", **place, manifest=offer.manifest)
     turn.run("add_lines", **place, rows=json.dumps(rows))
-    sizes = [int(str(row["size"])) for row in rows if row["size"]]
-    turn.run("grow", owner=offer.owner, lines=len(sizes), words=sum(sizes))
 
 
 def _row(n: int, line: Observation) -> dict[str, object]:
-    said = words(line.text)
     return {
         "n": n,
         "start_us": line.span.start_us,
         "end_us": line.span.end_us,
-        "size": len(said) + 1 if said else 0,  # the kind is a word too
         "language": legible(line.language),
-        "words": vector(line.kind, said) if said else "",
         "doc": json.dumps(line.to_json()),
     }
+
+
+def _make_moments(turn: Turn, owner: str, video: str, kind: str) -> None:
+    """Make what is searched of one kind anew."""
+    where = {"owner": owner, "video": video, "kind": kind}
+    made = [asdict(m) | {"found": vector(m.kind, m.words.split(" "))} for m in moments(_lines(turn.all, **where))]
+    turn.run("drop_moments", **where)
+    turn.run("add_moments", **where, rows=json.dumps(made))
+    turn.run("extent", **where)
+
+
+def _lines(ask: Callable[..., list[Row]], owner: str, video: str, kind: str) -> list[Observation]:
+    where = {"owner": owner, "video": video, "kind": kind}
+    said = [Correction(a, b, c, d, e, json.loads(text)) for a, b, c, d, e, text in ask("corrections", **where)]
+    return corrected([_line(doc) for (doc,) in ask("lines", **where)], said)
 
 
 def _line(doc: str) -> Observation:
@@ -268,7 +335,3 @@ def _checked(version: int) -> int:
             "Use the newer version everywhere.",
         )
     return version
-
-
-def _since(begun: float) -> float:
-    return (time.perf_counter() - begun) * 1000

@@ -43,18 +43,19 @@ VALUES (%(job)s, %(owner)s, %(video)s, %(recipe)s, %(state)s, %(created_at)s, %(
 ON CONFLICT (job) DO UPDATE SET state = excluded.state, facts = excluded.facts;
 
 -- name: video_row
--- A video with the time of its first run and the length that its newest run found; its choice is open.
-INSERT INTO rushes_index.video (owner, id, added_at, duration_us)
-SELECT owner, video, min(created_at), %(duration_us)s FROM rushes_index.run
+-- A video with the time of its first run and what its newest run found; its choice is open.
+INSERT INTO rushes_index.video (owner, id, added_at, duration_us, name, path, shot_at)
+SELECT owner, video, min(created_at), %(duration_us)s, %(name)s, %(path)s, %(shot_at)s FROM rushes_index.run
 WHERE owner = %(owner)s AND video = %(video)s GROUP BY owner, video
-ON CONFLICT (owner, id) DO UPDATE SET added_at = excluded.added_at, duration_us = excluded.duration_us, settled = false;
+ON CONFLICT (owner, id) DO UPDATE SET added_at = excluded.added_at, duration_us = excluded.duration_us,
+    name = excluded.name, path = excluded.path, shot_at = excluded.shot_at, settled = false;
 
 -- name: offer
 -- Observations of some kinds that a run offers.
 INSERT INTO rushes_index.offer
 SELECT * FROM json_to_recordset(%(rows)s::json) AS r(owner text, video text, job text, stage text, chunk integer,
-    kind text, key text, manifest text)
-ON CONFLICT (owner, video, job, kind, key) DO UPDATE SET manifest = excluded.manifest;
+    kind text, key text, manifest text, profile text)
+ON CONFLICT (owner, video, job, kind, key) DO UPDATE SET manifest = excluded.manifest, profile = excluded.profile;
 
 -- name: publish
 -- Published names of a video and the results that made them.
@@ -95,14 +96,9 @@ SELECT kind, key, manifest FROM rushes_index.shown WHERE owner = %(owner)s AND v
 -- One result is no longer shown.
 WITH gone AS (
     DELETE FROM rushes_index.line
-    WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s AND key = %(key)s RETURNING size
-), hidden AS (
-    DELETE FROM rushes_index.shown
     WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s AND key = %(key)s
 )
-UPDATE rushes_index.size SET lines = size.lines - (SELECT count(*) FROM gone WHERE gone.size > 0),
-    words = size.words - (SELECT coalesce(sum(gone.size), 0) FROM gone)
-WHERE owner = %(owner)s;
+DELETE FROM rushes_index.shown WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s AND key = %(key)s;
 
 -- name: add_shown
 -- One result is shown.
@@ -110,15 +106,57 @@ INSERT INTO rushes_index.shown VALUES (%(owner)s, %(video)s, %(kind)s, %(key)s, 
 
 -- name: add_lines
 -- Its observations.
-INSERT INTO rushes_index.line (owner, video, kind, key, n, start_us, end_us, size, language, words, doc)
-SELECT %(owner)s, %(video)s, %(kind)s, %(key)s, n, start_us, end_us, size, language, words::tsvector, doc
-FROM json_to_recordset(%(rows)s::json)
-    AS r(n integer, start_us bigint, end_us bigint, size integer, language text, words text, doc text);
+INSERT INTO rushes_index.line (owner, video, kind, key, n, start_us, end_us, language, doc)
+SELECT %(owner)s, %(video)s, %(kind)s, %(key)s, n, start_us, end_us, language, doc
+FROM json_to_recordset(%(rows)s::json) AS r(n integer, start_us bigint, end_us bigint, language text, doc text);
 
--- name: grow
--- So many lines and words more.
-INSERT INTO rushes_index.size VALUES (%(owner)s, %(lines)s, %(words)s)
-ON CONFLICT (owner) DO UPDATE SET lines = size.lines + excluded.lines, words = size.words + excluded.words;
+-- name: corrections
+-- What people said instead in one video.
+SELECT id, video, kind, start_us, end_us, text FROM rushes_index.correction
+WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s;
+
+-- name: take_back
+-- A correction is taken back; where it stood.
+DELETE FROM rushes_index.correction WHERE owner = %(owner)s AND id = %(id)s RETURNING video, kind;
+
+-- name: correct
+-- What a person said instead.
+INSERT INTO rushes_index.correction
+VALUES (%(owner)s, %(video)s, %(kind)s, %(id)s, %(start_us)s, %(end_us)s, %(text)s);
+
+-- name: drop_moments
+-- A video's moments of one kind.
+DELETE FROM rushes_index.moment WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s;
+
+-- name: add_moments
+-- A video's moments of one kind.
+INSERT INTO rushes_index.moment
+    (owner, video, kind, start_us, end_us, until_us, language, confidence, text, words, times, found)
+SELECT %(owner)s, %(video)s, %(kind)s, start_us, end_us, until_us, language, confidence, text, words, times, found::tsvector
+FROM json_to_recordset(%(rows)s::json) AS r(start_us bigint, end_us bigint, until_us bigint, language text,
+    confidence double precision, text text, words text, times text, found text);
+
+-- name: extent
+-- How long they are at most.
+INSERT INTO rushes_index.extent SELECT owner, video, kind, max(until_us - start_us) FROM rushes_index.moment
+WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s GROUP BY owner, video, kind
+ON CONFLICT (owner, video, kind) DO UPDATE SET longest_us = excluded.longest_us;
+
+-- name: unsettle
+-- The choice of a video, or of all of an owner, is open.
+UPDATE rushes_index.video SET settled = false WHERE owner = %(owner)s AND %(video)s IN ('', id);
+
+-- name: drop_tracks
+-- The faces of a video.
+DELETE FROM rushes_index.track WHERE owner = %(owner)s AND video = %(video)s;
+
+-- name: add_track
+-- A face of a video.
+INSERT INTO rushes_index.track VALUES (%(owner)s, %(video)s, %(n)s, %(doc)s, %(direction)s);
+
+-- name: tracks
+-- Every face of an owner.
+SELECT video, doc, direction FROM rushes_index.track WHERE owner = %(owner)s ORDER BY video, n;
 
 -- name: settle
 -- The choice is made; languages by how many lines there are of each.
@@ -177,31 +215,49 @@ SELECT count(*), coalesce(sum(duration_us), 0)::bigint FROM rushes_index.video W
 -- How many lines there are of each kind and language.
 SELECT kind, language, count(*) FROM rushes_index.line WHERE owner = %(owner)s GROUP BY kind, language;
 
--- name: search
--- How many lines match, in how many videos, and those after a place in the answer: best first, then by video and time.
--- The score is BM25 with the constants of SQLite's FTS5, so that both put lines in the same order.
-WITH term AS MATERIALIZED (
-    SELECT said, prefix, (SELECT count(*) FROM rushes_index.line WHERE owner = %(owner)s AND words @@ query) AS n,
-        (SELECT lines FROM rushes_index.size WHERE owner = %(owner)s) AS lines
-    FROM json_to_recordset(%(terms)s::json) AS t(said text[], prefix boolean, query tsquery)
-), weight AS MATERIALIZED (
-    SELECT said, prefix, CASE WHEN lines - n > n THEN ln((lines - n + 0.5) / (n + 0.5)) ELSE 1e-6 END AS rarity FROM term
-), found AS MATERIALIZED (
-    SELECT -round((SELECT sum(rarity * f * 2.2 / (f + 1.2 * (0.25 + 0.75 * line.size * size.lines / size.words)))
-        FROM weight, LATERAL (SELECT rushes_index.occurrences(line.words, said, prefix)::double precision AS f) AS often
-        )::numeric, 12)::double precision AS score, video, start_us, end_us, kind, key, n
-    FROM rushes_index.line JOIN rushes_index.size ON size.owner = line.owner
-    WHERE line.owner = %(owner)s AND line.words @@ %(query)s::tsquery AND %(video)s IN ('', video)
-)
-SELECT counted.*, page.*
-FROM (SELECT count(*), count(DISTINCT video) FROM found) AS counted
-LEFT JOIN LATERAL (
-    SELECT found.*, line.doc FROM found JOIN rushes_index.line ON line.owner = %(owner)s AND line.video = found.video
-        AND line.kind = found.kind AND line.key = found.key AND line.n = found.n
-    WHERE NOT %(after)s OR (score, found.video, found.start_us, found.end_us, found.kind, found.key, found.n)
-        > (%(score)s, %(at_video)s, %(at_start)s, %(at_end)s, %(at_kind)s, %(at_key)s, %(at_n)s)
-    ORDER BY score, found.video, found.start_us, found.end_us, found.kind, found.key, found.n LIMIT %(limit)s
-) AS page ON true;
+-- name: summary_labels
+-- The most frequent texts of one kind.
+SELECT text, count(*) FROM rushes_index.moment WHERE owner = %(owner)s AND kind = %(kind)s AND length(text) < 200
+GROUP BY text ORDER BY count(*) DESC, text LIMIT %(limit)s;
+
+-- name: shelf
+-- Every video of an owner under the name that it goes by.
+SELECT id, video.name, path, CASE shot_at WHEN '' THEN added_at ELSE shot_at END, renamed.name
+FROM rushes_index.video LEFT JOIN rushes_index.renamed ON renamed.owner = video.owner AND renamed.video = id
+WHERE video.owner = %(owner)s;
+
+-- name: count
+-- How many moments hold some words, up to a number.
+SELECT count(*) FROM (SELECT FROM rushes_index.moment
+WHERE found @@ %(query)s::tsquery AND owner = %(owner)s LIMIT %(most)s) AS few;
+
+-- name: find
+-- Moments that hold some words, in the order in which they came.
+SELECT id, video, kind, start_us, end_us, until_us, language, confidence, text, words, times FROM rushes_index.moment
+WHERE found @@ %(query)s::tsquery AND owner = %(owner)s
+    AND (%(videos)s::text[] IS NULL OR video = ANY (%(videos)s::text[])) ORDER BY id LIMIT %(most)s;
+
+-- name: count_any
+-- How many moments of some kinds there are, up to a number.
+SELECT count(*) FROM (SELECT FROM rushes_index.moment WHERE owner = %(owner)s
+AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[])) LIMIT %(most)s) AS few;
+
+-- name: find_any
+-- Moments of some kinds, whatever their words.
+SELECT id, video, kind, start_us, end_us, until_us, language, confidence, text, words, times FROM rushes_index.moment
+WHERE owner = %(owner)s AND (%(videos)s::text[] IS NULL OR video = ANY (%(videos)s::text[]))
+    AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[])) ORDER BY video, kind, start_us LIMIT %(most)s;
+
+-- name: around
+-- Moments of some kinds that are there in a window: those of each kind that begin early enough to last until it.
+SELECT DISTINCT ON (moment.id) moment.id, moment.video, moment.kind, moment.start_us, moment.end_us, until_us, language,
+    confidence, text, words, times
+FROM json_to_recordset(%(windows)s::json) AS win(v text, s bigint, e bigint)
+JOIN rushes_index.extent ON extent.owner = %(owner)s AND extent.video = v
+    AND (%(kinds)s::text[] IS NULL OR extent.kind = ANY (%(kinds)s::text[]))
+JOIN rushes_index.moment ON moment.owner = extent.owner AND moment.video = extent.video AND moment.kind = extent.kind
+    AND moment.start_us >= s - longest_us AND moment.start_us < e
+WHERE greatest(until_us, moment.start_us + 1) > s AND strpos(' ' || words, ' ' || %(first)s) > 0;
 
 -- name: newest_facts
 -- What the newest run of a video found.

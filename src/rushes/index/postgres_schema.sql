@@ -17,7 +17,8 @@ CREATE INDEX run_video ON rushes_index.run (owner, video, created_at, job);
 -- What lists show of a video; made from its runs.
 CREATE TABLE rushes_index.video (
     owner text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, added_at text COLLATE "C" NOT NULL,
-    duration_us bigint NOT NULL, languages text NOT NULL DEFAULT '[]', settled boolean NOT NULL DEFAULT false,
+    duration_us bigint NOT NULL, name text NOT NULL, path text NOT NULL, shot_at text COLLATE "C" NOT NULL,
+    languages text NOT NULL DEFAULT '[]', settled boolean NOT NULL DEFAULT false,
     PRIMARY KEY (owner, id)
 );
 CREATE INDEX video_added ON rushes_index.video (owner, added_at DESC, id DESC);
@@ -39,7 +40,7 @@ CREATE INDEX published_key ON rushes_index.published (owner, key);
 CREATE TABLE rushes_index.offer (
     owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL, job text COLLATE "C" NOT NULL, stage text NOT NULL,
     chunk integer, kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, manifest text NOT NULL,
-    PRIMARY KEY (owner, video, job, kind, key)
+    profile text NOT NULL, PRIMARY KEY (owner, video, job, kind, key)
 );
 CREATE INDEX offer_key ON rushes_index.offer (owner, key);
 
@@ -49,19 +50,46 @@ CREATE TABLE rushes_index.shown (
     key text COLLATE "C" NOT NULL, manifest text NOT NULL, PRIMARY KEY (owner, video, kind, key)
 );
 
--- Their observations, one a row, with the words that our tokenizer makes of them (and the kind as =kind).
+-- Their observations, one a row.
 CREATE TABLE rushes_index.line (
     owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL, n integer NOT NULL, start_us bigint NOT NULL, end_us bigint NOT NULL,
-    size integer NOT NULL, language text COLLATE "C" NOT NULL, words tsvector NOT NULL, doc text NOT NULL,
-    PRIMARY KEY (owner, video, kind, key, n)
+    language text COLLATE "C" NOT NULL, doc text NOT NULL, PRIMARY KEY (owner, video, kind, key, n)
 );
 CREATE INDEX line_time ON rushes_index.line (owner, video, kind, start_us);
 CREATE INDEX line_found ON rushes_index.line (owner, kind, language);
-CREATE INDEX line_words ON rushes_index.line USING gin (words);
 
--- How many lines an owner has, and how many words: counted as they come and go.
-CREATE TABLE rushes_index.size (owner text COLLATE "C" PRIMARY KEY, lines bigint NOT NULL, words bigint NOT NULL);
+-- What people said instead, as JSON: it may hold what no text can.
+CREATE TABLE rushes_index.correction (
+    owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL, start_us bigint NOT NULL, end_us bigint NOT NULL, text text NOT NULL,
+    PRIMARY KEY (owner, id)
+);
+CREATE INDEX correction_video ON rushes_index.correction (owner, video, kind);
+
+-- What is searched: moments, made of the lines of one kind of a video, and their words as our tokenizer makes them
+-- (in `found` with their places, and the kind as =kind).
+CREATE TABLE rushes_index.moment (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL, start_us bigint NOT NULL, end_us bigint NOT NULL, until_us bigint NOT NULL,
+    language text COLLATE "C" NOT NULL, confidence double precision NOT NULL, text text COLLATE "C" NOT NULL,
+    words text COLLATE "C" NOT NULL, times text NOT NULL, found tsvector NOT NULL
+);
+CREATE INDEX moment_time ON rushes_index.moment (owner, video, kind, start_us);
+CREATE INDEX moment_label ON rushes_index.moment (owner, kind) INCLUDE (text) WHERE length(text) < 200;
+CREATE INDEX moment_found ON rushes_index.moment USING gin (found);
+
+-- How long moments of a kind are at most, so that those around a time are found by where they begin.
+CREATE TABLE rushes_index.extent (
+    owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL,
+    longest_us bigint NOT NULL, PRIMARY KEY (owner, video, kind)
+);
+
+-- Faces over time, by which people are told apart.
+CREATE TABLE rushes_index.track (
+    owner text COLLATE "C" NOT NULL, video text COLLATE "C" NOT NULL, n integer NOT NULL, doc text NOT NULL,
+    direction bytea NOT NULL, PRIMARY KEY (owner, video, n)
+);
 
 -- How long tasks took and how much they made.
 CREATE TABLE rushes_index.rate (
@@ -70,15 +98,3 @@ CREATE TABLE rushes_index.rate (
     voiced_seconds double precision
 );
 CREATE INDEX rate_stage ON rushes_index.rate (stage, machine, at DESC);
-
--- How often words follow each other in a line; the last may be only a beginning.
-CREATE FUNCTION rushes_index.occurrences(words tsvector, said text[], prefix boolean) RETURNS integer
-LANGUAGE sql IMMUTABLE AS $$
-    WITH word AS MATERIALIZED (SELECT lexeme, unnest(positions) AS place FROM unnest(words))
-    SELECT count(*)::integer FROM word AS last
-    WHERE CASE WHEN prefix THEN starts_with(last.lexeme, said[cardinality(said)])
-            ELSE last.lexeme = said[cardinality(said)] END
-        AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(said) - 1) AS before
-            WHERE NOT EXISTS (SELECT FROM word WHERE place = last.place - cardinality(said) + before
-                AND lexeme = said[before]))
-$$;

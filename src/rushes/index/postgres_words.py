@@ -1,20 +1,8 @@
 """Words and queries in the language of PostgreSQL's text search; every word is quoted, so that none can be syntax."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from rushes.index.query import Clause, Query, Term
+from rushes.index.query import Term
 
 _FARTHEST = 16_383  # positions beyond are not kept apart by PostgreSQL
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """One term of a query, to be counted in lines."""
-
-    said: tuple[str, ...]
-    prefix: bool
-    query: str
 
 
 def vector(kind: str, words: list[str]) -> str:
@@ -26,25 +14,8 @@ def vector(kind: str, words: list[str]) -> str:
     return " ".join([_quoted(f"={kind}"), *said])
 
 
-def expression(query: Query) -> str:
-    """The query as a whole."""
-    return " | ".join(_clause(clause) for clause in query.clauses)
-
-
-def sought(query: Query) -> Iterator[Sought]:
-    """Its terms, one by one."""
-    for clause in query.clauses:
-        for term in (*clause.must, *clause.never):
-            yield Sought(term.words, term.prefix, _said(term))
-
-
-def _clause(clause: Clause) -> str:
-    must = " & ".join(_term(term) for term in clause.must)
-    never = "".join(f" & !{_term(term)}" for term in clause.never)
-    return f"({must}{never})"
-
-
-def _term(term: Term) -> str:
+def expression(term: Term) -> str:
+    """A term, among the kinds that it looks at."""
     kinds = " | ".join(_quoted(f"={kind}") for kind in term.kinds)
     return f"(({kinds}) & ({_said(term)}))" if kinds else f"({_said(term)})"
 

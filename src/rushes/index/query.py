@@ -1,41 +1,90 @@
-"""The search grammar: words, "phrases", prefix*, -not, OR and fields; any text is a query, none is an error.
+"""The search grammar: words, "phrases", prefix*, -not, OR, fields, filters and time; no text is an error.
 
-A query is clauses joined by OR; within a clause every term must be there. Fields narrow a term to kinds of observation.
+A query is clauses joined by OR. A clause is groups joined by `near:5s`, `before` or `during`; the terms of a group are
+there at one time. Filters narrow a clause to videos and languages.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rushes.index.words import words
 
-FIELDS = {"say": ("speech",)}
+FIELDS = {
+    "say": "speech",
+    "text": "text",
+    "object": "object",
+    "person": "person",
+    "place": "place",
+    "entity": "entity",
+}
+KINDS = {**{kind: kind for kind in FIELDS.values()}, **FIELDS, "speech": "speech", "face": "person"}
+FILTERS = ("in", "lang", "kind", "date")
+ENTITY = "entity"  # a part of a text that is a hit itself: found only where it is asked for
 MOST_WORDS = 32
 MOST_CHARACTERS = 20_000
+NEAR_US, BEFORE_US, FAR_US = 5_000_000, 60_000_000, 3_600_000_000
 
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02", '"'))
 _PART = re.compile(
     r"(?P<head>-?(?:(?P<field>[A-Za-z]+):)?)"
-    r'(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]+))(?P<star>\*?)'
+    r'(?P<about>~?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]+))(?P<star>\*?)'
 )
+_LINK = re.compile(
+    r"(?P<name>near|before|during|NEAR|BEFORE|DURING)(?::(?P<number>\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|s|m|min|h)?)?"
+)
+_UNITS_US = {"ms": 1000, "s": 1_000_000, "m": 60_000_000, "min": 60_000_000, "h": 3_600_000_000}
+_DAY = r"\d{4}(?:-\d{2}(?:-\d{2})?)?"
+_DATE = re.compile(rf"(?P<first>{_DAY})?(?P<range>\.\.)?(?P<last>{_DAY})?")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that follow each other; the last may be only a beginning. `kinds` empty means any kind."""
+    """Words that follow each other; the last may be only a beginning. None at all means anything of its kinds."""
 
     words: tuple[str, ...]
     prefix: bool = False
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()  # none: any kind but those of `without`
+    without: tuple[str, ...] = (ENTITY,)
+    about: str = ""  # a sentence: what means alike is looked for, not its words
+
+    def of(self, kind: str) -> bool:
+        """Whether it looks at observations of a kind."""
+        return kind in self.kinds if self.kinds else kind not in self.without
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How two groups lie in time: `near`, `before` or `during`, at most so far apart."""
+
+    name: str
+    within_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`in`, `lang` or `date` with its value; only what it holds for, or only what it does not."""
+
+    name: str
+    value: str
+    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Terms that must all be in a line, and terms that must not."""
+    """Groups of terms with a link between neighbours, terms that must not be there, and filters."""
 
-    must: tuple[Term, ...]
+    groups: tuple[tuple[Term, ...], ...]
+    links: tuple[Link, ...] = ()
     never: tuple[Term, ...] = ()
+    filters: tuple[Filter, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Every term that must be there."""
+        return tuple(term for group in self.groups for term in group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,94 +95,165 @@ class Query:
     note: str = ""
 
 
-Signed = tuple[Term | None, bool]  # a term and whether it is negated; None stands for OR
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """A part of a query: a term or a filter, perhaps negated; a link; or OR."""
+
+    item: Term | Filter | Link | None
+    negated: bool = False
+    fielded: bool = False
+    text: str = ""  # as it was typed, for a link that stands where none can
 
 
 def parse(text: str) -> Query:
     """The query that a text means. Never raises."""
-    found = list(_terms(text[:MOST_CHARACTERS]))
+    found = _links_only_between(list(_parts(text[:MOST_CHARACTERS])))
     kept = list(_within_limit(found))
     clauses = []
-    for joined, part in groupby(kept, key=lambda pair: pair[0] is None):
-        terms = [] if joined else [(term, negated) for term, negated in part if term]
-        must = tuple(term for term, negated in terms if not negated)
-        if must:
-            clauses.append(Clause(must, tuple(term for term, negated in terms if negated)))
+    for joined, parts in groupby(kept, key=lambda part: part.item is None):
+        clause = None if joined else _clause(list(parts))
+        clauses += [clause] if clause else []
     cut = kept != found or len(text) > MOST_CHARACTERS
-    return Query(tuple(clauses), _note(clauses, asked=any(term for term, _ in found), cut=cut))
+    return Query(tuple(clauses), _note(clauses, asked=any(part.item for part in found), cut=cut))
 
 
-def matches(query: Query, kind: str, line: Sequence[str]) -> tuple[int, ...] | None:
-    """Which words of a line a query means, None if the line is no hit: what every backend must find."""
-    hit: set[int] = set()
-    found = False
-    for clause in query.clauses:
-        must = [_places(term, kind, line) for term in clause.must]
-        if all(must) and not any(_places(term, kind, line) for term in clause.never):
-            found = True
-            hit.update(*must)
-    return tuple(sorted(hit)) if found else None
+def _clause(parts: Sequence[_Signed]) -> Clause | None:
+    groups: list[list[Term]] = [[]]
+    links, never, filters = list[Link](), list[Term](), list[Filter]()
+    for part in parts:
+        match part.item:
+            case Link():
+                links.append(part.item)
+                groups.append([])
+            case Filter():
+                filters.append(replace(part.item, negated=part.negated))
+            case Term() if part.negated:
+                never.append(part.item)
+            case Term():
+                groups[-1].append(part.item)
+    kinds = [f for f in filters if f.name == "kind"]
+    filters = [f for f in filters if f.name != "kind"]
+    if not any(groups) and (kinds or any(not f.negated for f in filters)):
+        groups = [[Term(())]]
+    if not all(groups):
+        return None
+    narrowed = tuple(tuple(_of_kinds(term, kinds) for term in group) for group in groups)
+    return Clause(narrowed, tuple(links), tuple(never), tuple(filters))
 
 
-def tightest(query: Query, kind: str, line: Sequence[str]) -> tuple[int, int] | None:
-    """The shortest run of words (first, last) that holds all that one clause looks for; the earliest of equals."""
-    best: tuple[int, int, int] | None = None
-    for clause in query.clauses:
-        if any(_runs(term, kind, line) for term in clause.never):
-            continue
-        runs = [_runs(term, kind, line) for term in clause.must]
-        starts = sorted({first for found in runs for first, _ in found})
-        for start in starts if all(runs) else ():
-            ends = [min((last for first, last in found if first >= start), default=-1) for found in runs]
-            if min(ends) >= 0:
-                here = (max(ends) - start, start, max(ends))
-                best = here if best is None else min(best, here)
-    return best[1:] if best else None
+def _of_kinds(term: Term, filters: Sequence[Filter]) -> Term:
+    """A term without a field looks at the kinds that the clause names."""
+    if term.kinds or not filters:
+        return term
+    wanted = tuple(dict.fromkeys(f.value for f in filters if not f.negated))
+    return replace(term, kinds=wanted, without=(*term.without, *(f.value for f in filters if f.negated)))
 
 
-def _places(term: Term, kind: str, line: Sequence[str]) -> set[int]:
-    return {at for first, last in _runs(term, kind, line) for at in range(first, last + 1)}
+def _links_only_between(parts: list[_Signed]) -> list[_Signed]:
+    """A link between two terms is one; elsewhere it is a plain word, as `before` without fields on both sides is."""
+    out: list[_Signed] = []
+    for n, part in enumerate(parts):
+        if isinstance(part.item, Link) and not _links(out, part, parts[n + 1 :]):
+            said = tuple(words(part.text))
+            out += [_Signed(Term(said))] if said else []
+        else:
+            out.append(part)
+    return out
 
 
-def _runs(term: Term, kind: str, line: Sequence[str]) -> list[tuple[int, int]]:
-    """Where a term stands: first and last word of each occurrence."""
-    if term.kinds and kind not in term.kinds:
-        return []
-    size = len(term.words)
-    return [(at, at + size - 1) for at in range(len(line) - size + 1) if _here(term, line[at : at + size])]
+def _links(before: Sequence[_Signed], link: _Signed, after: Sequence[_Signed]) -> bool:
+    left = next((p for p in reversed(before) if not _is_aside(p)), None)
+    right = next((p for p in after if not _is_aside(p)), None)
+    if left is None or right is None or not isinstance(left.item, Term) or not isinstance(right.item, Term):
+        return False
+    return not link.text.isalpha() or link.text.isupper() or (left.fielded and right.fielded)
 
 
-def _here(term: Term, part: Sequence[str]) -> bool:
-    *first, last = term.words
-    return list(part[:-1]) == first and (part[-1].startswith(last) if term.prefix else part[-1] == last)
+def _is_aside(part: _Signed) -> bool:
+    return isinstance(part.item, Filter) or (isinstance(part.item, Term) and part.negated)
 
 
-def _within_limit(found: Sequence[Signed]) -> Iterator[Signed]:
+def _within_limit(found: Sequence[_Signed]) -> Iterator[_Signed]:
     left = MOST_WORDS
-    for term, negated in found:
-        if term is None or len(term.words) <= left:
-            yield term, negated
+    for part in found:
+        if not isinstance(part.item, Term) or len(part.item.words) <= left:
+            yield part
         elif left:
-            yield Term(term.words[:left], kinds=term.kinds), negated
-        left = left if term is None else max(0, left - len(term.words))
+            yield replace(part, item=replace(part.item, words=part.item.words[:left], prefix=False))
+        left = max(0, left - len(part.item.words)) if isinstance(part.item, Term) else left
 
 
-def _terms(text: str) -> Iterator[Signed]:
+def _parts(text: str) -> Iterator[_Signed]:
+    about: list[str] | None = None  # the plain words after ~
     for part in _PART.finditer(text.translate(_QUOTES)):
-        if part["plain"] in {"OR", "|"} and not part["head"]:
-            yield None, False
-        elif part["head"] or part["plain"] != "AND":
-            term = _term(part)
-            if term.words:
-                yield term, part["head"].startswith("-")
+        plain = not part["head"] and part["phrase"] is None
+        if about is not None and plain and not _is_word_of_grammar(part[0]):
+            about.append(part[0])
+            continue
+        if about is not None:
+            yield from _about(about)
+            about = None
+        if plain and part["about"]:
+            about = [part["plain"]]
+        else:
+            yield from _part(part)
+    yield from _about(about or ())
+
+
+def _is_word_of_grammar(text: str) -> bool:
+    return text in {"OR", "|", "AND"} or bool(_LINK.fullmatch(text))
+
+
+def _about(said: Sequence[str]) -> Iterator[_Signed]:
+    found = tuple(words(" ".join(said)))
+    if found:
+        yield _Signed(Term(found, about=" ".join(said)))
+
+
+def _part(part: re.Match[str]) -> Iterator[_Signed]:
+    link = _LINK.fullmatch(part[0])
+    if part[0] in {"OR", "|"}:
+        yield _Signed(None)
+    elif link:
+        yield _Signed(_link(link), text=part[0])
+    elif part[0] != "AND":
+        item = _filter(part) or _term(part)
+        fielded = isinstance(item, Term) and bool(item.kinds)
+        if isinstance(item, Filter) or item.words or item.kinds:
+            yield _Signed(item, part["head"].startswith("-"), fielded, part[0])
+
+
+def _link(found: re.Match[str]) -> Link:
+    name = found["name"].lower()
+    default = {"near": NEAR_US, "before": BEFORE_US}.get(name, 0)
+    if not found["number"] or not default:
+        return Link(name, default)
+    return Link(name, min(FAR_US, int(float(found["number"]) * _UNITS_US[found["unit"] or "s"])))
+
+
+def _filter(part: re.Match[str]) -> Filter | None:
+    name = (part["field"] or "").lower()
+    value = part["phrase"] if part["phrase"] is not None else part["plain"]
+    if name == "in" and words(value):
+        return Filter(name, value)
+    if name == "kind" and value.lower() in KINDS:
+        return Filter(name, KINDS[value.lower()])
+    if name == "lang" and _LANGUAGE.fullmatch(value):
+        return Filter(name, value.lower())
+    dated = _DATE.fullmatch(value) if name == "date" else None
+    return Filter(name, value) if dated and (dated["first"] or dated["last"]) else None
 
 
 def _term(part: re.Match[str]) -> Term:
     field, body = (part["field"] or "").lower(), part["phrase"] if part["phrase"] is not None else part["plain"]
-    kinds = FIELDS.get(field, ())
+    kinds = (FIELDS[field],) if field in FIELDS else ()
     said = tuple(words(body if kinds else f"{field} {body}"))
     prefix = bool(part["star"]) or (part["phrase"] is None and body.endswith("*"))
-    return Term(said, prefix, kinds)
+    if part["about"] and said:
+        return Term(said, kinds=kinds, about=body)
+    if not said and kinds and body.strip("*"):
+        kinds = ()  # say:! is nothing, say:* is everything that is said
+    return Term(said, prefix and bool(said), kinds if said or prefix else ())
 
 
 def _note(clauses: Sequence[Clause], *, asked: bool, cut: bool) -> str:

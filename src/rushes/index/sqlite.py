@@ -2,47 +2,60 @@
 
 import json
 import sqlite3
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
-from rushes.index.hits import hit
+from rushes.index.corrections import corrected
+from rushes.index.moments import moments
 from rushes.index.places import cursor_of, legible, place_of
-from rushes.index.port import Found, Hit, Offer, Rate, Run, Summary, Video
-from rushes.index.query import Clause, Query, Term, parse
+from rushes.index.port import Correction, Offer, Posting, Rate, Run, Shelved, Summary, Track, Video, Window
+from rushes.index.query import Term
+from rushes.index.search import Searching
 from rushes.index.sqlite_file import Database, statements
-from rushes.index.videos import Row, RunRow, video_of
-from rushes.index.words import words
+from rushes.index.tracks import track_doc, track_of
+from rushes.index.videos import LABELLED, Row, RunRow, shown_facts, video_of
+from rushes.index.words import safe
 
 _MOST = 1000
 _SQL = statements()
-_PLACE = ("score", "at_video", "start_us", "end_us", "at_kind", "at_key", "at_n")
+_LABELS = 20
 
 
-class SqliteIndex:
+class SqliteIndex(Searching):
     """A projection in one file, readable by any process while one follows."""
 
     def __init__(self, path: Path) -> None:
         self._file = Database(path)
 
-    def search(self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
+    def count(self, owner: str, term: Term, most: int) -> int:
         """As the port says."""
-        begun = time.perf_counter()
-        asked = parse(query)
-        if not asked.clauses:
-            return Found(note=asked.note, took_ms=_since(begun))
-        where = {"match": match_expression(asked), "owner": legible(owner), "video": legible(video)}
         with self._file.reading() as db:
-            total, videos = db.execute(_SQL["count_hits"], where).fetchone()
-            limit = max(1, min(limit, _MOST))
-            rows = db.execute(_SQL["search"], where | _after(cursor) | {"limit": limit + 1}).fetchall()
-            hits = tuple(_hits(db, owner, asked, rows[:limit]))
-        more = cursor_of(tuple(rows[limit - 1])[:7]) if len(rows) > limit else ""
-        return Found(hits, total, videos, more, asked.note, _since(begun))
+            name, values = _asked("count", owner, term)
+            return int(db.execute(_SQL[name], values | {"most": most}).fetchone()[0])
+
+    def find(self, owner: str, term: Term, most: int, videos: Collection[str] | None = None) -> tuple[Posting, ...]:
+        """As the port says."""
+        within = None if videos is None else json.dumps(sorted(map(legible, videos)))
+        with self._file.reading() as db:
+            name, values = _asked("find", owner, term)
+            return tuple(Posting(*row) for row in db.execute(_SQL[name], values | {"most": most, "videos": within}))
+
+    def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
+        """As the port says."""
+        values = {"owner": legible(owner), "kinds": _kinds(term), "first": term.words[0] if term.words else ""}
+        with self._file.reading() as db:
+            rows = db.execute(_SQL["around"], values | {"windows": json.dumps(windows)})
+            return tuple({row[0]: Posting(*row) for row in rows}.values())
+
+    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+        """As the port says."""
+        with self._file.reading() as db:
+            rows = db.execute(_SQL["shelf"], (legible(owner),)).fetchall()
+        return tuple(Shelved(id, safe(json.loads(r) if r else name), path, shot) for id, name, path, shot, r in rows)
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """As the port says."""
@@ -63,8 +76,7 @@ class SqliteIndex:
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """As the port says."""
         with self._file.reading() as db:
-            rows = db.execute(_SQL["lines"], (legible(owner), legible(video), kind)).fetchall()
-        return tuple(Observation.from_json(json.loads(doc)) for (doc,) in rows)
+            return tuple(_lines(db, owner, video, kind))
 
     def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
         """As the port says."""
@@ -81,7 +93,8 @@ class SqliteIndex:
                 kinds[kind] = kinds.get(kind, 0) + count
                 if language:
                     languages[language] = languages.get(language, 0) + count
-        return Summary(videos, duration_us, kinds, languages)
+            labels = {k: dict(db.execute(_SQL["summary_labels"], (owner, k, _LABELS)).fetchall()) for k in LABELLED}
+        return Summary(videos, duration_us, kinds, languages, {k: found for k, found in labels.items() if found})
 
     def alone(self, patience: float = 2.0) -> AbstractContextManager[bool]:
         """As the port says."""
@@ -118,8 +131,9 @@ class SqliteIndex:
         with self._file.writing() as db:
             db.execute(_SQL["run"], asdict(run) | {"facts": json.dumps(run.facts)})
             newest = db.execute(_SQL["runs"], (run.owner, run.video)).fetchone()
-            length = int(json.loads(newest["facts"]).get("duration_us") or 0)
-            db.execute(_SQL["video_row"], {"owner": run.owner, "video": run.video, "duration_us": length})
+            db.execute(
+                _SQL["video_row"], {"owner": run.owner, "video": run.video} | shown_facts(json.loads(newest["facts"]))
+            )
             db.executemany(_SQL["offer"], [asdict(offer) for offer in offers])
             db.executemany(_SQL["publish"], [(run.owner, run.video, name, key) for name, key in names.items()])
             db.executemany(_SQL["rate"], [asdict(rate) for rate in rates])
@@ -136,6 +150,34 @@ class SqliteIndex:
                 db.execute(_SQL["unname"], (owner, video))
             else:
                 db.execute(_SQL["rename"], (owner, video, json.dumps(name)))
+
+    def correct(self, owner: str, id: str, correction: Correction | None) -> None:
+        """As the port says."""
+        with self._file.writing() as db:
+            places = [tuple(row) for row in db.execute(_SQL["correction"], (owner, id))]
+            db.execute(_SQL["take_back"], (owner, id))
+            if correction:
+                db.execute(_SQL["correct"], {"owner": owner} | asdict(correction))
+                places.append((correction.video, correction.kind))
+            for video, kind in dict.fromkeys(places):
+                _make_moments(db, owner, video, kind)
+
+    def unsettle(self, owner: str, video: str = "") -> None:
+        """As the port says."""
+        with self._file.writing() as db:
+            db.execute(_SQL["unsettle"], (owner, video))
+
+    def keep_tracks(self, owner: str, video: str, tracks: Sequence[Track]) -> None:
+        """As the port says."""
+        rows = [(owner, video, n, json.dumps(track_doc(t)), t.direction) for n, t in enumerate(tracks)]
+        with self._file.writing() as db:
+            db.execute(_SQL["drop_tracks"], (owner, video))
+            db.executemany(_SQL["add_track"], rows)
+
+    def tracks(self, owner: str) -> tuple[Track, ...]:
+        """As the port says."""
+        with self._file.reading() as db:
+            return tuple(track_of(v, json.loads(doc), data) for v, doc, data in db.execute(_SQL["tracks"], (owner,)))
 
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """As the port says."""
@@ -161,13 +203,18 @@ class SqliteIndex:
     ) -> None:
         """As the port says."""
         with self._file.writing() as db:
+            touched: set[str] = set()
             for kind, key in drop:
-                for statement in ("drop_words", "drop_lines", "drop_shown"):
+                touched.add(kind)
+                for statement in ("drop_lines", "drop_shown"):
                     db.execute(_SQL[statement], (owner, video, kind, key))
             for offer, observations in add:
+                touched.add(offer.kind)
                 db.execute(_SQL["add_shown"], asdict(offer))
                 for n, line in enumerate(observations):
                     _add_line(db, offer, n, line)
+            for kind in sorted(touched):
+                _make_moments(db, owner, video, kind)
             db.execute(_SQL["settle"], (owner, video))
 
     def keys(self, owner: str = "") -> tuple[tuple[str, str], ...]:
@@ -187,39 +234,45 @@ class SqliteIndex:
         self._file.close()
 
 
-def match_expression(query: Query) -> str:
-    """A query in the language of FTS5; every word is quoted, so that none can be taken for syntax."""
-    return " OR ".join(_clause(clause) for clause in query.clauses)
-
-
-def _clause(clause: Clause) -> str:
-    must = " AND ".join(_term(term) for term in clause.must)
-    never = " OR ".join(_term(term) for term in clause.never)
-    return f"(({must}) NOT ({never}))" if never else f"({must})"
-
-
-def _term(term: Term) -> str:
+def match_expression(term: Term) -> str:
+    """A term in the language of FTS5; every word is quoted, so that none can be taken for syntax."""
     said = f'words : "{" ".join(term.words)}"' + (" *" if term.prefix else "")
     kinds = " OR ".join(f'kind : "{kind}"' for kind in term.kinds)
     return f"(({kinds}) AND {said})" if kinds else said
 
 
+def _asked(verb: str, owner: str, term: Term) -> tuple[str, dict[str, JSON]]:
+    """The statement that finds a term, and what it needs."""
+    if not term.words:
+        return f"{verb}_any", {"owner": legible(owner), "kinds": _kinds(term)}
+    return verb, {"owner": legible(owner), "match": match_expression(term)}
+
+
+def _kinds(term: Term) -> str | None:
+    return json.dumps(term.kinds) if term.kinds else None
+
+
 def _add_line(db: sqlite3.Connection, offer: Offer, n: int, line: Observation) -> None:
     place = (offer.owner, offer.video, offer.kind, offer.key, n)
     time_and_text = (line.span.start_us, line.span.end_us, line.language, json.dumps(line.to_json()))
-    row = db.execute(_SQL["add_line"], place + time_and_text).lastrowid
-    said = " ".join(words(line.text))
-    if said:
-        db.execute(_SQL["add_words"], (row, line.kind, said))
+    db.execute(_SQL["add_line"], place + time_and_text)
 
 
-def _hits(db: sqlite3.Connection, owner: str, query: Query, rows: Sequence[sqlite3.Row]) -> Iterable[Hit]:
-    names: dict[str, str] = {}
-    for row in rows:
-        video = row["video"]
-        if video not in names:
-            names[video] = _video(db, db.execute(_SQL["video"], (owner, video)).fetchone()).name
-        yield hit(query, Observation.from_json(json.loads(row["doc"])), video, names[video], -row["score"])
+def _lines(db: sqlite3.Connection, owner: str, video: str, kind: str) -> list[Observation]:
+    where = (legible(owner), legible(video), legible(kind))
+    lines = [Observation.from_json(json.loads(doc)) for (doc,) in db.execute(_SQL["lines"], where)]
+    return corrected(lines, [Correction(*row) for row in db.execute(_SQL["corrections"], where)])
+
+
+def _make_moments(db: sqlite3.Connection, owner: str, video: str, kind: str) -> None:
+    """Make what is searched of one kind anew."""
+    where = (owner, video, kind)
+    for statement in ("drop_words", "drop_moments"):
+        db.execute(_SQL[statement], where)
+    more = {"owner": owner, "video": video}
+    db.executemany(_SQL["add_moment"], [asdict(m) | more for m in moments(_lines(db, *where))])
+    for statement in ("add_words", "extent"):
+        db.execute(_SQL[statement], where)
 
 
 def _video(db: sqlite3.Connection, row: sqlite3.Row) -> Video:
@@ -231,12 +284,3 @@ def _video(db: sqlite3.Connection, row: sqlite3.Row) -> Video:
     name = json.loads(renamed[0]) if renamed else None
     languages = json.loads(row["languages"])
     return video_of(Row(*who, row["added_at"], row["duration_us"], languages, name, published), runs)
-
-
-def _after(cursor: str) -> dict[str, JSON]:
-    place = place_of(cursor, len(_PLACE))
-    return dict(zip(_PLACE, place or [None] * len(_PLACE), strict=True)) | {"after": 1 if place else None}
-
-
-def _since(begun: float) -> float:
-    return (time.perf_counter() - begun) * 1000

@@ -24,15 +24,16 @@ INSERT INTO run VALUES (:job, :owner, :video, :recipe, :state, :created_at, :fac
 ON CONFLICT DO UPDATE SET state = excluded.state, facts = excluded.facts;
 
 -- name: video_row
--- A video with the time of its first run and the length that its newest run found; its choice is open.
-INSERT INTO video (owner, id, added_at, duration_us)
-SELECT owner, video, min(created_at), :duration_us FROM run WHERE owner = :owner AND video = :video
-ON CONFLICT DO UPDATE SET added_at = excluded.added_at, duration_us = excluded.duration_us, settled = 0;
+-- A video with the time of its first run and what its newest run found; its choice is open.
+INSERT INTO video (owner, id, added_at, duration_us, name, path, shot_at)
+SELECT owner, video, min(created_at), :duration_us, :name, :path, :shot_at FROM run WHERE owner = :owner AND video = :video
+ON CONFLICT DO UPDATE SET added_at = excluded.added_at, duration_us = excluded.duration_us, name = excluded.name,
+    path = excluded.path, shot_at = excluded.shot_at, settled = 0;
 
 -- name: offer
 -- Observations of one kind that a run offers.
-INSERT INTO offer VALUES (:owner, :video, :job, :stage, :chunk, :kind, :key, :manifest)
-ON CONFLICT DO UPDATE SET manifest = excluded.manifest;
+INSERT INTO offer VALUES (:owner, :video, :job, :stage, :chunk, :kind, :key, :manifest, :profile)
+ON CONFLICT DO UPDATE SET manifest = excluded.manifest, profile = excluded.profile;
 
 -- name: publish
 -- A published name of a video and the result that made it.
@@ -64,10 +65,6 @@ SELECT offer.*, run.created_at FROM offer JOIN run USING (job) WHERE offer.owner
 -- What readers see of a video.
 SELECT kind, key, manifest FROM shown WHERE owner = ? AND video = ?;
 
--- name: drop_words
--- The words of one result's lines.
-DELETE FROM word WHERE rowid IN (SELECT id FROM line WHERE owner = ? AND video = ? AND kind = ? AND key = ?);
-
 -- name: drop_lines
 -- One result's lines.
 DELETE FROM line WHERE owner = ? AND video = ? AND kind = ? AND key = ?;
@@ -84,9 +81,63 @@ INSERT INTO shown VALUES (:owner, :video, :kind, :key, :manifest);
 -- One observation.
 INSERT INTO line (owner, video, kind, key, n, start_us, end_us, language, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: corrections
+-- What people said instead in one video.
+SELECT id, video, kind, start_us, end_us, text FROM correction WHERE owner = ? AND video = ? AND kind = ?;
+
+-- name: correction
+-- Where a correction stands.
+SELECT video, kind FROM correction WHERE owner = ? AND id = ?;
+
+-- name: correct
+-- What a person said instead.
+INSERT INTO correction (owner, video, kind, id, start_us, end_us, text) VALUES (:owner, :video, :kind, :id, :start_us, :end_us, :text)
+ON CONFLICT DO UPDATE SET video = excluded.video, kind = excluded.kind, start_us = excluded.start_us,
+    end_us = excluded.end_us, text = excluded.text;
+
+-- name: take_back
+-- A correction is taken back.
+DELETE FROM correction WHERE owner = ? AND id = ?;
+
+-- name: drop_words
+-- The words of a video's moments of one kind.
+INSERT INTO word (word, rowid, kind, words)
+SELECT 'delete', id, kind, words FROM moment WHERE owner = ? AND video = ? AND kind = ?;
+
+-- name: drop_moments
+-- A video's moments of one kind.
+DELETE FROM moment WHERE owner = ? AND video = ? AND kind = ?;
+
+-- name: add_moment
+-- One moment.
+INSERT INTO moment (owner, video, kind, start_us, end_us, until_us, language, confidence, text, words, times)
+VALUES (:owner, :video, :kind, :start_us, :end_us, :until_us, :language, :confidence, :text, :words, :times);
+
 -- name: add_words
--- The words of one line.
-INSERT INTO word (rowid, kind, words) VALUES (?, ?, ?);
+-- The words of a video's moments of one kind.
+INSERT INTO word (rowid, kind, words) SELECT id, kind, words FROM moment WHERE owner = ? AND video = ? AND kind = ?;
+
+-- name: extent
+-- How long they are at most.
+INSERT INTO extent SELECT owner, video, kind, max(until_us - start_us) FROM moment
+WHERE owner = ? AND video = ? AND kind = ? GROUP BY owner, video, kind
+ON CONFLICT DO UPDATE SET longest_us = excluded.longest_us;
+
+-- name: unsettle
+-- The choice of a video, or of all of an owner, is open.
+UPDATE video SET settled = 0 WHERE owner = ?1 AND ?2 IN ('', id);
+
+-- name: drop_tracks
+-- The faces of a video.
+DELETE FROM track WHERE owner = ? AND video = ?;
+
+-- name: add_track
+-- A face of a video.
+INSERT INTO track (owner, video, n, doc, direction) VALUES (?, ?, ?, ?, ?);
+
+-- name: tracks
+-- Every face of an owner.
+SELECT video, doc, direction FROM track WHERE owner = ? ORDER BY video, n;
 
 -- name: settle
 -- The choice is made; languages by how many lines there are of each.
@@ -149,17 +200,44 @@ SELECT count(*), coalesce(sum(duration_us), 0) FROM video WHERE owner = ?;
 -- How many lines there are of each kind and language.
 SELECT kind, language, count(*) FROM line WHERE owner = ? GROUP BY kind, language;
 
--- name: count_hits
--- How many lines match, in how many videos. CROSS JOIN keeps the order: words first, then their lines.
-SELECT count(*), count(DISTINCT line.video) FROM word CROSS JOIN line ON line.id = word.rowid
-WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video);
+-- name: summary_labels
+-- The most frequent texts of one kind.
+SELECT text, count(*) FROM moment WHERE owner = ? AND kind = ? GROUP BY text ORDER BY count(*) DESC, text LIMIT ?;
 
--- name: search
--- Lines that match after a place in the answer: best first, then by video and time.
-SELECT * FROM (
-    SELECT round(bm25(word, 0.0, 1.0), 12) AS score, line.video, line.start_us, line.end_us, line.kind, line.key, line.n, line.doc
-    FROM word CROSS JOIN line ON line.id = word.rowid
-    WHERE word MATCH :match AND line.owner = :owner AND :video IN ('', line.video))
-WHERE :after IS NULL OR (score, video, start_us, end_us, kind, key, n)
-    > (:score, :at_video, :start_us, :end_us, :at_kind, :at_key, :at_n)
-ORDER BY score, video, start_us, end_us, kind, key, n LIMIT :limit;
+-- name: shelf
+-- Every video of an owner under the name that it goes by.
+SELECT video.id, video.name, video.path, CASE video.shot_at WHEN '' THEN video.added_at ELSE video.shot_at END, renamed.name
+FROM video LEFT JOIN renamed ON renamed.owner = video.owner AND renamed.video = video.id WHERE video.owner = ?;
+
+-- name: count
+-- How many moments hold some words, up to a number. CROSS JOIN keeps the order: words first, then their moments.
+SELECT count(*) FROM (SELECT 1 FROM word CROSS JOIN moment ON moment.id = word.rowid
+WHERE word MATCH :match AND moment.owner = :owner LIMIT :most);
+
+-- name: find
+-- Moments that hold some words.
+SELECT moment.id, video, moment.kind, start_us, end_us, until_us, language, confidence, text, moment.words, times
+FROM word CROSS JOIN moment ON moment.id = word.rowid
+WHERE word MATCH :match AND moment.owner = :owner
+    AND (:videos IS NULL OR moment.video IN (SELECT value FROM json_each(:videos))) LIMIT :most;
+
+-- name: count_any
+-- How many moments of some kinds there are, up to a number.
+SELECT count(*) FROM (SELECT 1 FROM moment WHERE owner = :owner
+AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))) LIMIT :most);
+
+-- name: find_any
+-- Moments of some kinds, whatever their words.
+SELECT id, video, kind, start_us, end_us, until_us, language, confidence, text, words, times FROM moment
+WHERE owner = :owner AND video IN (SELECT value FROM json_each(coalesce(:videos, (SELECT json_group_array(id) FROM video WHERE owner = :owner))))
+    AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds))) LIMIT :most;
+
+-- name: around
+-- Moments of some kinds that are there in a window: those of each kind that begin early enough to last until it.
+SELECT moment.id, moment.video, moment.kind, moment.start_us, end_us, until_us, language, confidence, text, words, times
+FROM json_each(:windows) AS win
+CROSS JOIN extent ON extent.owner = :owner AND extent.video = win.value ->> 0
+    AND (:kinds IS NULL OR extent.kind IN (SELECT value FROM json_each(:kinds)))
+CROSS JOIN moment ON moment.owner = extent.owner AND moment.video = extent.video AND moment.kind = extent.kind
+    AND moment.start_us >= (win.value ->> 1) - extent.longest_us AND moment.start_us < win.value ->> 2
+WHERE max(moment.until_us, moment.start_us + 1) > win.value ->> 1 AND instr(' ' || words, ' ' || :first);

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, StoreAway
+from rushes.index.moments import VERSION as MOMENTS
 from rushes.index.words import VERSION as WORDS
 from rushes.telemetry import effect
 
-SCHEMA = 2  # 2: film time, sizes and voices
-_VERSION = SCHEMA * 1000 + WORDS
+SCHEMA = 3  # 2: film time, sizes and voices; 3: moments, corrections, tracks
+_VERSION = SCHEMA * 10_000 + MOMENTS * 100 + WORDS
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 

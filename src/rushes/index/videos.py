@@ -7,6 +7,8 @@ from rushes.domain.keys import JSON
 from rushes.index.port import Video
 from rushes.index.words import safe
 
+LABELLED = ("entity", "object", "person", "place")  # kinds whose texts are few and often the same
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -60,3 +62,13 @@ def video_of(row: Row, runs: Sequence[RunRow]) -> Video:
         poster=next((name for name in row.published if name.endswith(".jpg")), ""),
         proxy=next((name for name in row.published if name.endswith(".m3u8")), ""),
     )
+
+
+def shown_facts(facts: Mapping[str, JSON]) -> dict[str, JSON]:
+    """What lists, filters and orders need of a run's facts."""
+    return {
+        "duration_us": int(facts.get("duration_us") or 0),
+        "name": str(facts.get("name") or ""),
+        "path": str(facts.get("path") or ""),
+        "shot_at": str(facts.get("shot_at") or ""),
+    }

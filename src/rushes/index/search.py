@@ -1,0 +1,190 @@
+"""Search: what a query finds in any index, driven by its rarest term. The one place where it is put together."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rushes.index.hits import Order, facets, hit_of, joined, page
+from rushes.index.near import Met, Occurrence, evaluate, grouped, occurrences, reach
+from rushes.index.port import Found, Hit, Posting, Shelved, Window
+from rushes.index.query import Clause, Term, parse
+from rushes.index.shelf import allowed, speaks
+
+MOST = 10_000  # moments read of the rarest term: 0.2 s; what a longer answer leaves out is said
+_FEW = 500  # moments of a term that are read as a whole rather than looked for around others
+_SLACK_US = 120_000_000  # words of a group can be so far apart
+_PAGE = 1000
+
+
+class Primitives(Protocol):
+    """What a search asks of a backend; see the port."""
+
+    def count(self, owner: str, term: Term, most: int) -> int:
+        """See the port."""
+
+    def find(self, owner: str, term: Term, most: int, videos: Collection[str] | None = None) -> tuple[Posting, ...]:
+        """See the port."""
+
+    def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
+        """See the port."""
+
+    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+        """See the port."""
+
+
+class Searching:
+    """What every backend inherits: the search itself."""
+
+    def search(
+        self: Primitives,
+        owner: str,
+        query: str,
+        limit: int = 20,
+        cursor: str = "",
+        video: str = "",
+        order: str = "best",
+    ) -> Found:
+        """As the port says."""
+        begun = time.perf_counter()
+        asked = parse(query)
+        if not asked.clauses:
+            return Found(note=asked.note, took_ms=_since(begun))
+        shelf = {s.id: s for s in self.shelf(owner)}
+        one = {video} if video else None
+        looks = [_Look(self, owner, clause, shelf, one).hits() for clause in asked.clauses]
+        hits = _best(looks)
+        note = "; ".join(dict.fromkeys(filter(None, [asked.note, *(look.note for look in looks)])))
+        sort = Order(order, shelf)
+        chosen, more = page(sorted(hits, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
+        named = tuple(chosen)
+        return Found(named, len(hits), len({h.video for h in hits}), more, note, _since(begun), facets(hits, shelf))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """What one clause finds, and what is to be said of it."""
+
+    hits: Mapping[int, Hit]
+    note: str = ""
+
+
+@dataclass
+class _Look:
+    """One clause, looked for in an index."""
+
+    index: Primitives
+    owner: str
+    clause: Clause
+    shelf: Mapping[str, Shelved]
+    only: Collection[str] | None
+    found: dict[Term, list[Occurrence]] = field(default_factory=dict)
+    counts: dict[Term, int] = field(default_factory=dict)
+    note: str = ""
+
+    def hits(self) -> _Hits:
+        """The clause's hits by the moment in which they begin."""
+        videos = allowed(self.clause.filters, self.shelf, self.only)
+        if videos is not None and not videos:
+            return _Hits({})
+        self._count()
+        start = min(range(len(self.clause.groups)), key=lambda n: min(self.counts[t] for t in self.clause.groups[n]))
+        self._group(start, self._drive(start, videos))
+        for n in range(start - 1, -1, -1):
+            self._next(n, n + 1)
+        for n in range(start + 1, len(self.clause.groups)):
+            self._next(n, n - 1)
+        met = evaluate(self.clause, self.found)
+        if self.clause.never and met:
+            lines = _merged((m.anchor.video, m.anchor.start_us, m.anchor.end_us) for m in met)
+            for term in self.clause.never:
+                self.found[term] = occurrences(term, self._around(term, lines))
+            met = evaluate(self.clause, self.found)
+        hits = {m.anchor.id: self._hit(m) for m in met}
+        return _Hits(hits, self.note)
+
+    def _hit(self, met: Met) -> Hit:
+        shelved = self.shelf.get(met.anchor.video)
+        return hit_of(met, shelved.name if shelved else "", self.clause.terms, self.counts)
+
+    def _count(self) -> None:
+        for term in dict.fromkeys(self.clause.terms):
+            self.counts[term] = self.index.count(self.owner, term, MOST + 1)
+
+    def _drive(self, group: int, videos: Collection[str] | None) -> Term:
+        """Read the rarest term of a group as a whole."""
+        term = self._rarest(group)
+        postings = self.index.find(self.owner, term, MOST + 1, videos)
+        if len(postings) > MOST:
+            self.note = f"only the first {MOST} of what was found were looked at: say more"
+        self._keep(term, postings[:MOST])
+        return term
+
+    def _rarest(self, group: int) -> Term:
+        return min(self.clause.groups[group], key=lambda term: self.counts[term])
+
+    def _group(self, group: int, driver: Term) -> None:
+        """Look for the other terms of a group where one of them is."""
+        units = _merged((o.posting.video, *o.unit) for o in self.found[driver])
+        for term in self.clause.groups[group]:
+            if term not in self.found:
+                self._keep(term, self._around(term, units))
+
+    def _next(self, group: int, known: int) -> None:
+        """Look for a group where a link from its neighbour, which is known, can reach."""
+        forward = group > known
+        link = self.clause.links[known if forward else group]
+        slack = _SLACK_US if len(self.clause.groups[group]) > 1 else 0
+        windows = [
+            (chain.all[0].posting.video, start - slack, end + slack)
+            for here in _by_video([self.found[term] for term in self.clause.groups[known]])
+            for chain in grouped(here)
+            for start, end in [reach(link, chain.us, forward=forward)]
+        ]
+        term = self._rarest(group)
+        self._keep(term, self._around(term, _merged(windows)))
+        self._group(group, term)
+
+    def _around(self, term: Term, windows: Sequence[Window]) -> Iterable[Posting]:
+        count = self.counts.get(term)
+        if count is not None and count <= _FEW + len(windows) and count <= MOST:
+            return self.index.find(self.owner, term, MOST, {video for video, _, _ in windows})
+        return self.index.around(self.owner, term, windows) if windows else ()
+
+    def _keep(self, term: Term, postings: Iterable[Posting]) -> None:
+        spoken = [f for f in self.clause.filters if f.name == "lang"]
+        kept = [p for p in postings if all(speaks(f, p, term) for f in spoken)]
+        self.found[term] = [*self.found.get(term, ()), *occurrences(term, kept)]
+
+
+def _by_video(terms: Sequence[Sequence[Occurrence]]) -> Iterable[list[list[Occurrence]]]:
+    videos = sorted({o.posting.video for o in terms[0]})
+    for video in videos:
+        here = [[o for o in some if o.posting.video == video] for some in terms]
+        if all(here):
+            yield here
+
+
+def _merged(windows: Iterable[Window]) -> list[Window]:
+    """The same time in fewer windows."""
+    out: list[Window] = []
+    for video, start, end in sorted(windows):
+        if out and out[-1][0] == video and start <= out[-1][2]:
+            out[-1] = (video, out[-1][1], max(end, out[-1][2]))
+        else:
+            out.append((video, start, max(end, start + 1)))
+    return out
+
+
+def _best(looks: Sequence[_Hits]) -> list[Hit]:
+    """Of clauses that begin in the same moment, the shorter hit with the better score."""
+    best: dict[int, Hit] = {}
+    for look in looks:
+        for id, hit in look.hits.items():
+            other = best.get(id)
+            best[id] = hit if other is None else joined(hit, other)
+    return list(best.values())
+
+
+def _since(begun: float) -> float:
+    return (time.perf_counter() - begun) * 1000

@@ -1,0 +1,22 @@
+"""Tracks as an index keeps them. Pure."""
+
+from rushes.domain.keys import JSON
+from rushes.domain.span import Span
+from rushes.index.port import Track
+
+
+def track_doc(track: Track) -> JSON:
+    """Everything but its video and its direction."""
+    looks = [[span.to_json(), list(box), confidence] for span, box, confidence in track.looks]
+    return {"span": track.span.to_json(), "box": list(track.box), "looks": looks}
+
+
+def track_of(video: str, doc: JSON, direction: bytes) -> Track:
+    """The inverse."""
+    looks = tuple((Span.from_json(span), _box(box), float(confidence)) for span, box, confidence in doc["looks"])
+    return Track(video, Span.from_json(doc["span"]), _box(doc["box"]), looks, direction)
+
+
+def _box(value: JSON) -> tuple[float, float, float, float]:
+    x, y, width, height = map(float, value)
+    return x, y, width, height
