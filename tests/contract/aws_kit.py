@@ -27,6 +27,7 @@ from rushes.servers.process import Running
 from rushes.transport.sqs import SqsHints
 
 LANES = ("cpu", "gpu", "now")
+_hooks: list[tuple[Service, str, Callable[..., Any]]] = []
 MOTO = bool(os.environ.get("RUSHES_TEST_MOTO"))
 
 
@@ -51,6 +52,27 @@ def service(name: str, endpoint: str = "", patience: float = 10.0) -> Service:
 def shared(name: str) -> Service:
     """The client that tests share: making one takes 50 ms."""
     return service(name)
+
+
+@functools.cache
+def breakable(name: str) -> Service:
+    """A client for faults; whoever uses it mends it."""
+    return service(name, patience=3.0)
+
+
+def hook(service: Service, event: str, do: Callable[..., Any]) -> None:
+    """Enter something at a point of botocore's, until it is mended."""
+    service.events.register(event, do)
+    _hooks.append((service, event, do))
+
+
+def mend(service: Service) -> None:
+    """Take out every fault, and count anew."""
+    while _hooks:
+        of, event, do = _hooks.pop()
+        of.events.unregister(event, do)
+    service.requests.clear()
+    service.backed_off = 0
 
 
 @functools.cache
@@ -113,9 +135,9 @@ def forget_tokens(service: Service) -> None:
         body = json.loads(params["body"])
         params["body"] = json.dumps({**body, "ClientRequestToken": secrets.token_hex(8)}).encode()
 
-    service.events.register("before-call.dynamodb.TransactWriteItems", renamed)
+    hook(service, "before-call.dynamodb.TransactWriteItems", renamed)
 
 
 def _next_times(service: Service, event: str, times: int, do: Callable[..., Any]) -> None:
     left = iter(range(times))
-    service.events.register(event, lambda **given: None if next(left, None) is None else do(**given))
+    hook(service, event, lambda **given: None if next(left, None) is None else do(**given))

@@ -33,15 +33,16 @@ WIDE = 45  # three pages of 20
 
 
 @pytest.fixture
-def service() -> Service:
-    """A client that only this test breaks; whatever it sends is within the limit."""
-    service = aws_kit.service("dynamodb", patience=3.0)
+def service() -> Iterator[Service]:
+    """A client that this test may break; whatever it sends is within the limit."""
+    service = aws_kit.breakable("dynamodb")
 
     def within_limits(params: Any, **_: Any) -> None:
         assert params["body"].count(b'"TableName"') <= TRANSACTION
 
-    service.events.register("before-call.dynamodb.TransactWriteItems", within_limits)
-    return service
+    aws_kit.hook(service, "before-call.dynamodb.TransactWriteItems", within_limits)
+    yield service
+    aws_kit.mend(service)
 
 
 @pytest.fixture(autouse=True)
@@ -368,9 +369,8 @@ def test_what_a_batch_left_unprocessed_is_sent_again(service: Service, ledger: D
     worker(ledger)
     (probe,) = claim(ledger)
     sent: list[Any] = []
-    service.events.register(
-        "before-parameter-build.dynamodb.BatchWriteItem", lambda params, **_: sent.append(params["RequestItems"])
-    )
+    note = lambda params, **_: sent.append(params["RequestItems"])  # noqa: E731
+    aws_kit.hook(service, "before-parameter-build.dynamodb.BatchWriteItem", note)
     aws_kit.answer(service, "BatchWriteItem", 1, lambda parsed: parsed.update(UnprocessedItems=sent[0]))
     ledger.draft(NEW.id, probe.task, probe.fence, film(NEW, 30), "facts")
     assert [len(items["rushes"]) for items in sent] == [25, 25, 7]

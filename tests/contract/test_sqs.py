@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,10 @@ class Moving:
 
 
 @pytest.fixture
-def service() -> Service:
-    return aws_kit.service("sqs", patience=1.0)
+def service() -> Iterator[Service]:
+    service = aws_kit.breakable("sqs")
+    yield service
+    aws_kit.mend(service)
 
 
 @pytest.fixture
