@@ -59,7 +59,7 @@ class SqliteIndex(Searching):
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """As the port says."""
-        added_at, id = place_of(cursor, 2) or ("", "")
+        added_at, id = place_of(cursor, 2) or ("~", "")  # after every time
         limit = max(1, min(limit, _MOST))
         with self._file.reading() as db:
             rows = db.execute(_SQL["video_list"], (legible(owner), added_at, id, limit + 1)).fetchall()

@@ -173,8 +173,8 @@ SELECT task, stage, machine, seconds, media_seconds, pixels, at, size, voiced_se
 WHERE stage = ? AND machine IN (?, '') ORDER BY at DESC, task LIMIT ?;
 
 -- name: video_list
--- An owner's videos after a place in the list, newest first.
-SELECT * FROM video WHERE owner = ?1 AND (?2 = '' OR (added_at, id) < (?2, ?3)) ORDER BY added_at DESC, id DESC LIMIT ?4;
+-- An owner's videos after a place in the list, newest first; no OR, which would read every page before it.
+SELECT * FROM video WHERE owner = ?1 AND (added_at, id) < (?2, ?3) ORDER BY added_at DESC, id DESC LIMIT ?4;
 
 -- name: video
 -- One video.
