@@ -94,22 +94,26 @@ class Turn(Moves):
     # What may be owed
     def owe(self, job: JobRow, debt: Debt) -> list[str]:
         """Pay what fits into this transaction and note the rest; the tasks that became ready."""
-        pay = {"fan": self._fan, "open": self._open, "agree": self._agree, "revive": self._revive}[debt["kind"]]
-        ready, rest = pay(job, debt)
+        ready, rest = self._paid(job, debt)
         if rest is not None:
             job.owed.append(rest)
             self.touch(job)
         return ready
 
     def pay(self, job: JobRow) -> list[str]:
-        """A page of the oldest debt."""
-        debt = job.owed.pop(0)
+        """Pay debts, the oldest first, as far as this transaction reaches."""
+        ready: list[str] = []
         self.touch(job)
-        ready = self.owe(job, debt)
-        if job.owed and job.owed[-1]["kind"] == debt["kind"]:
-            job.owed.insert(0, job.owed.pop())
+        while job.owed and not self.full:
+            some, rest = self._paid(job, job.owed.pop(0))
+            job.owed[:0] = [] if rest is None else [rest]
+            ready += some
         self.settle(job)
         return ready
+
+    def _paid(self, job: JobRow, debt: Debt) -> tuple[list[str], Debt | None]:
+        pay = {"fan": self._fan, "open": self._open, "agree": self._agree, "revive": self._revive}[debt["kind"]]
+        return pay(job, debt)
 
     def _fan(self, job: JobRow, debt: Debt) -> tuple[list[str], Debt | None]:
         """A task is done: meet the need of everybody who needs it."""
