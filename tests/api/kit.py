@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from argon2 import PasswordHasher
 
 from rushes.domain.job import Job, NewJob
 from rushes.domain.task import Draft, Finish
@@ -55,7 +56,9 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
     with Library(home) as library:
         had = library.house.loaded
         library.house = replace(library.house, loaded=Loaded(replace(had.settings, **settings), had.origin))
+        library._owner = library.house.settings.owner
         app, port = create(library, host, code), free_port()
+        app.state.door.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
         server = Server(app, "127.0.0.1", port)
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON, short
 from rushes.domain.observation import Observation
 from rushes.index.follower import NAME
@@ -129,13 +129,7 @@ def selected(house: House, video: str, kind: str) -> str:
 
 
 def keep_path(house: House, path: str) -> Record:
-    """Remember a place that films come from.
-
-    Raises:
-        Refused: it is neither an absolute path nor a bucket.
-    """
-    if not path.startswith(("/", "s3://")):
-        raise Refused("a path is absolute, or s3://bucket/prefix", "For example /srv/films")
+    """Remember a place that films come from."""
     return house.records.put(PATH, house.settings.owner, "path_" + short(path), {"path": path})
 
 

@@ -41,8 +41,8 @@ def list_deliveries(request: Request, house: AHouse, cursor: Cursor = "", limit:
 class Hooks:
     """Follows the ledger from where the last process stopped, and tells the webhook."""
 
-    def __init__(self, house: House, backoff: tuple[float, ...] = BACKOFF) -> None:
-        self._house, self._owner, self._backoff = house, house.settings.owner, backoff
+    def __init__(self, house: House) -> None:
+        self._house, self._owner, self._backoff = house, house.settings.owner, BACKOFF
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
 

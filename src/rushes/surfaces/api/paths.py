@@ -13,7 +13,7 @@ from rushes.library.desk import Desk
 from rushes.library.said import PATH, every, keep_path, take_back
 from rushes.records.port import Record
 from rushes.sources.port import Found, LeftOut
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Text, accepted
+from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place, accepted
 from rushes.surfaces.api.shapes import RecordShape
 from rushes.surfaces.api.videos import AddedShape, WishIn, check_places
 
@@ -24,7 +24,7 @@ LOOKS = 1000  # entries that a check looks at
 class PathIn(BaseModel):
     """An absolute path, or s3://bucket/prefix, as the server sees it."""
 
-    path: Text
+    path: Place
 
 
 @dataclass(frozen=True, slots=True)

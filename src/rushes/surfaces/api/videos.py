@@ -13,7 +13,7 @@ from rushes.library import Added, Wish
 from rushes.library.export import KINDS, export, shots_of
 from rushes.library.said import corrected, may_be_read, rename
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Text, accepted, once
+from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
 from rushes.wiring import House
 
@@ -52,7 +52,7 @@ class WishIn(BaseModel):
 class AddIn(WishIn):
     """Places that films are taken in from: files, folders or s3://bucket/prefix, as the server sees them."""
 
-    paths: list[Text] = Field(min_length=1, max_length=100)
+    paths: list[Place] = Field(min_length=1, max_length=100)
 
 
 class NameIn(BaseModel):

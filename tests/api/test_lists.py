@@ -1,0 +1,117 @@
+"""List pages of a large library: as many statements as in a small one, and no more rows looked at."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rushes.domain.job import NewJob
+from rushes.domain.task import Draft
+from rushes.index.port import Run
+from rushes.library import Library
+from tests.api.kit import Serving, serving
+
+MANY = 10_000
+STEPS = 100  # of SQLite's machine between two counts
+
+
+class Count:
+    """What SQLite did for a request: statements, and hundreds of steps of its machine, which follow the rows read."""
+
+    def __init__(self) -> None:
+        self.statements, self.steps = 0, 0
+
+    def statement(self, _text: str) -> None:
+        self.statements += 1
+
+    def step(self) -> int:
+        self.steps += 1
+        return 0
+
+
+def fill(library: Library, videos: int) -> None:
+    house: Any = library.house
+    for n in range(videos):
+        video, day = f"vid_{n:016d}", f"2026-01-01T00:{n // 60 % 60:02d}:{n % 60:02d}.{n:06d}Z"
+        facts = {"video": video, "name": f"film {n}.mp4", "path": f"film {n}.mp4", "duration_us": 1, "size": 1}
+        house.index.take_in(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts), (), {}, ())
+        house.index.show("me", video, [], [])
+    house.ledger._store._db.execute("PRAGMA synchronous = OFF")
+    for n in range(videos // 5):
+        job = f"job_open{n:012d}"
+        house.ledger.submit(
+            NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}")
+        )
+    library.videos()
+
+
+@contextmanager
+def counted(server: Serving) -> Iterator[Count]:
+    house: Any = server.library.house
+    count, open_files = Count(), (house.index._file._open, house.ledger._store._db, house.records._db)
+    for db in open_files:
+        db.set_trace_callback(count.statement)
+        db.set_progress_handler(count.step, STEPS)
+    yield count
+    for db in open_files:
+        db.set_trace_callback(None)
+        db.set_progress_handler(None, 0)
+
+
+@pytest.fixture(scope="module")
+def shelves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, Serving]]:
+    """A library of 100 videos and one of 10,000."""
+    homes = [tmp_path_factory.mktemp("shelf") / "home" for _ in range(2)]
+    for home, videos in zip(homes, (100, MANY), strict=True):
+        with Library(home) as library:
+            fill(library, videos)
+    with serving(homes[0]) as small, serving(homes[1]) as large:
+        for shelf in (small, large):
+            quiet(shelf)
+            shelf.get("/api/v1/videos")
+        yield small, large
+
+
+def quiet(server: Serving) -> None:
+    """The follower of the streams asks too: while something is counted it does not."""
+    server.app.state.hub.stop()
+
+
+PAGES = ["/api/v1/videos?limit=50", "/api/v1/jobs?limit=50", "/api/v1/jobs?state=created&limit=10",
+         "/api/v1/clips", "/api/v1/workers"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_of_a_large_library_costs_what_one_of_a_small_library_costs(
+    shelves: tuple[Serving, Serving], path: str
+) -> None:
+    cost = []
+    for shelf in shelves:
+        with counted(shelf) as count:
+            shelf.get(path)
+        cost.append(count)
+    small, large = cost
+    assert large.statements == small.statements
+    assert large.steps <= 2 * small.steps + 20
+
+
+def test_the_last_page_costs_what_the_first_one_costs(shelves: tuple[Serving, Serving]) -> None:
+    large, place, cost = shelves[1], "/api/v1/videos?limit=500", []
+    seen: set[str] = set()
+    while place:
+        with counted(large) as count:
+            page = large.get(place)
+        cost.append(count)
+        seen |= {video["id"] for video in page["items"]}
+        place = page["next"]
+    assert len(seen) == MANY
+    assert len({count.statements for count in cost}) == 1
+    assert max(count.steps for count in cost) <= 1.5 * min(count.steps for count in cost)
+
+
+def test_one_video_is_found_without_looking_at_the_others(shelves: tuple[Serving, Serving]) -> None:
+    with counted(shelves[1]) as count:
+        shelves[1].get(f"/api/v1/videos/vid_{MANY // 2:016d}")
+    assert count.statements < 30
+    assert count.steps < 50

@@ -1,0 +1,77 @@
+"""`rushes serve` as a process: what it says, what it refuses, and how it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.api.kit import DEADLINE, wait_for
+
+PROGRAM = [sys.executable, "-m", "rushes", "--json"]
+
+
+@contextmanager
+def served(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """The process, once it listens, and what it said."""
+    argv = [*PROGRAM, "--home", str(home), "serve", "--port", "0", *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout
+            said = json.loads(process.stdout.readline())
+            wait_for(lambda: answers(said["url"]), "it never listened")
+            yield process, said
+        finally:
+            process.kill()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_sigterm_with_open_streams_ends_it_at_once(home: Path) -> None:
+    with served(home) as (process, said):
+        assert said["open"] is True
+        with httpx.stream("GET", f"{said['url']}/events", timeout=DEADLINE) as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line == ": live")
+            process.send_signal(signal.SIGTERM)
+            assert not [line for line in lines if line.startswith("data: ")]
+        assert process.wait(DEADLINE) == 128 + signal.SIGTERM
+
+
+def test_workers_beside_it_do_the_work_and_leave_with_it(home: Path, film: Path) -> None:
+    with served(home, "--workers", "1", "--slots", "1") as (process, said):
+        with httpx.Client(base_url=said["url"], timeout=DEADLINE) as http:
+            (added,) = http.post("/api/v1/videos", json={"paths": [str(film)], "only": ["probe"]}).json()
+            place = f"/api/v1/jobs/{added['job']['id']}"
+            wait_for(lambda: http.get(place).json()["state"] == "completed", "nobody did the work")
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert workers
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE) == 128 + signal.SIGINT
+        wait_for(lambda: not any(w.is_running() and w.status() != "zombie" for w in workers), "workers were left")
+
+
+def test_it_is_refused_where_strangers_are_and_with_the_reason(home: Path) -> None:
+    argv = [*PROGRAM, "--home", str(home), "serve", "--host", "0.0.0.0", "--port", "0"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 4
+    assert "nobody has a password" in json.loads(done.stdout.splitlines()[-1])["message"]
+
+
+def test_setup_shows_where_the_first_account_is_made(home: Path) -> None:
+    with served(home, "--host", "0.0.0.0", "--setup") as (_process, said):
+        assert said["open"] is False
+        assert httpx.get(said["setup"]).status_code == 200
+        assert httpx.get(f"{said['url']}/setup").status_code == 403
+        assert httpx.get(f"{said['url']}/api/v1/jobs").status_code == 401

@@ -1,0 +1,91 @@
+"""The webhook: told once for each end of a job, signed, tried again, on record."""
+
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from rushes.surfaces.api import hooks
+from tests.api.kit import serving, submit, wait_for
+
+SECRET = "hook-secret"
+
+
+class Listener(ThreadingHTTPServer):
+    """Keeps what it is told; the first answers are as given, the rest 204."""
+
+    def __init__(self, *answers: int) -> None:
+        super().__init__(("127.0.0.1", 0), Ear)
+        self.answers, self.heard = list(answers), list[tuple[dict[str, str], bytes]]()
+
+
+class Ear(BaseHTTPRequestHandler):
+    server: Listener
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.heard.append((dict(self.headers.items()), body))
+        self.send_response(self.server.answers.pop(0) if self.server.answers else 204)
+        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def listening(*answers: int) -> Iterator[Listener]:
+    with Listener(*answers) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        yield listener
+        listener.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(hooks, "BACKOFF", (0.01, 0.01))
+
+
+def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home: Path) -> None:
+    with listening(500, 302) as listener:
+        url = f"http://127.0.0.1:{listener.server_port}/hook?x=1"
+        with serving(home, webhook=url, webhook_secret=SECRET) as server:
+            wait_for(lambda: server.library.house.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+            job = submit(server.ledger, "film")
+            submit(server.ledger, "running", 1)
+            wait_for(lambda: deliveries(server.get) == [True], "it was never taken")
+    with serving(home, webhook="http://127.0.0.1:1/", webhook_secret=SECRET) as server:
+        assert deliveries(server.get) == [True]  # another process does not tell it again
+    assert len(listener.heard) == 3
+    for headers, body in listener.heard:
+        doc = json.loads(body)
+        assert (doc["event"], doc["job"]["id"]) == ("job.completed", job.id)
+        at, _, _mac = headers["Rushes-Signature"].removeprefix("t=").partition(",v1=")
+        assert hmac.compare_digest(headers["Rushes-Signature"], hooks.signature(SECRET, int(at), body))
+        assert headers["Rushes-Delivery"] == doc["delivery"]
+
+
+def test_one_that_never_answers_is_given_up_and_on_record(home: Path) -> None:
+    with serving(home, webhook="http://127.0.0.1:1/") as server:
+        wait_for(lambda: server.library.house.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+        submit(server.ledger, "film")
+        wait_for(lambda: deliveries(server.get) == [False], "it was never given up")
+        (row,) = server.get("/api/v1/webhook/deliveries")["items"]
+        assert row["doc"]["tries"] == 3
+        assert "Refused" in row["doc"]["answer"]
+
+
+def deliveries(get: object) -> list[bool]:
+    """Whether each delivery that is over was taken."""
+    assert callable(get)
+    rows = get("/api/v1/webhook/deliveries")["items"]
+    return [row["doc"]["delivered"] for row in rows if row["doc"]["done"]]
