@@ -105,7 +105,8 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
 
 
 def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf.house.index, "lines", lambda _owner, _video, _kind: (line("Ask what your COUNTRY can do"),))
+    said = (line("Ask what your COUNTRY can do"),)
+    monkeypatch.setattr(shelf.house.index, "lines", lambda _owner, _video, _kind: said)
     found = Found((hit((("country", True),)),), total=1, videos=1)
     monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else Found())
     assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr
@@ -155,7 +156,7 @@ def test_a_clip_is_asked_for_by_times_or_a_hit(
 ) -> None:
     def clip(_video: str, start_us: int, end_us: int, padding_ms: int, *_more: Any, **_: Any) -> Clip:
         shelf.asked.append((start_us, end_us, padding_ms))
-        return Clip("clip_x", "vid_aaaabbbbccccdddd", start_us, end_us, Path("/home/clip_x.mp4"), 1_000_000, made=True)
+        return Clip("clip_x", "vid_aaaabbbbccccdddd", start_us, end_us, "/home/clip_x.mp4", 1_000_000, made=True)
 
     monkeypatch.setattr(shelf, "clip", clip)
     shown = rushes("clip", *args)

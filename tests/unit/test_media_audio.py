@@ -10,7 +10,7 @@ from media_files import Film, cfr, make
 from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
-from rushes.media.audio import AudioFacts, chosen, extract
+from rushes.media.audio import AudioFacts, extract
 from rushes.media.probe import probe
 from rushes.media.timeline import shift_seconds
 
@@ -122,7 +122,7 @@ def test_bytes_are_the_same_from_run_to_run(tmp_path: Path) -> None:
 
 def test_the_default_track_is_chosen(tmp_path: Path) -> None:
     facts = probe(make(tmp_path / "x.m4a", Film([], tone=Fraction(1))))
-    assert chosen(facts) == facts.audio[0]
+    assert facts.sound == facts.audio[0]
 
 
 def test_a_film_without_sound_is_refused_here(tmp_path: Path) -> None:

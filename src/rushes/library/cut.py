@@ -31,7 +31,7 @@ class Clip:
     video: str
     start_us: int  # film time, without the padding
     end_us: int
-    path: Path
+    path: str  # a file, or where it is in a bucket
     size: int
     made: bool  # false: it was there already
     shortened: bool = False  # the film ends before what was asked
@@ -116,13 +116,14 @@ def _made(house: House, job: str, video: str, start_us: int, end_us: int, create
         raise _trouble(task.failure.message if task.failure else "the clip is not finished", task.failure)
     owner = house.settings.owner
     artifact = read_manifest(house.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
-    path = house.blobs.local(owner, artifact.sha256)
-    if artifact.publish:
-        path = Path(house.blobs.address(artifact.publish))
     if out:
         shutil.copyfile(house.blobs.local(owner, artifact.sha256), out)
         remember(house, out)
-        path = out
+        path = str(out)
+    elif artifact.publish:
+        path = house.blobs.address(artifact.publish)
+    else:
+        path = str(house.blobs.local(owner, artifact.sha256))
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)
 
 
