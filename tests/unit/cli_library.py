@@ -118,7 +118,7 @@ class Shelf(Library):
     def shots(self, video: str) -> list[tuple[int, int]]:
         raise NotFound("no shots yet")
 
-    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
+    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", _order: str = "best") -> Found:
         self.asked.append((query, limit, cursor, video))
         return self.found
 

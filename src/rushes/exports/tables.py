@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 
-from rushes.domain.keys import canonical
+from rushes.domain.keys import JSON, canonical
 from rushes.domain.observation import Observation
-from rushes.domain.span import clock
+from rushes.domain.span import clock, to_us
 
 COLUMNS = ("video", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
 _FORMULA = ("=", "+", "@", "\t", "\r")
@@ -29,6 +30,27 @@ def as_json_lines(observations: Iterable[Observation], video: str = "") -> bytes
     more = {"video": video} if video else {}
     rows = (o.to_json() | more | {"start_us": o.span.start_us, "end_us": o.span.end_us} for o in observations)
     return b"".join(canonical(row) + b"\n" for row in rows)
+
+
+def as_words(lines: Iterable[Observation], video: str = "") -> bytes:
+    """Every spoken word with its times, as one JSON document: in microseconds, and exact in ticks of its own base."""
+    said = [word for line in lines for word in _words(line)]
+    return json.dumps({"video": video, "words": said}, indent=1).encode() + b"\n"
+
+
+def _words(line: Observation) -> Iterator[dict[str, JSON]]:
+    """The words of a line; one that somebody corrected has no times of its own but the line's."""
+    base = line.span.base
+    whole = (line.text, line.span.start, line.span.end, line.confidence)
+    for text, start, end, sure in line.words or ((whole,) if line.text else ()):
+        yield {
+            "text": text.strip(),
+            "start_us": to_us(start, base),
+            "end_us": to_us(end, base),
+            "span": [start, end, base.numerator, base.denominator],
+            "confidence": sure,
+            "language": line.language,
+        }
 
 
 def _cell(text: str) -> str:

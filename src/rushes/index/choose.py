@@ -1,6 +1,6 @@
-"""Which run readers see: the newest whose step is done, and before the first, the newest partial one. Pure."""
+"""Which run readers see: the one that somebody chose, else the newest whose step is done, else the newest. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -13,20 +13,38 @@ class Candidate:
     created_at: str
     stage: str
     whole: bool
+    profile: str = ""
 
 
-def choose(candidates: Iterable[Candidate], done: Callable[[str, str], bool]) -> Mapping[str, tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which run somebody wants to see of a kind: one job's, or the newest of a profile; where it is there."""
+
+    run: str = ""
+    profile: str = ""
+
+    def among(self, some: Collection[Candidate]) -> Collection[Candidate]:
+        """Those that are wanted, or all if there is none."""
+        wanted = [c for c in some if c.job == self.run] if self.run else []
+        wanted = wanted or ([c for c in some if c.profile == self.profile] if self.profile else [])
+        return wanted or some
+
+
+def choose(
+    candidates: Iterable[Candidate], done: Callable[[str, str], bool], policies: Mapping[str, Policy] | None = None
+) -> Mapping[str, tuple[str, str]]:
     """(job, stage) for each kind. `done` says whether a stage of a job is finished; asked only where it matters.
 
     In the same run, what was assembled from the whole video stands for the chunks that it was assembled from.
     """
+    wanted = policies or {}
     kinds: dict[str, set[Candidate]] = {}
     for candidate in candidates:
         kinds.setdefault(candidate.kind, set()).add(candidate)
-    return {kind: _best(some, done) for kind, some in kinds.items()}
+    return {kind: _best(wanted.get(kind, Policy()).among(some), done) for kind, some in kinds.items()}
 
 
-def _best(some: set[Candidate], done: Callable[[str, str], bool]) -> tuple[str, str]:
+def _best(some: Collection[Candidate], done: Callable[[str, str], bool]) -> tuple[str, str]:
     newest_first = sorted(some, key=lambda c: (c.created_at, c.job, c.whole, c.stage), reverse=True)
     first = newest_first[0]
     if len(newest_first) > 1:  # a whole-video task that offers something is done

@@ -21,13 +21,18 @@ from rushes.domain.result import Manifest
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import machine_of
-from rushes.index.choose import Candidate, choose
-from rushes.index.port import Index, Offer, Rate, Run
+from rushes.index.choose import Candidate, Policy, choose
+from rushes.index.gather import FACE, KEY, PERSON, Gatherer
+from rushes.index.people import Person
+from rushes.index.port import Correction, Index, Offer, Rate, Run
 from rushes.ledger.port import Ledger
-from rushes.records.port import Records
+from rushes.records.port import Record, Records
 from rushes.telemetry import log
 
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
+CORRECTION = "correction"  # say what stands at a place: doc = {"video", "kind", "start_us", "end_us", "text"}
+SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
+SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
 _PAGE = 200
 
@@ -76,6 +81,7 @@ class Follower:
             for whose, rows in groupby(self.index.keys(owner) if mine else (), key=lambda row: row[0]):
                 gone += self._forget_unknown(whose, [key for _, key in rows])
             self._settle_all()
+            self._gatherer.gather()
         return gone
 
     def _catch_up(self, limit: int) -> int:
@@ -86,6 +92,7 @@ class Follower:
             self._follow(job, number)
             self._settle_all()
         self._settle_all()
+        self._gatherer.gather()
         return len(jobs)
 
     def _queue_changed(self) -> None:
@@ -101,11 +108,25 @@ class Follower:
         before = self.index.cursor("records")
         changed, cursor = self.records.changed(before)
         for record in changed:
-            if record.kind == NAME:
-                name = None if record.deleted else str(record.doc.get("name") or "") or None
-                self.index.rename(record.owner, record.id, name)
+            self._read_record(record)
         if cursor != before:
             self.index.queue("records", cursor)
+
+    def _read_record(self, record: Record) -> None:
+        if record.kind == NAME:
+            name = None if record.deleted else str(record.doc.get("name") or "") or None
+            self.index.rename(record.owner, record.id, name)
+        elif record.kind == CORRECTION:
+            self.index.correct(record.owner, record.id, None if record.deleted else _correction(record))
+        elif record.kind == SELECTION:
+            video = record.id.rpartition(".")[0]
+            self.index.unsettle(record.owner, "" if video == "*" else video)
+        elif record.kind == PERSON:
+            self._gatherer.stale(record.owner)
+
+    @property
+    def _gatherer(self) -> Gatherer:
+        return Gatherer(self.records, self.blobs, self.index)
 
     def _follow(self, job_id: str, number: int) -> None:
         events = self._events(job_id, number)
@@ -168,9 +189,10 @@ class Follower:
             if manifest is None or data is None:
                 continue
             sha256 = hashlib.sha256(data).hexdigest()
-            kinds = self._kinds(run.owner, manifest)
+            kinds, profile = self._kinds(run.owner, manifest), manifest.provenance.model_profile
             offers += [
-                Offer(run.owner, run.video, run.job, task.stage, task.chunk, kind, key, sha256) for kind in kinds
+                Offer(run.owner, run.video, run.job, task.stage, task.chunk, kind, key, sha256, profile)
+                for kind in kinds
             ]
             names += [(a.publish, key) for a in manifest.artifacts if a.publish and _is_shown(a.publish)]
             size += sum(a.size for a in manifest.artifacts)
@@ -201,7 +223,7 @@ class Follower:
         return [rate for rate in rates if rate.seconds > 0 and rate.media_seconds > 0]
 
     def _forget_unknown(self, owner: str, keys: Iterable[str]) -> int:
-        wanted = list(keys)
+        wanted = [key for key in keys if not key.startswith(SIDECAR)]
         known: set[str] = set()
         for at in range(0, len(wanted), _PAGE):
             known |= self.ledger.known(owner, wanted[at : at + _PAGE]).keys()
@@ -217,12 +239,36 @@ class Follower:
     def _settle(self, owner: str, video: str) -> None:
         """Decide for each kind whose observations readers see, and load what is missing."""
         offered = self.index.offers(owner, video)
-        chosen = choose([Candidate(o.kind, o.job, at, o.stage, whole=o.chunk is None) for o, at in offered], self._done)
+        candidates = [Candidate(o.kind, o.job, at, o.stage, o.chunk is None, o.profile) for o, at in offered]
+        chosen = choose(candidates, self._done, self._policies(owner, video, {o.kind for o, _ in offered}))
         wanted = {(o.kind, o.key, o.manifest): o for o, _ in offered if chosen.get(o.kind) == (o.job, o.stage)}
-        shown = self.index.shown(owner, video)
+        shown = {place for place in self.index.shown(owner, video) if place[1] != KEY}
         drop = [(kind, key) for kind, key, sha256 in shown if (kind, key, sha256) not in wanted]
         add = [(o, self._lines(o)) for place, o in sorted(wanted.items()) if place not in shown]
+        if any(o.kind == FACE for o, _ in add) or any(kind == FACE for kind, _ in drop):
+            faces = [o for _, o in sorted(wanted.items()) if o.kind == FACE]
+            self._gatherer.keep(owner, video, [(o, self._lines(o)) for o in faces])
         self.index.show(owner, video, add, drop)
+
+    def _policies(self, owner: str, video: str, kinds: Iterable[str]) -> dict[str, Policy]:
+        found: dict[str, Policy] = {}
+        for kind in kinds:
+            ids = (f"{video}.{kind}", f"*.{kind}")
+            record = next((r for id in ids if (r := self.records.get(SELECTION, owner, id))), None)
+            if record:
+                found[kind] = Policy(str(record.doc.get("run") or ""), str(record.doc.get("profile") or ""))
+        return found
+
+    def run_lines(self, owner: str, video: str, job: str, kind: str) -> list[Observation]:
+        """What one run offers of a kind, whether it is shown or not, in order of time; nobody has corrected it."""
+        offers = [o for o, _ in self.index.offers(owner, video) if (o.job, o.kind) == (job, kind)]
+        whole = [o for o in offers if o.chunk is None]
+        found = [line for o in whole or sorted(offers, key=lambda o: (o.chunk or 0, o.key)) for line in self._lines(o)]
+        return sorted(found, key=lambda line: (line.span.start_us, line.span.end_us))
+
+    def people(self, owner: str) -> list[Person]:
+        """Everybody whose face is known."""
+        return self._gatherer.people(owner)
 
     def _lines(self, offer: Offer) -> list[Observation]:
         manifest = _manifest(self.blobs.read(manifest_key(offer.owner, offer.key)), offer.key)
@@ -239,6 +285,16 @@ class Follower:
             page = self.ledger.tasks(job, state, stage, cursor=cursor, limit=_PAGE)
             yield page.rows
             cursor, first = page.cursor, False
+
+
+def _correction(record: Record) -> Correction | None:
+    try:
+        doc = record.doc
+        place = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
+        return Correction(record.id, *place, str(doc["text"]))
+    except (KeyError, TypeError, ValueError) as error:
+        log.warning("correction %s is left out: %s", record.id, error)
+        return None
 
 
 def _rate(task: Task, event: Event, facts: Mapping[str, JSON], read: _Read) -> Rate:

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rushes.index.hits import Order, facets, hit_of, joined, page
+from rushes.index.hits import Order, facets, hit_of, joined, page, spot
 from rushes.index.near import Met, Occurrence, evaluate, grouped, occurrences, reach
-from rushes.index.port import Found, Hit, Posting, Shelved, Window
+from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
 from rushes.index.query import Clause, Term, parse
 from rushes.index.shelf import allowed, speaks
 
@@ -188,3 +188,19 @@ def _best(looks: Sequence[_Hits]) -> list[Hit]:
 
 def _since(begun: float) -> float:
     return (time.perf_counter() - begun) * 1000
+
+
+def next_hit(index: Reader, owner: str, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
+    """The first hit after a moment of a video in shooting order, or the last before it; a hit there is passed over."""
+    shelf = {s.id: s for s in index.shelf(owner)}
+    here = (shelf[video].shot_at if video in shelf else "", video, at_us)
+    cursor, first, before = "", True, None
+    while cursor or first:
+        page, first = index.search(owner, query, _PAGE, cursor, order="time"), False
+        for hit in page.hits:
+            place = spot(hit, shelf)[:3]
+            if not back and place > here:
+                return hit
+            before = hit if place < here else before
+        cursor = page.cursor
+    return before if back else None

@@ -14,7 +14,8 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
-from rushes.index.port import Found, Summary, Video
+from rushes.index.port import Found, Hit, Summary, Video
+from rushes.index.search import next_hit
 from rushes.jobs.alone import alone
 from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
@@ -23,7 +24,9 @@ from rushes.jobs.verify import Damage, Verified, repair, verify
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
-from rushes.library.beside import Beside, write_subtitles
+from rushes.library import sidecars
+from rushes.library.beside import Beside, write_all, write_subtitles
+from rushes.library.compare import Compared, compare
 from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn, resume
@@ -32,6 +35,7 @@ from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
 from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.models import explained
+from rushes.library.people import Seen, everybody
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.library.watch import wait, watch
 from rushes.settings import find_home
@@ -153,10 +157,15 @@ class Library:
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
         return at_home(self.house, _one(name, exact or found, "video"))
 
-    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "") -> Found:
-        """Time-coded hits over everything that is known by now; never an error, whatever the text."""
+    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best") -> Found:
+        """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
-        return self.house.index.search(self._owner, query, limit, cursor, video)
+        return self.house.index.search(self._owner, query, limit, cursor, video, order)
+
+    def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
+        """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
+        self._catch_up()
+        return next_hit(self.house.index, self._owner, query, video, at_us, back=back)
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -170,6 +179,14 @@ class Library:
     def shots(self, video: str) -> list[tuple[int, int]]:
         """Start and end of each shot in microseconds."""
         return [(s.start_us, s.end_us) for s in shots_of(self.house, self.video(video))]
+
+    def people(self, *, hidden: bool = False) -> list[Seen]:
+        """Everybody whose face is known, named first."""
+        return everybody(self.house, hidden=hidden)
+
+    def compare(self, video: str, left: str, right: str, kind: str = "speech") -> Compared:
+        """What two runs say of a kind, side by side."""
+        return compare(self.house, self.video(video), left, right, kind)
 
     def clip(
         self,
@@ -287,8 +304,17 @@ class Library:
         return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
-        """Throw the index away and make it again from the artifacts."""
+        """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
         self.house.follower.reindex()
+        sidecars.read_again(self.house)
+
+    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.ReadIn]:
+        """Make films searchable by what lies beside them, though their home is lost."""
+        return sidecars.read_in(self.house, [Path(p) for p in paths])
+
+    def write_sidecars(self, video: str) -> list[Beside]:
+        """Everything known of a video beside its film, under names that players, editors and `index` read."""
+        return write_all(self.house, self.video(video))
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""

@@ -1,22 +1,40 @@
 """Subtitles beside the film, under the name that players read, never over a file that we did not write."""
 
+import contextlib
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
-from rushes.domain.keys import short, task_id
+from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.task import TaskState
+from rushes.exports import sidecar
 from rushes.exports.beside import beside, write_beside
+from rushes.index.people import KIND as PERSON
+from rushes.index.port import Video
 from rushes.jobs.submit import display_name
+from rushes.library.export import everything, export
+from rushes.library.footage import at_home
 from rushes.plan.planner import Asked, results_of
 from rushes.telemetry import log
 from rushes.wiring import House
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}
+NAMES = {
+    "srt": "srt",
+    "vtt": "vtt",
+    "txt": "txt",
+    "words.json": "words",
+    "chapters.txt": "chapters",
+    "chapters.vtt": "chapters.vtt",
+    "cuts.edl": "edl",  # not <film>.edl: Kodi would take that for parts to skip
+    "otio": "otio",
+    "csv": "csv",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,39 @@ def write_subtitles(house: House, job: Job) -> list[Beside]:
         with house.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
             files.append(_write(house, job.owner, beside(film, language, kind), f.read()))
     return files
+
+
+def write_all(house: House, video: Video) -> list[Beside]:
+    """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
+    film = house.originals / at_home(house, video).path
+    files: list[Beside] = []
+    for ending, kind in NAMES.items():
+        try:
+            files.append(_write(house, video.owner, _named(film, video, ending), export(house, video, kind)))
+        except (NotFound, Refused):
+            continue  # nothing was said, no shots, no constant rate: there is nothing to write
+    lines = [line for line in everything(house, video) if line.kind != PERSON]
+    files.append(
+        _write(house, video.owner, beside(film, "", sidecar.ENDING), sidecar.write(_facts(house, video), lines))
+    )
+    if video.poster and (data := house.blobs.read(video.poster)):
+        files.append(_write(house, video.owner, film.with_name(f"{film.stem}-poster.jpg"), data))
+    return files
+
+
+def _named(film: Path, video: Video, ending: str) -> Path:
+    """Subtitles carry their language; all else does not."""
+    language = next(iter(video.languages), "") if ending in KINDS else ""
+    return beside(film, language, ending)
+
+
+def _facts(house: House, video: Video) -> dict[str, JSON]:
+    """What the newest run that is known here found; what was read from a sidecar tells it itself."""
+    for id in video.jobs:
+        with contextlib.suppress(NotFound):
+            job = house.ledger.job(id)
+            return {**json.loads(job.facts), "name": Path(video.path).name, "made_at": job.created_at}
+    raise Refused(f"{video.name} was read from a sidecar: it is there already")
 
 
 def _write(house: House, owner: str, path: Path, data: bytes) -> Beside:

@@ -1,7 +1,7 @@
 """A video's results in forms that other tools read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
+from rushes.index.follower import SELECTION
 from rushes.index.port import Video
 from rushes.library.footage import at_home, probed
+from rushes.media import subtitles
 from rushes.plan.planner import results_of
 from rushes.wiring import House
 
@@ -59,12 +61,31 @@ def _artifact(house: House, video: Video, stage: str, output: str, name: str) ->
     raise NotFound(f"{video.name} has no {stage} yet", f"rushes run {video.path}")
 
 
-def _text(name: str) -> Callable[[House, Video], bytes]:
-    return lambda house, video: _artifact(house, video, "transcript", "transcript", name)
+def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[House, Video], bytes]:
+    """As the transcript was made; made again of what is shown now where somebody corrected it or chose another run."""
+
+    def made(house: House, video: Video) -> bytes:
+        lines = _lines(house, video)
+        if any(line.extra.get("corrected") for line in lines) or is_chosen(house, video):
+            return again(lines).encode()
+        return _artifact(house, video, "transcript", "transcript", name)
+
+    return made
+
+
+def is_chosen(house: House, video: Video) -> bool:
+    """Whether somebody said which run of its speech counts."""
+    return any(house.records.get(SELECTION, video.owner, f"{of}.speech") for of in (video.id, "*"))
 
 
 def _lines(house: House, video: Video) -> tuple[Observation, ...]:
     return house.index.lines(video.owner, video.id)
+
+
+def everything(house: House, video: Video) -> list[Observation]:
+    """All that is known of a video, kind by kind, each in order of time."""
+    kinds = sorted({kind for kind, _, _ in house.index.shown(video.owner, video.id)})
+    return [line for kind in kinds for line in house.index.lines(video.owner, video.id, kind)]
 
 
 def _film(house: House, video: Video) -> timelines.Footage:
@@ -79,15 +100,21 @@ def _chapters(house: House, video: Video) -> list[chapters.Chapter]:
     return chapters.from_shots(shots_of(house, video))
 
 
-SPOKEN = frozenset({"srt", "vtt", "txt", "json", "csv", "jsonl"})  # nothing in them where nothing is said
-ENDINGS = {"chapters": (".txt", ".ffmetadata"), "chapters.vtt": (".vtt",), "jsonl": (".jsonl", ".ndjson")}
+SPOKEN = frozenset({"srt", "vtt", "txt", "json", "words"})  # nothing in them where nothing is said
+ENDINGS = {
+    "words": (".json",),
+    "chapters": (".txt", ".ffmetadata"),
+    "chapters.vtt": (".vtt",),
+    "jsonl": (".jsonl", ".ndjson"),
+}
 KINDS: dict[str, Callable[[House, Video], bytes]] = {
-    "srt": _text("subtitles.srt"),
-    "vtt": _text("subtitles.vtt"),
-    "txt": _text("transcript.txt"),
-    "json": _text("transcript.json"),
-    "csv": lambda house, video: tables.as_csv(_lines(house, video), video.name),
-    "jsonl": lambda house, video: tables.as_json_lines(_lines(house, video), video.name),
+    "srt": _text("subtitles.srt", lambda lines: subtitles.srt(subtitles.cues(lines))),
+    "vtt": _text("subtitles.vtt", lambda lines: subtitles.vtt(subtitles.cues(lines))),
+    "txt": _text("transcript.txt", subtitles.text),
+    "json": lambda house, video: _artifact(house, video, "transcript", "transcript", "transcript.json"),
+    "words": lambda house, video: tables.as_words(_lines(house, video), video.name),
+    "csv": lambda house, video: tables.as_csv(everything(house, video), video.name),
+    "jsonl": lambda house, video: tables.as_json_lines(everything(house, video), video.name),
     "chapters": lambda house, video: chapters.ffmetadata(_chapters(house, video)),
     "chapters.vtt": lambda house, video: chapters.webvtt(_chapters(house, video)),
     "edl": lambda house, video: timelines.edl(_film(house, video), shots_of(house, video)),

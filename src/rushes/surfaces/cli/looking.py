@@ -1,9 +1,11 @@
 """Looking at what there is: ls, show, search."""
 
+import contextlib
 from collections.abc import Sequence
 
 import click
 
+from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
 from rushes.index.port import Found, Hit, Video
@@ -85,6 +87,8 @@ class Search(Verb):
         "rushes search budget",
         """rushes search '"ask not" country -budget'""",
         "rushes search 'holi* OR vacation' --limit 5 --json",
+        "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
+        "rushes search '~what it costs' --order time",
     ],
 )
 @click.argument("query", nargs=-1)
@@ -93,12 +97,16 @@ class Search(Verb):
 )
 @click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
 @click.option("--cursor", default="", metavar="MARK", help="Go on where an earlier search ended.")
+@click.option(
+    "--order", type=click.Choice(["best", "time"]), default="best", show_default=True, help="Or as it was shot."
+)
 @click.pass_obj
-def search(session: Session, query: Sequence[str], limit: int, video: str, cursor: str) -> None:
-    """Find what was said, to the word.
+def search(session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str) -> None:
+    """Find what was said, written or seen, to the word.
 
-    All words must be in a line; "a phrase" in quotes, wor* for beginnings, -not, OR. Accents and case do not matter.
-    A film is searchable while it is still being worked on.
+    All words must be there at one time; "a phrase" in quotes, wor* for beginnings, -not, OR. Accents and case do not
+    matter. say: text: object: person: place: entity: look at one kind; in: lang: kind: date: narrow; near:5s, before
+    and during stand between terms; ~about this finds what means alike. A film is searchable while it is worked on.
     """
     library = opened(session)
     words = " ".join(word.removeprefix("\0") for word in query)
@@ -106,7 +114,7 @@ def search(session: Session, query: Sequence[str], limit: int, video: str, curso
         _what_there_is(session, library)
         return
     only = library.video(video).id if video else ""
-    found = library.search(words, limit, cursor, only)
+    found = library.search(words, limit, cursor, only, order)
     if session.json:
         session.document(found_doc(words, found))
     else:
@@ -122,6 +130,7 @@ def found_doc(query: str, found: Found) -> dict[str, object]:
         "note": found.note,
         "took_ms": round(found.took_ms, 1),
         "cursor": found.cursor,
+        "facets": found.facets,
         "hits": [_hit_doc(hit) for hit in found.hits],
     }
 
@@ -142,6 +151,7 @@ def _hit_doc(hit: Hit) -> dict[str, object]:
         "language": hit.language,
         "confidence": hit.confidence,
         "score": hit.score,
+        "matched": [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched],
     }
 
 
@@ -174,6 +184,9 @@ def _what_there_is(session: Session, library: Library) -> None:
         session.document({"query": "", "summary": there, "hits": []})
         return
     session.out.line(what_there_is(library))
+    for kind, labels in there.labels.items():
+        told = "  ".join(f"{text} ({count})" for text, count in list(labels.items())[:8])
+        session.out.block(kind, DONE, told)
     if there.videos:
         session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
 
@@ -186,7 +199,12 @@ def _words(library: Library, video: Video, now: Hands) -> list[str]:
 
 
 def _jobs(library: Library, video: Video) -> list[Job]:
-    return [library.house.ledger.job(job) for job in video.jobs]
+    """Its jobs; what was read from a sidecar was a job of another home."""
+    found: list[Job] = []
+    for job in video.jobs:
+        with contextlib.suppress(NotFound):
+            found.append(library.house.ledger.job(job))
+    return found
 
 
 def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:

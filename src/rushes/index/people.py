@@ -1,0 +1,206 @@
+"""People: faces over time as tracks, tracks of the whole library as persons, and what people said about them. Pure.
+
+The same faces and marks give the same persons, in whatever order they came.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rushes.domain.keys import JSON, short
+from rushes.domain.observation import Observation
+from rushes.engines.models.faces import SAME_PERSON
+from rushes.index.port import Track
+
+Floats = NDArray[np.float32]
+Box = tuple[float, float, float, float]
+KIND = "person"
+_GAP = Fraction(3, 2)  # seconds: looks are one apart, and a face may be overlooked in one
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What somebody said of the face at a place: whose it is, by name or as one with others, or that it is nobody."""
+
+    video: str
+    start_us: int
+    end_us: int
+    box: Box | None
+    name: str = ""
+    person: str = ""  # faces with the same are one person, though nobody knows the name
+    hidden: bool = False
+
+    @staticmethod
+    def from_doc(doc: Mapping[str, JSON]) -> "Mark":
+        """As a record keeps it."""
+        box = doc.get("box")
+        place = (str(doc["video"]), int(doc["start_us"]), int(doc["end_us"]), tuple(map(float, box)) if box else None)
+        return Mark(*place, str(doc.get("name") or ""), str(doc.get("person") or ""), bool(doc.get("hidden")))  # type: ignore[arg-type]
+
+    @property
+    def label(self) -> str:
+        """Marks with the same mean the same person."""
+        return person_id(self.name) if self.name else self.person
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Tracks that show the same face, and what it is called ("" if nobody said)."""
+
+    id: str
+    name: str
+    hidden: bool
+    tracks: tuple[Track, ...]
+
+    def lines(self) -> Iterable[tuple[str, Observation]]:
+        """When and where it is seen: the video, and a row for each look."""
+        for track in self.tracks:
+            for span, box, sure in track.looks:
+                extra = {"person": self.id}
+                yield track.video, Observation(KIND, span, self.name or self.id, sure, box=box, extra=extra)
+
+
+def person_id(name: str) -> str:
+    """The id of everybody who is called so."""
+    return "per_" + short(name)
+
+
+def tracks_of(video: str, faces: Sequence[tuple[Observation, Floats]]) -> list[Track]:
+    """Faces of a video in order of time as tracks: each goes on with the one that looks most like it."""
+    open_, made = list[_Open](), list[_Open]()
+    for face, direction in sorted(faces, key=lambda f: (f[0].span.start_us, f[0].box or ())):
+        at = face.span.start * face.span.base
+        open_ = [t for t in open_ if at - t.end <= _GAP]
+        near = max(open_, key=lambda t: (t.like(direction) if t.last < at else -1.0, t.number), default=None)
+        if near is None or near.last >= at or near.like(direction) < SAME_PERSON:
+            near = _Open(len(made))
+            made.append(near)
+            open_.append(near)
+        near.take(face, direction)
+    return [t.track(video) for t in made]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A track that may go on."""
+
+    number: int
+    faces: list[Observation] = field(default_factory=list)
+    total: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    @property
+    def end(self) -> Fraction:
+        return self.faces[-1].span.end * self.faces[-1].span.base
+
+    @property
+    def last(self) -> Fraction:
+        """When it was seen last: nobody is seen twice in one look."""
+        return self.faces[-1].span.start * self.faces[-1].span.base
+
+    def like(self, direction: Floats) -> float:
+        return float(_unit(self.total) @ direction)
+
+    def take(self, face: Observation, direction: Floats) -> None:
+        self.total = self.total + direction if self.faces else direction
+        self.faces.append(face)
+
+    def track(self, video: str) -> Track:
+        best = max(self.faces, key=lambda f: (f.confidence, -f.span.start_us))
+        looks = tuple((f.span, f.box or (0.0, 0.0, 1.0, 1.0), f.confidence) for f in self.faces)
+        return Track(video, best.span, best.box or (0.0, 0.0, 1.0, 1.0), looks, _unit(self.total).tobytes())
+
+
+def persons(tracks: Sequence[Track], marks: Iterable[Mark]) -> list[Person]:
+    """Everybody in the library, named first, then by how much there is of them."""
+    ordered = sorted(tracks, key=lambda t: (t.video, t.span.start_us, t.box))
+    directions = _directions(ordered)
+    said = {n: mark for mark in marks if (n := _marked(ordered, mark)) is not None and mark.label}
+    groups: dict[str, list[int]] = defaultdict(list)
+    for cluster in _clusters(directions):
+        for label, some in _told_apart(cluster, directions, said).items():
+            groups[label or _first_id(ordered, some)] += some
+    names = {mark.label: mark.name for mark in said.values() if mark.name}
+    hidden = {mark.label for mark in said.values() if mark.hidden}
+    found = [
+        Person(id, names.get(id, ""), id in hidden, tuple(ordered[n] for n in sorted(some)))
+        for id, some in groups.items()
+    ]
+    return sorted(found, key=lambda p: (not p.name, p.name, -len(p.tracks), p.id))
+
+
+def _clusters(directions: Floats) -> list[list[int]]:
+    """Each track joins the group that it looks most like; then groups that look alike are joined, the closest first."""
+    totals, members = list[Floats](), list[list[int]]()
+    for n, direction in enumerate(directions):
+        alike = np.array([_unit(t) for t in totals]) @ direction if totals else np.zeros(0)
+        best = int(alike.argmax()) if totals else -1
+        if best >= 0 and alike[best] >= SAME_PERSON:
+            totals[best] = totals[best] + direction
+            members[best].append(n)
+        else:
+            totals.append(direction)
+            members.append([n])
+    while len(totals) > 1:
+        units = np.array([_unit(t) for t in totals])
+        alike = np.triu(units @ units.T, 1)
+        a, b = map(int, np.unravel_index(int(alike.argmax()), alike.shape))
+        if alike[a, b] < SAME_PERSON:
+            break
+        totals[a], members[a] = totals[a] + totals.pop(b), members[a] + members.pop(b)
+    return members
+
+
+def _told_apart(cluster: Sequence[int], directions: Floats, said: Mapping[int, Mark]) -> dict[str, list[int]]:
+    """A group by what people said of faces in it: each track goes to the marked one that it looks most like."""
+    marked = [n for n in cluster if n in said]
+    if not marked:
+        return {"": list(cluster)}
+    out: dict[str, list[int]] = defaultdict(list)
+    for n in cluster:
+        nearest = n if n in said else max(marked, key=lambda m: (float(directions[m] @ directions[n]), -m))
+        out[said[nearest].label].append(n)
+    return out
+
+
+def _marked(tracks: Sequence[Track], mark: Mark) -> int | None:
+    """The track that a mark stands on: there at that time, and in that place."""
+    best: tuple[float, int] | None = None
+    for n, track in enumerate(tracks):
+        if track.video == mark.video:
+            score = max((_meets(mark, span.start_us, span.end_us, box) for span, box, _ in track.looks), default=0.0)
+            if score > 0 and (best is None or score > best[0]):
+                best = score, n
+    return best[1] if best else None
+
+
+def _meets(mark: Mark, start_us: int, end_us: int, box: Box) -> float:
+    if start_us >= max(mark.end_us, mark.start_us + 1) or mark.start_us >= max(end_us, start_us + 1):
+        return 0.0
+    return 1.0 if mark.box is None else _overlap(mark.box, box)
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """What two boxes share, of what they cover together."""
+    width = min(a[0] + a[2], b[0] + b[2]) - max(a[0], b[0])
+    height = min(a[1] + a[3], b[1] + b[3]) - max(a[1], b[1])
+    shared = max(0.0, width) * max(0.0, height)
+    return shared / max(1e-9, a[2] * a[3] + b[2] * b[3] - shared)
+
+
+def _first_id(tracks: Sequence[Track], some: Sequence[int]) -> str:
+    first = tracks[min(some)]
+    return "per_" + short([first.video, first.span.start_us, list(first.box)])
+
+
+def _directions(tracks: Sequence[Track]) -> Floats:
+    rows = [np.frombuffer(t.direction, np.float32) for t in tracks]
+    size = max((len(r) for r in rows), default=0)
+    return np.array([r if len(r) == size else np.zeros(size, np.float32) for r in rows], np.float32).reshape(-1, size)
+
+
+def _unit(vector: Floats) -> Floats:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9), np.float32)
