@@ -10,7 +10,9 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -247,6 +249,35 @@ def test_what_a_killed_worker_held_is_free_at_once(tmp_path: Path) -> None:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
         assert ledger.sweep().released == 2
         assert len(ledger.claim("w1", ["cpu"], 5)) == 3
+
+
+# Results and leases by number
+def test_results_whose_marks_are_the_same_are_told_apart(ledger: SqliteLedger) -> None:
+    seen: dict[int, str] = {}
+    keys = (f"subject_000_-{sha256(b'%d' % n).hexdigest()[:40]}" for n in range(200_000))
+    one, two = next(
+        (seen[at], key) for key in keys if seen.setdefault(at := crc32(key.encode(), crc32(b"ann")) >> 4, key) != key
+    )
+    opened(ledger)
+    first, second = ledger.claim("w1", ["cpu"], 2)
+    made = {key: Result(key, "out", "ab" * 32, size) for size, key in enumerate((one, two, "subject_000_-x"))}
+    ledger.complete("w1", [Finish(first.task, first.fence, (made[one],))])
+    ledger.complete("w1", [Finish(second.task, second.fence, tuple(made.values()))])
+    assert ledger.known("ann", [*made, "nothing"]) == made
+    assert (ledger.set_aside("ann", [one], "old"), ledger.known("ann", [one, two])) == (1, {two: made[two]})
+
+
+def test_a_worker_that_hands_back_some_of_a_range_holds_the_rest(ledger: SqliteLedger) -> None:
+    opened(ledger)
+    one, two, three = ledger.claim("w1", ["cpu"], 3)
+    ledger.give_back("w1", [(two.task, two.fence)], "late")
+    (again,) = ledger.claim("w1", ["cpu"], 1)
+    ledger.complete("w1", [Finish(one.task, one.fence)])
+    ledger.renew(here(), {}, {})
+    assert ledger.workers()[0].held == (again.task, three.task)
+    ledger.control("w1", Command.LEAVE)
+    assert (ledger.sweep().released, ledger.workers()) == (2, ())
+    assert ledger.sweep().released == 0
 
 
 # Crash points

@@ -14,6 +14,7 @@ from rushes.ledger import (
     presence,
     sqlite_finish,
     sqlite_look,
+    sqlite_results,
     sqlite_steer,
     sqlite_sweep,
     sqlite_take,
@@ -132,12 +133,12 @@ class SqliteLedger:
     def known(self, owner: str, keys: Collection[str]) -> Mapping[str, Result]:
         """Which of these results exist."""
         with self._store.read() as turn:
-            return sqlite_look.known(turn, owner, keys)
+            return sqlite_results.known(turn, owner, keys)
 
     def set_aside(self, owner: str, keys: Collection[str], reason: str) -> int:
         """Take results out of the ledger; answers how many there were."""
         with self._store.write("set_aside") as turn:
-            return sqlite_steer.set_aside(turn, owner, keys, reason)
+            return sqlite_results.set_aside(turn, owner, keys, reason)
 
     def log(self, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
         """Keep log lines of an attempt; repeats change nothing."""

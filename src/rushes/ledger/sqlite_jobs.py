@@ -1,7 +1,9 @@
 """The job rows that a transaction changes: read once, written once, their events numbered in between."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, count, pairwise, repeat
+from operator import ne, sub
 
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Counts, JobState
@@ -11,6 +13,8 @@ from rushes.ledger.sqlite_store import Row, Turn, encode
 
 PLACES = 20  # bits of a task's key that say its place in the plan
 FIRST = (1 << PLACES) - 1  # key & FIRST == 0: the task that opens the plan
+
+Told = tuple[int, int, int]  # first and last key of neighbouring tasks, and their fence
 
 
 @dataclass(slots=True)
@@ -47,12 +51,12 @@ class OpenJob:
         self._add(type, at, 1, task, data)
 
     def tell_each(
-        self, type: EventType, at: int, worker: str | None, tasks: list[str], fences: list[int], seconds: list[float]
+        self, type: EventType, at: int, worker: str | None, tasks: Sequence[Told], seconds: Sequence[float]
     ) -> None:
-        """An event for each of some tasks (named without their job), kept as one row."""
+        """An event for each of some tasks, kept as one row."""
         if tasks:
-            body = {"worker": worker, "fences": fences, "seconds": seconds, "tasks": tasks}
-            self._add(type, at, len(tasks), None, body)
+            ranges = [(first & FIRST, last - first + 1, fence) for first, last, fence in tasks]
+            self._add(type, at, len(seconds), None, {"worker": worker, "runs": ranges, "seconds": seconds})
 
     def settle(self, at: int) -> None:
         """State, and what a change of state owes, from the counters."""
@@ -70,6 +74,17 @@ class OpenJob:
         text = encode(body)
         self.events.append((self.number, self.last_event + 1, n, type.value, at, task, text))
         self.last_event += n
+
+
+def splits(keys: Sequence[int]) -> list[int]:
+    """Where keys, in the order given, begin, cease to be neighbours, and end; those of two jobs never are."""
+    cuts = compress(count(1), map(ne, map(sub, keys[1:], keys), repeat(1)))
+    return [0, *cuts, len(keys)] if keys else []
+
+
+def runs(keys: Sequence[int]) -> list[tuple[int, int]]:
+    """Keys as ranges, first and last: one write for each, and a plan's tasks are mostly neighbours."""
+    return [(keys[begin], keys[end - 1]) for begin, end in pairwise(splits(keys))]
 
 
 class JobRows:

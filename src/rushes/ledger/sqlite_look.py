@@ -7,13 +7,12 @@ from typing import Any
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, Job, JobState
 from rushes.domain.keys import parse_task_id
-from rushes.domain.result import Result
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.port import Page
 from rushes.ledger.sqlite_jobs import FIRST, PLACES
-from rushes.ledger.sqlite_store import Row, Turn, encode, mark
+from rushes.ledger.sqlite_store import Row, Turn
 
 _END = 2**63 - 1
 CHANGES = 10_000  # jobs in one answer of `changed`
@@ -63,7 +62,7 @@ def events(turn: Turn, job: str, after: int, types: Collection[EventType], task:
     found: list[Event] = []
     while number and len(found) < limit:
         rows = turn.all("events", number[0], after, limit + 1)
-        told = [e for row in rows for e in _expanded(job, row) if e.number > after]
+        told = [e for row in rows for e in _expanded(turn, job, number[0], row) if e.number > after]
         if not told:
             break
         after = told[-1].number
@@ -77,16 +76,10 @@ def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
     return tuple(row[0] for row in rows), str(rows[-1][1]) if rows else cursor
 
 
-def known(turn: Turn, owner: str, keys: Collection[str]) -> dict[str, Result]:
-    """Which of these results exist."""
-    rows = turn.run("results", encode([mark(key) for key in keys]), owner, encode(list(keys)))
-    return {row[0]: _result(row) for row in rows}
-
-
 def workers(turn: Turn) -> tuple[Worker, ...]:
     """Every worker that has a row."""
     held: dict[int, list[str]] = {}
-    for number, task in turn.run("held"):
+    for number, task, _ in turn.run("held"):
         held.setdefault(number, []).append(task)
     return tuple(_worker(row, tuple(held.get(row[0], ())), turn.awake) for row in turn.all("workers_in"))
 
@@ -127,11 +120,6 @@ def _task(row: Row, now: float) -> Task:
     )  # fmt: skip
 
 
-def _result(row: Row) -> Result:
-    key, output, manifest, size, count, schema, publishes = row
-    return Result(key, output, manifest, size, count, schema, bool(publishes))
-
-
 def _failure(text: str | None) -> Failure | None:
     if text is None:
         return None
@@ -145,18 +133,25 @@ def _worker(row: Row, held: tuple[str, ...], now: float) -> Worker:
     return Worker(incarnation(row), left > 0, bool(draining), note, held, left, iso(started))
 
 
-def _expanded(job: str, row: Row) -> Iterator[Event]:
+def _expanded(turn: Turn, job: str, number: int, row: Row) -> Iterator[Event]:
     seq, _, kind, at, task, text = row
     type, body, stamp = EventType(kind), json.loads(text), iso(at)
-    if "fences" not in body:
+    if "runs" not in body:
         yield Event(job, seq, type, stamp, task, body)
         return
-    each = zip(body["tasks"], body["fences"], body["seconds"], strict=True)
-    for place, (rest, fence, seconds) in enumerate(each):
-        id = f"{job}.{rest}"
+    each = zip(_named(turn, number, body["runs"]), body["seconds"], strict=True)
+    for place, ((id, fence), seconds) in enumerate(each):
         _, stage, chunk = parse_task_id(id)
         data = {"stage": stage, "chunk": chunk, "fence": fence, "worker": body["worker"], "seconds": seconds}
         yield Event(job, seq + place, type, stamp, id, data)
+
+
+def _named(turn: Turn, number: int, runs: list[list[int]]) -> Iterator[tuple[str, int]]:
+    """The tasks of ranges, each with its fence."""
+    for place, many, fence in runs:
+        first = (number << PLACES) + place
+        for id in turn.column("ids", first, first + many - 1):
+            yield id, fence
 
 
 def _log(turn: Turn, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:

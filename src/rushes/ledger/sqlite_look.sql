@@ -60,6 +60,10 @@ SELECT seq, n, type, at, task, body FROM event
 WHERE job = ?1 AND seq >= coalesce((SELECT max(seq) FROM event WHERE job = ?1 AND seq <= ?2), 0)
 ORDER BY seq LIMIT ?3;
 
+-- name: ids
+-- The ids of neighbouring tasks.
+SELECT id FROM task_text WHERE task BETWEEN ? AND ? ORDER BY task;
+
 -- name: job_number
 -- The number of a job.
 SELECT number FROM job WHERE id = ?;
@@ -77,5 +81,7 @@ SELECT id, changed FROM job WHERE changed > ? ORDER BY changed LIMIT ?;
 
 -- name: held
 -- What every worker holds.
-SELECT worker, id FROM task CROSS JOIN task_text ON task_text.task = task.key
-WHERE state = 'leased' ORDER BY worker, key;
+SELECT DISTINCT hold.worker, id, key
+FROM hold CROSS JOIN task ON key BETWEEN first AND last AND +task.worker = hold.worker AND +state = 'leased'
+CROSS JOIN task_text ON task_text.task = task.key
+ORDER BY hold.worker, key;

@@ -1,4 +1,4 @@
-"""Steering on SQLite: commands to jobs and workers, dead letters revived, results set aside, log lines."""
+"""Steering on SQLite: commands to jobs and workers, dead letters revived, log lines."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -7,7 +7,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Command
 from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn, encode, mark
+from rushes.ledger.sqlite_store import Row, Turn, encode
 
 LOG_LINES = 1000  # kept per attempt
 
@@ -23,7 +23,7 @@ def tell_worker(turn: Turn, id: str, command: Command) -> None:
         raise NotFound(f"there is no worker {id}")
     if command is Command.DRAIN:
         turn.run("worker_drain", row[0])
-    elif turn.column("worker_holds", row[0])[0]:
+    elif turn.one("worker_holds", row[0]):
         turn.run("worker_end", turn.awake, row[0])  # the next sweep takes what it left
     else:
         turn.run("worker_over", turn.awake, row[0])
@@ -71,13 +71,6 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
     _refresh(turn, jobs, job, [row for row in rows if row[2] != "ready"])
     jobs.save()
     return tuple(row[1] for row in rows)
-
-
-def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
-    """Take results out; how many there were."""
-    these = (encode([mark(key) for key in keys]), owner, encode(list(keys)))
-    turn.run("aside_add", turn.wall, reason, *these)
-    return turn.run("result_drop", *these).rowcount
 
 
 def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
@@ -140,6 +133,7 @@ def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> No
         job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
     keys = encode([row[0] for row in rows])
+    turn.run("keep", encode([key for key, _, state in rows if state == "done"]))
     turn.run("revive", keys)
     _rearm(turn, jobs, job)
     job.live += len(turn.column("revived_ready", int(job.stopped), keys))

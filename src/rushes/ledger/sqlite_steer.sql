@@ -1,4 +1,4 @@
--- Steering: commands, revival, results set aside, log lines, moving in.
+-- Steering: commands, revival, log lines, moving in.
 
 -- name: worker_drain
 -- A worker is told to stop claiming.
@@ -9,8 +9,9 @@ UPDATE worker SET draining = 1 WHERE number = ?;
 UPDATE worker SET until = min(until, ?) WHERE number = ?;
 
 -- name: worker_holds
--- How many tasks a worker holds.
-SELECT count(*) FROM task WHERE worker = ? AND state = 'leased';
+-- Whether a worker holds a task.
+SELECT 1 FROM hold CROSS JOIN task ON key BETWEEN first AND last AND +task.worker = hold.worker AND +state = 'leased'
+WHERE hold.worker = ? LIMIT 1;
 
 -- name: job_park
 -- Ready tasks of a job are parked or unparked.
@@ -38,13 +39,17 @@ UPDATE task SET due = NULL WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: revive
 -- These tasks have fresh tries.
-UPDATE task SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0
+UPDATE task SET state = 'waiting', failures = 0, losses = 0, due = NULL, progress = 0
 WHERE key IN (SELECT value FROM json_each(?));
+
+-- name: keep
+-- What needed these tasks has had them.
+UPDATE need SET kept = 1 WHERE ref IN (SELECT value FROM json_each(?));
 
 -- name: rearm
 -- Who has not begun waits again for a task of this job that is done no more.
-UPDATE need SET met = 0
-WHERE met AND ref BETWEEN ? AND ? AND (SELECT state FROM task WHERE task.key = need.ref) <> 'done'
+UPDATE need SET kept = 0
+WHERE kept AND ref BETWEEN ? AND ? AND (SELECT state FROM task WHERE task.key = need.ref) <> 'done'
     AND (SELECT state FROM task WHERE task.key = need.task) IN ('waiting', 'ready', 'dead')
 RETURNING task;
 
@@ -64,22 +69,6 @@ SELECT key FROM task WHERE key IN (SELECT value FROM json_each(?)) AND state = '
 UPDATE task SET state = 'ready', parked = ?
 WHERE key IN (SELECT value FROM json_each(?)) AND state = 'waiting' AND unmet = 0
 RETURNING key;
-
--- name: results
--- Which of these results exist.
-SELECT key, output, manifest_sha256, size, count, schema_version, publishes FROM result
-WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
-
--- name: aside_add
--- Why results were taken out.
-INSERT OR IGNORE INTO aside (owner, key, at, reason)
-SELECT owner, key, ?, ? FROM result
-WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
-
--- name: result_drop
--- Results taken out.
-DELETE FROM result
-WHERE mark IN (SELECT value FROM json_each(?)) AND owner = ? AND +key IN (SELECT value FROM json_each(?));
 
 -- name: log_add
 -- One line of an attempt.

@@ -11,7 +11,6 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
 from rushes.ledger.clock import Millis, Seconds
@@ -23,7 +22,7 @@ Row = tuple[Any, ...]
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 BUSY_SECONDS = 5.0
 BULK = 100
-SQL: Mapping[str, str] = named("sqlite_take.sql", "sqlite_work.sql", "sqlite_steer.sql", "sqlite_look.sql")
+SQL: Mapping[str, str] = named(*(f"sqlite_{part}.sql" for part in ("take", "work", "results", "steer", "look")))
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",
@@ -37,11 +36,6 @@ _AWAY = frozenset(
      sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT}
 )  # fmt: skip
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-
-def mark(key: str) -> int:
-    """A number for a result key: results of one subject, which share its beginning, have neighbouring numbers."""
-    return crc32(key[:12].encode()) << 31 | crc32(key.encode()) >> 1
 
 
 @cache
@@ -76,16 +70,18 @@ class Turn:
         """The first value of each row."""
         return [row[0] for row in self._db.execute(SQL[name], values)]
 
-    def many(self, name: str, rows: list[Row]) -> None:
-        """Run a statement once per row."""
-        self._db.executemany(SQL[name], rows)
+    def many(self, name: str, rows: list[Row]) -> int:
+        """Run a statement once per row; how many rows it changed."""
+        return max(0, self._db.executemany(SQL[name], rows).rowcount)
 
-    def bulk(self, name: str, rows: list[Row]) -> None:
+    def bulk(self, name: str, rows: list[Row]) -> int:
         """Run an insert for many rows: a hundred in one statement take two thirds of the time."""
         whole = len(rows) - len(rows) % BULK
+        added = 0
         for begin in range(0, whole, BULK):
-            self._db.execute(_bulk(SQL[name]), list(chain.from_iterable(rows[begin : begin + BULK])))
-        self._db.executemany(SQL[name], rows[whole:])
+            values = list(chain.from_iterable(rows[begin : begin + BULK]))
+            added += self._db.execute(_bulk(SQL[name]), values).rowcount
+        return added + self.many(name, rows[whole:])
 
 
 class Store:

@@ -61,6 +61,8 @@ def _release(turn: Turn, limit: int) -> int:
     for task in orphans:
         _lose(turn, jobs, rows[task])
     jobs.save()
+    if len(orphans) < limit:
+        turn.run("hold_forget")
     return len(orphans)
 
 

@@ -7,7 +7,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
-from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
+from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob, runs
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_work import DONE, standing
 
@@ -38,8 +38,8 @@ def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str)
     turn.run("drafts_drop", number, fence)
     turn.run("draft_facts", fence, facts, number)
     turn.many("draft_add", [_draft(number, fence, d) for d in tasks])
-    if turn.column("draft_count", number, fence)[0] > FIRST:
-        raise OverLimit(f"a plan has at most {FIRST} tasks", "Choose larger chunks with --chunk.")
+    if turn.column("draft_count", number, fence)[0] >= FIRST:  # keys of two jobs are never neighbours
+        raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
     return Said.OK
 
 
@@ -93,9 +93,8 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
     job.total, job.done, job.live = job.total + size, job.done + len(adopted), job.live + len(ready)
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": size, "adopted": len(adopted)})
-    skip = len(job.id) + 1
-    many = len(adopted)
-    job.tell_each(EventType.ADOPTED, turn.wall, None, [id[skip:] for id in adopted], [0] * many, [0.0] * many)
+    told = [(first, last, 0) for first, last in runs(adopted)]
+    job.tell_each(EventType.ADOPTED, turn.wall, None, told, [0.0] * len(adopted))
     return () if job.stopped else tuple(ready)
 
 

@@ -71,16 +71,16 @@ WHERE job = ?3 AND fence = ?4 AND NOT EXISTS (SELECT 1 FROM task_text WHERE task
 
 -- name: plant_tasks
 -- Adopted ones are done, the others wait.
-INSERT INTO task (key, lane, rank, state, outcome, finished)
+INSERT INTO task (key, lane, rank, state, outcome, started, finished)
 SELECT task_text.task, lane, ?1, CASE WHEN adopted THEN 'done' ELSE 'waiting' END, CASE WHEN adopted THEN 'adopted' END,
-    CASE WHEN adopted THEN ?2 END
+    ?2, ?2
 FROM task_text JOIN draft ON draft.job = ?3 AND draft.fence = ?4 AND draft.id = task_text.id
 WHERE task_text.task BETWEEN ?5 AND ?6;
 
 -- name: plant_needs
--- A row for each task that a new task needs; met at once if that one is done.
-INSERT OR IGNORE INTO need (ref, task, met)
-SELECT other.task, mine.task, draft.adopted OR (SELECT state FROM task WHERE task.key = other.task) = 'done'
+-- A row for each task that a new task needs; one that is done from the start needs nothing more.
+INSERT OR IGNORE INTO need (ref, task, kept)
+SELECT other.task, mine.task, draft.adopted
 FROM draft CROSS JOIN json_each(draft.needs) AS need
 CROSS JOIN task_text AS mine ON mine.id = draft.id
 CROSS JOIN task_text AS other ON other.id = need.value ->> 0
@@ -116,8 +116,7 @@ RETURNING key, (SELECT id FROM task_text WHERE task_text.task = task.key);
 
 -- name: plant_adopted
 -- New tasks that are done from the start, in plan order.
-SELECT id FROM task JOIN task_text ON task_text.task = task.key
-WHERE key BETWEEN ? AND ? AND outcome = 'adopted' ORDER BY key;
+SELECT key FROM task WHERE key BETWEEN ? AND ? AND outcome = 'adopted' ORDER BY key;
 
 -- name: plant_size
 -- How many tasks were added.

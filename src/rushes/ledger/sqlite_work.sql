@@ -15,14 +15,24 @@ UPDATE worker SET until = ?, note = ?, seen = ? WHERE number = ?;
 
 -- name: to_claim
 -- Ready tasks of a lane in the order in which they are taken: priority, age of the job, plan order.
-SELECT rank, key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
 FROM task CROSS JOIN task_text ON task_text.task = task.key
 WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ?
 ORDER BY rank, key LIMIT ?;
 
+-- name: to_claim_in
+-- The same in several lanes: the first of each, and of these the first.
+SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+FROM task CROSS JOIN task_text ON task_text.task = task.key
+WHERE task.key IN (
+    SELECT best.key FROM json_each(?1) AS asked CROSS JOIN task AS best ON best.key IN (
+        SELECT key FROM task WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = asked.value
+        ORDER BY rank, key LIMIT ?2))
+ORDER BY rank, key LIMIT ?2;
+
 -- name: to_claim_of
 -- The same among tasks that were hinted at.
-SELECT rank, key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
 FROM task_text CROSS JOIN task ON task.key = task_text.task
 WHERE task_text.id IN (SELECT value FROM json_each(?)) AND +state = 'ready' AND +parked = 0 AND due IS NULL
     AND +lane IN (SELECT value FROM json_each(?))
@@ -33,23 +43,39 @@ ORDER BY rank, key LIMIT ?;
 SELECT 1 FROM task WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ? LIMIT 1;
 
 -- name: claim
--- Lease these tasks to a worker, each with the next fence.
+-- Lease a range of tasks to a worker, each with the next fence.
 UPDATE task SET state = 'leased', worker = ?, fence = fence + 1, started = ?, outcome = NULL, progress = 0
-WHERE key IN (SELECT value FROM json_each(?));
+WHERE key BETWEEN ? AND ?;
+
+-- name: hold_add
+-- Where those leases lie.
+INSERT INTO hold (worker, first, last) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: hold_drop
+-- A range whose tasks are done.
+DELETE FROM hold WHERE worker = ? AND first = ? AND last = ?;
+
+-- name: hold_trim
+-- Ranges of a worker in which it holds nothing any more.
+DELETE FROM hold WHERE worker = ? AND NOT EXISTS (SELECT 1 FROM task
+    WHERE key BETWEEN hold.first AND hold.last AND +task.worker = hold.worker AND +state = 'leased');
+
+-- name: hold_forget
+-- Ranges of workers that are over and were released.
+DELETE FROM hold WHERE worker IN (SELECT number FROM worker WHERE over);
 
 -- name: keys
 -- The keys of tasks.
 SELECT id, task FROM task_text WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: holds
--- Which of these tasks are still leased to this worker at this fence.
-SELECT key FROM task
-WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND +state = 'leased';
+-- Which of these tasks are still leased to this worker, and at which fence.
+SELECT key, fence FROM task WHERE key IN (SELECT value FROM json_each(?)) AND +worker = ? AND +state = 'leased';
 
 -- name: finish
--- Done, if the lease is still this worker's at this fence.
+-- A range of tasks is done, where the lease is still this worker's at this fence.
 UPDATE task SET state = 'done', outcome = ?, worker = NULL, finished = ?
-WHERE key IN (SELECT value FROM json_each(?)) AND +fence = ? AND +worker = ? AND +state = 'leased';
+WHERE key BETWEEN ? AND ? AND +fence = ? AND +worker = ? AND +state = 'leased';
 
 -- name: mark
 -- A point to come back to within the transaction.
@@ -60,12 +86,9 @@ SAVEPOINT mark;
 ROLLBACK TO mark;
 
 -- name: dependants
--- Who needs these tasks and has not been told, and how many of them.
-SELECT task, count(*) FROM need WHERE ref IN (SELECT value FROM json_each(?)) AND NOT met GROUP BY task;
-
--- name: meet
--- The needs of tasks that were done are met, each once.
-UPDATE need SET met = 1 WHERE ref IN (SELECT value FROM json_each(?)) AND NOT met;
+-- Who waits for tasks of these ranges, and for how many.
+SELECT task, count(*) FROM json_each(?) AS run CROSS JOIN need ON ref BETWEEN run.value ->> 0 AND run.value ->> 1
+WHERE NOT kept GROUP BY task;
 
 -- name: count_down
 -- The counts of dependants follow their needs; at none left a waiting one is ready.
@@ -78,15 +101,6 @@ RETURNING task.key, (SELECT id FROM task_text WHERE task_text.task = task.key), 
 -- name: park
 -- Ready tasks of a stopped job are out of sight of claims.
 UPDATE task SET parked = 1 WHERE key IN (SELECT value FROM json_each(?));
-
--- name: results_there
--- Results that are there already, among others that share their marks.
-SELECT owner, key FROM result WHERE mark IN (SELECT value FROM json_each(?));
-
--- name: result_add
--- A result that was not there.
-INSERT INTO result (mark, owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: debt_add
 -- Published names that are still to be made.
@@ -131,15 +145,15 @@ UPDATE worker SET over = 1, until = min(until, ?) WHERE number = ?;
 
 -- name: orphans
 -- Tasks leased to workers that are over.
-SELECT task_text.id FROM worker
-CROSS JOIN task ON task.worker = worker.number AND task.state = 'leased'
+SELECT DISTINCT task_text.id, task.key FROM worker
+CROSS JOIN hold ON hold.worker = worker.number
+CROSS JOIN task ON task.key BETWEEN hold.first AND hold.last AND +task.worker = worker.number AND +state = 'leased'
 CROSS JOIN task_text ON task_text.task = task.key
 WHERE worker.over ORDER BY task.key LIMIT ?;
 
 -- name: workers_forget
 -- Rows that were over long ago and hold nothing.
-DELETE FROM worker WHERE over AND until < ?
-    AND NOT EXISTS (SELECT 1 FROM task WHERE task.worker = worker.number AND task.state = 'leased');
+DELETE FROM worker WHERE over AND until < ? AND NOT EXISTS (SELECT 1 FROM hold WHERE hold.worker = worker.number);
 
 -- name: due_now
 -- Tasks whose time has come can be claimed.

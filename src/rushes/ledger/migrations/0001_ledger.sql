@@ -47,7 +47,8 @@ CREATE TABLE job_text (
 );
 
 -- A task's key is its job's number * 2^20 + its place in the plan: keys in order are jobs by age, then plan order,
--- and the tasks of a job lie together. Place 0 is the task that opens the plan.
+-- and the tasks of a job lie together. Place 0 is the task that opens the plan. What a lease sets has its room from the
+-- start (started counts from the first fence on, finished in done and dead): rows that grow would split every page.
 CREATE TABLE task (
     key INTEGER PRIMARY KEY,
     lane TEXT NOT NULL,
@@ -62,12 +63,11 @@ CREATE TABLE task (
     failures INTEGER NOT NULL DEFAULT 0,
     losses INTEGER NOT NULL DEFAULT 0,
     progress REAL NOT NULL DEFAULT 0,
-    started INTEGER,
-    finished INTEGER
+    started INTEGER NOT NULL,
+    finished INTEGER NOT NULL
 );
 CREATE INDEX task_to_claim ON task (lane, rank) WHERE state = 'ready' AND parked = 0 AND due IS NULL;
 CREATE INDEX task_due ON task (due) WHERE due IS NOT NULL;
-CREATE INDEX task_leased ON task (worker) WHERE state = 'leased';
 
 -- What never changes about a task lies apart, so that a lease does not write it again: a third less to write.
 CREATE TABLE task_text (
@@ -95,13 +95,16 @@ CREATE TABLE draft (
     PRIMARY KEY (job, fence, id)
 ) WITHOUT ROWID;
 
--- A need is a row that is met once; the count on the task follows the row.
+-- A need of a task is met while that task is done: the count on the one that waits follows in the same transaction,
+-- and no row need be written. Only what is done again leaves its mark: who had begun keeps what was met.
 CREATE TABLE need (
     ref INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    met INTEGER NOT NULL DEFAULT 0,
+    kept INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (ref, task)
 ) WITHOUT ROWID;
+
+-- A need of a blob key is a row that is met once.
 CREATE TABLE need_key (
     key TEXT NOT NULL,
     task INTEGER NOT NULL,
@@ -141,11 +144,21 @@ CREATE TABLE worker (
     version TEXT NOT NULL
 );
 
--- Results are found by a mark, a number made of their key: an index of keys would be ten times as large, and with a
--- million rows every completion would write pages all over it. Two keys may share a mark, never a row.
+-- Where the leases of a worker lie: every task that it holds is in one of its ranges of keys, not every key of a range
+-- is held. An index of leased tasks would be written twice a task.
+CREATE TABLE hold (
+    worker INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (worker, first, last)
+) WITHOUT ROWID;
+
+-- Results lie by subject (the first letters of their key) in the order in which subjects were met, so that one
+-- completion writes neighbours: an index of keys had four times the pages to write. Within a subject they lie by a
+-- mark, made of owner and key; a mark is eight numbers, for keys that share it.
+CREATE TABLE subject (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE result (
-    number INTEGER PRIMARY KEY,
-    mark INTEGER NOT NULL,
+    number INTEGER NOT NULL UNIQUE,
     owner TEXT NOT NULL,
     key TEXT NOT NULL,
     output TEXT NOT NULL,
@@ -155,7 +168,6 @@ CREATE TABLE result (
     schema_version INTEGER NOT NULL,
     publishes INTEGER NOT NULL
 );
-CREATE INDEX result_by_mark ON result (mark);
 CREATE TABLE aside (
     owner TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -170,8 +182,8 @@ CREATE TABLE debt (
     PRIMARY KEY (owner, job, key)
 ) WITHOUT ROWID;
 
--- A row is the numbers seq .. seq + n - 1 of one type. Many in one row: the body has lists with one entry per number:
--- tasks (without their job), fences, seconds.
+-- A row is the numbers seq .. seq + n - 1 of one type. Those of `done` and `adopted` hold many: the body has ranges of
+-- tasks, [place, how many, fence], and a list of seconds with one entry per number.
 CREATE TABLE event (
     job INTEGER NOT NULL REFERENCES job (number),
     seq INTEGER NOT NULL,
@@ -202,7 +214,8 @@ SELECT task.key, task_text.id, job.id AS job, stage, chunk, lane, place,
     CASE WHEN job.cancelled AND task.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE task.state END AS state,
     fence, task.failures, task.losses, unmet, spec, worker.id AS worker,
     task.state = 'ready' AND parked AND NOT job.cancelled AS parked, due, progress,
-    task_text.created, task.started, task.finished, failure.body AS failure,
+    task_text.created, CASE WHEN fence THEN task.started END AS started,
+    CASE WHEN task.state IN ('done', 'dead') THEN task.finished END AS finished, failure.body AS failure,
     task.state = 'done' AND task.outcome = 'adopted' AS adopted
 FROM task
 CROSS JOIN job ON job.number = task.key >> 20
@@ -265,9 +278,10 @@ SELECT x.id AS chunk_id,
     NULL AS transcript_sha256,
     CASE WHEN t.state <> 'done'
         THEN json_extract(f.body, '$.kind') || ': ' || json_extract(f.body, '$.message') END AS last_error,
-    strftime('%Y-%m-%dT%H:%M:%fZ', t.started / 1000.0, 'unixepoch') AS started_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', t.finished / 1000.0, 'unixepoch') AS completed_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(t.finished, t.started, j.created) / 1000.0, 'unixepoch') AS updated_at,
+    CASE WHEN t.fence THEN strftime('%Y-%m-%dT%H:%M:%fZ', t.started / 1000.0, 'unixepoch') END AS started_at,
+    CASE WHEN t.state IN ('done', 'dead')
+        THEN strftime('%Y-%m-%dT%H:%M:%fZ', t.finished / 1000.0, 'unixepoch') END AS completed_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', max(t.finished, t.started) / 1000.0, 'unixepoch') AS updated_at,
     x.stage AS stage
 FROM task t
 JOIN task_text x ON x.task = t.key
@@ -286,20 +300,31 @@ SELECT x.id || '#' || t.fence AS lease_id,
 FROM task t JOIN task_text x ON x.task = t.key JOIN worker w ON w.number = t.worker
 WHERE t.state = 'leased';
 
+-- Every event by itself.
+CREATE VIEW event_each AS
+SELECT job, seq, type, at, task, body FROM event WHERE type NOT IN ('done', 'adopted')
+UNION ALL
+SELECT job, seq + place, type, at, id,
+    json_object('fence', fence, 'worker', body ->> '$.worker', 'seconds', body ->> ('$.seconds[' || place || ']'))
+FROM (
+    SELECT event.*, task_text.id, run.value ->> 2 AS fence,
+        row_number() OVER (PARTITION BY event.job, event.seq ORDER BY run.key, task_text.task) - 1 AS place
+    FROM event JOIN json_each(event.body, '$.runs') AS run
+    JOIN task_text ON task_text.task >= (event.job << 20) + (run.value ->> 0)
+        AND task_text.task < (event.job << 20) + (run.value ->> 0) + (run.value ->> 1)
+    WHERE event.type IN ('done', 'adopted')
+);
+
 CREATE VIEW event_log AS
-SELECT j.id || '#' || (e.seq + coalesce(one.key, 0)) AS event_id,
+SELECT j.id || '#' || e.seq AS event_id,
     strftime('%Y-%m-%dT%H:%M:%fZ', e.at / 1000.0, 'unixepoch') AS ts,
     CASE e.type WHEN 'dead' THEN 'error' WHEN 'failed' THEN 'warning' WHEN 'lost' THEN 'warning' ELSE 'info' END
         AS level,
-    CASE WHEN one.value IS NULL AND e.task IS NULL THEN 'job' ELSE 'chunk' END AS entity_type,
-    coalesce(e.task, j.id || '.' || one.value, j.id) AS entity_id,
+    CASE WHEN e.task IS NULL THEN 'job' ELSE 'chunk' END AS entity_type,
+    coalesce(e.task, j.id) AS entity_id,
     e.type AS message,
-    CASE WHEN one.value IS NULL THEN e.body
-        ELSE json_object('worker', json_extract(e.body, '$.worker'),
-            'fence', json_extract(e.body, '$.fences[' || one.key || ']'),
-            'seconds', json_extract(e.body, '$.seconds[' || one.key || ']')) END AS data_json
-FROM event e JOIN job j ON j.number = e.job
-LEFT JOIN json_each(CASE WHEN e.type IN ('done', 'adopted') THEN e.body END, '$.tasks') one;
+    e.body AS data_json
+FROM event_each e JOIN job j ON j.number = e.job;
 
 CREATE VIEW attempts AS
 SELECT entity_id || '#' || json_extract(data_json, '$.fence') AS attempt_id,
