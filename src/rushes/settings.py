@@ -43,6 +43,9 @@ class Settings:
     owner: str = _field("whose videos, jobs and results these are", "me")
     profile: str = _field("models: fast, balanced or high_quality", "balanced", of=_PROFILES)
     sources: str = _field("places that rushes watch looks at when none is named, comma separated", "")
+    storage_events: str = _field(
+        "SQS queue (name or URL) to which buckets tell rushes watch what was created in them", ""
+    )
     recipe: str = _field("the recipe used when none is named", "searchable")
     chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60, least=1)
     slots: int = _field("child processes that work at the same time (0 = one per core)", 0)

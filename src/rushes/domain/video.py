@@ -22,7 +22,12 @@ class Fingerprint:
     size: int
     mtime_ns: int
     inode: int = 0
-    etag: str = ""
+    etag: str = ""  # unknown in a bucket: the job is there before its file
+
+    @property
+    def far(self) -> bool:
+        """Whether it lies in a bucket."""
+        return self.path.startswith("s3://")
 
     @staticmethod
     def from_json(doc: JSON) -> "Fingerprint":

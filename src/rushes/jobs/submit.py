@@ -28,9 +28,10 @@ def submit(
     recipe: str,
     priority: int = 0,
     needs: Sequence[Need] = (),
+    request: str = "",
 ) -> Submitted:
-    """Submit one video through one recipe."""
-    request = request_of(asked, cards)
+    """Submit one video through one recipe; a `request` of its own is for a file whose name comes from its job."""
+    request = request or request_of(asked, cards)
     job = job_id(asked.owner, request)
     first = first_task(job, asked, cards["probe"], needs)
     return _send(ledger, transport, _new(job, asked, request, name, recipe, priority), first)

@@ -35,7 +35,7 @@ def original(house: House, video: Video) -> Original:
 
 def is_there(house: House, source: Fingerprint) -> bool:
     """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
-    if source.etag:
+    if source.far:
         return True
     try:
         now = (house.originals / source.path).stat()

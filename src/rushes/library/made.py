@@ -8,6 +8,7 @@ from rushes.sources.folder import fingerprint
 from rushes.sources.port import Found
 from rushes.wiring import House
 
+_WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/")  # keys of a home with films
 CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
 
 
@@ -20,10 +21,15 @@ def remember(house: House, clip: Path) -> None:
 
 def ours(house: House, found: Found) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
-    if Path(found.path).is_relative_to(house.home.resolve()):
+    if Path(found.path).is_relative_to(house.home.resolve()) or _is_in_the_homes_bucket(house, found):
         return "it belongs to the home"
     record = house.records.get(CLIP, house.settings.owner, short(found.path))
     now = found.fingerprint
     if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
         return "a clip that rushes cut: name it to take it in"
     return ""
+
+
+def _is_in_the_homes_bucket(house: House, found: Found) -> bool:
+    home = house.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
+    return bool(home) and found.path.startswith(tuple(home + key for key in _WRITTEN))

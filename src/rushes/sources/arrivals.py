@@ -3,7 +3,7 @@
 from rushes.blobs.s3_place import Place
 from rushes.ledger.port import Ledger
 from rushes.sources.bucket import Bucket
-from rushes.sources.storage_events import arrivals
+from rushes.sources.storage_events import Arrival, arrivals
 
 
 class Arrivals:
@@ -21,8 +21,11 @@ class Arrivals:
         Raises:
             Refused: it is no storage event.
         """
-        here = [a for a in arrivals(message) if a.bucket == self._home.bucket]
-        return tuple(task for a in here for task in self._arrived(a.key, a.etag))
+        return tuple(task for arrival in arrivals(message) for task in self.met(arrival))
+
+    def met(self, arrival: Arrival) -> tuple[str, ...]:
+        """What is below the home's prefix is told to the ledger; answers the tasks that became ready."""
+        return self._arrived(arrival.key, arrival.etag) if arrival.bucket == self._home.bucket else ()
 
     def sweep(self) -> tuple[str, ...]:
         """Look for what no event told; answers the tasks that became ready (to be announced)."""

@@ -37,6 +37,14 @@ class Bucket:
         except (StoreAway, FileNotFoundError) as e:
             yield LeftOut(self.place.url, f"it cannot be listed: {e}".partition("\n")[0])
 
+    def at(self, bucket: str, key: str) -> Iterator[Found]:
+        """As the port says."""
+        named, below = self.place.prefix, f"{self.place.prefix}/" if self.place.prefix else ""
+        if bucket == self.place.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
+            with translated("looking at a key"):
+                found = [self._looked_at(meta) for meta in _named(_whole(self.place), key)]
+            yield from (entry for entry in found if isinstance(entry, Found))
+
     def keys(self) -> Iterator[tuple[str, str]]:
         """Every key below, with its ETag: what a lost storage event would have told."""
         with translated("listing a bucket"):
@@ -67,10 +75,15 @@ class Originals:
         self._stores: dict[str, S3Store] = {}
 
     def original(self, taken_in: Fingerprint) -> "Far":
-        """The original that was taken in as this."""
+        """The original that was taken in as this; of one that was promised before it was there, what is there now.
+
+        Raises:
+            SourceMissing: it was promised and is not there.
+            StoreAway: the bucket does not answer.
+        """
         bucket, _, key = taken_in.path.removeprefix(SCHEME).partition("/")
         store = self._stores.setdefault(bucket, _whole(replace(self._door, bucket=bucket)))
-        return Far(store, key, taken_in, self._scratch)
+        return Far(store, key, taken_in if taken_in.etag else _now(store, bucket, key), self._scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,13 @@ def _named(store: S3Store, key: str) -> list[Any]:
         return [store.head(key)] if key else []
     except FileNotFoundError:
         return []
+
+
+def _now(store: S3Store, bucket: str, key: str) -> Fingerprint:
+    with translated("looking at a key"):
+        for meta in _named(store, key):
+            return _fingerprint(bucket, meta)
+    raise SourceMissing(f"{SCHEME}{bucket}/{key} is not there")
 
 
 def _list(store: S3Store, prefix: str) -> Iterator[Any]:

@@ -45,6 +45,10 @@ class Folder:
         else:
             yield _looked_at(real)
 
+    def at(self, _bucket: str, _key: str) -> Iterator[Found]:
+        """No bucket tells of a folder."""
+        return iter(())
+
 
 def below(original: Fingerprint, folder: Path) -> Fingerprint:
     """A fingerprint whose path is relative to a folder if it lies there, so that both can be moved together."""

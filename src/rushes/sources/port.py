@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from rushes.domain.video import Fingerprint
+from rushes.sources.storage_events import Arrival
 
 MISSING = "there is no such file or folder"
 
@@ -50,3 +51,20 @@ class Source(Protocol):
 
     def look(self) -> Iterator[Found | LeftOut]:
         """Everything that is there now, in order, each thing once."""
+
+    def at(self, bucket: str, key: str) -> Iterator[Found]:
+        """What lies now at a key that a storage event named, if it is of this place.
+
+        Raises:
+            StoreAway: nobody can tell.
+        """
+
+
+class Awaited(Protocol):
+    """Keys of the home that jobs wait for."""
+
+    def met(self, arrival: Arrival) -> tuple[str, ...]:
+        """A storage event came; answers the tasks that became ready (to be announced)."""
+
+    def sweep(self) -> tuple[str, ...]:
+        """Look for what no event told; answers the tasks that became ready (to be announced)."""

@@ -1,8 +1,9 @@
 """What a storage says of itself: an object was created. Told at least once, in any order, or not at all."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import unquote_plus
 
 from rushes.domain.errors import Refused
@@ -16,6 +17,26 @@ class Arrival:
     bucket: str
     key: str
     etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message: what it says has arrived, and the right to delete it."""
+
+    arrivals: tuple[Arrival, ...]
+    receipt: str
+
+
+class News(Protocol):
+    """Where messages of storages wait. Each comes again until it is settled."""
+
+    poison: int  # messages that were no storage events
+
+    def receive(self) -> Sequence[Told]:
+        """The next messages, none if there are none or the service is away."""
+
+    def settle(self, told: Sequence[Told]) -> None:
+        """What these say has been done: they are not needed any more."""
 
 
 def arrivals(message: str) -> tuple[Arrival, ...]:

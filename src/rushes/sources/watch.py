@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rushes.domain.video import Fingerprint
 from rushes.sources.port import Found, LeftOut, Source
+from rushes.sources.storage_events import Arrival
 
 
 def find(sources: Iterable[Source]) -> Iterator[Found | LeftOut]:
@@ -36,6 +37,20 @@ class Watched:
         self.given = {path: old for path, old in self.given.items() if path in self.before}
         self.given |= {f.path: f.fingerprint for f in settled}
         return settled
+
+    def told(self, arrival: Arrival) -> list[Found]:
+        """What a storage event brought here, each content once. What lies there now counts, not what was told.
+
+        Raises:
+            StoreAway: nobody can tell; to be told again.
+        """
+        found = [f for f in self.source.at(arrival.bucket, arrival.key) if self.given.get(f.path) != f.fingerprint]
+        self.given |= {f.path: f.fingerprint for f in found}
+        return found
+
+    def forget(self, path: str) -> None:
+        """It could not be taken in now: the next look brings it again."""
+        self.given.pop(path, None)
 
     def _has_settled(self, found: Found) -> bool:
         return not self.source.grows or self.before.get(found.path) == found.fingerprint

@@ -26,11 +26,12 @@ from rushes.ledger.port import Ledger
 from rushes.ledger.presence import host_id, process_start
 from rushes.records.port import Records
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder, own_model
-from rushes.sources.port import Source
+from rushes.sources.port import Awaited, Source
+from rushes.sources.storage_events import News
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
-from rushes.wiring.stores import Stores, far_originals, source_of, stores_of
+from rushes.wiring.stores import Stores, awaited_of, far_originals, news_of, source_of, stores_of
 from rushes.worker import core
 from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
@@ -120,9 +121,19 @@ class House:
         """The place that a path or an address names."""
         return source_of(self.settings, place)
 
+    @cached_property
+    def news(self) -> News | None:
+        """What storages tell of themselves, if anybody listens."""
+        return news_of(self.settings)
+
+    @cached_property
+    def awaited(self) -> Awaited | None:
+        """Uploads to the home's bucket that jobs wait for."""
+        return awaited_of(self.settings, self.ledger)
+
     def original(self, taken_in: Fingerprint) -> Footage:
         """The original that was taken in as this: a file here, or one in a bucket."""
-        return self._far(taken_in) if taken_in.etag else self.originals / taken_in.path
+        return self._far(taken_in) if taken_in.far else self.originals / taken_in.path
 
     @cached_property
     def _far(self) -> Callable[[Fingerprint], Footage]:

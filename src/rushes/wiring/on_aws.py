@@ -35,15 +35,9 @@ class OnAws:
 
     @cached_property
     def _table(self) -> Table:
-        table = Table(self._service("dynamodb"), self._name)
+        table = Table(service_of(self._settings, "dynamodb"), self._name)
         table.create()
         return table
-
-    def _service(self, name: str, answer_seconds: float = 5.0) -> Service:
-        s = self._settings
-        region = "" if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") else ELSEWHERE
-        own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
-        return Service(name, s.aws_endpoint, region if s.aws_endpoint else "", *own, answer_seconds=answer_seconds)
 
     def ledger(self) -> Ledger:
         """Items of the table."""
@@ -61,7 +55,7 @@ class OnAws:
         """Redis if it is named, else queues."""
         if self._settings.hints:
             return hints_of(self._settings)
-        queues = SqsHints(self._service("sqs", LONG_POLL_SECONDS), self._name)
+        queues = SqsHints(service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._name)
         queues.create(LANES)
         return queues
 
@@ -75,3 +69,11 @@ class OnAws:
             "this home's ledger is a DynamoDB table, which has its own backup",
             "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
         )
+
+
+def service_of(settings: Settings, name: str, answer_seconds: float = 5.0) -> Service:
+    """A client of one of Amazon's services, or of what stands in for it."""
+    s = settings
+    region = "" if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") else ELSEWHERE
+    own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
+    return Service(name, s.aws_endpoint, region if s.aws_endpoint else "", *own, answer_seconds=answer_seconds)

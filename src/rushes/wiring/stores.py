@@ -18,7 +18,8 @@ from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.sources.folder import Folder
-from rushes.sources.port import Source
+from rushes.sources.port import Awaited, Source
+from rushes.sources.storage_events import News
 from rushes.transport.port import Transport
 
 
@@ -128,6 +129,25 @@ def far_originals(settings: Settings, home: Path) -> Callable[[Fingerprint], Foo
     with needed("s3"):
         from rushes.sources.bucket import Originals
     return Originals(_place(settings, "s3://any"), home / "copies").original
+
+
+def awaited_of(settings: Settings, ledger: Ledger) -> Awaited | None:
+    """Uploads to the home's bucket, None if the home is a folder."""
+    if not settings.blobs:
+        return None
+    with needed("s3"):
+        from rushes.sources.arrivals import Arrivals
+    return Arrivals(ledger, _place(settings, settings.blobs))
+
+
+def news_of(settings: Settings) -> News | None:
+    """The queue of storage events, None if none is named."""
+    if not settings.storage_events:
+        return None
+    with needed("aws"):
+        from rushes.sources.event_queue import EventQueue
+        from rushes.wiring.on_aws import service_of
+    return EventQueue(service_of(settings, "sqs"), settings.storage_events)
 
 
 def _place(settings: Settings, url: str) -> Place:

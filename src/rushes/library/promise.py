@@ -1,0 +1,43 @@
+"""Promises: a job that is there before its file, which somebody will put into the home's bucket."""
+
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import Job
+from rushes.domain.keys import job_id
+from rushes.domain.task import Need
+from rushes.domain.video import Fingerprint
+from rushes.jobs.submit import display_name, submit
+from rushes.library.intake import Wish, asked_of
+from rushes.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A job that waits, and where its file has to go."""
+
+    job: Job
+    key: str  # in the home
+    address: str  # s3://bucket/key
+
+
+def promise(house: House, name: str, wish: Wish) -> Promised:
+    """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
+
+    Raises:
+        Refused: the home is in no bucket, or the wish itself cannot be had.
+    """
+    request = f"promise-{secrets.token_hex(8)}"
+    job = job_id(house.settings.owner, request)
+    key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
+    source = Fingerprint(house.blobs.address(key), 0, time.time_ns())
+    if not source.far:
+        raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
+    asked, needs = asked_of(house, source, wish), [Need(key, is_key=True)]
+    recipe = wish.recipe or house.settings.recipe
+    ledger, hints, label = house.ledger, house.transport, display_name(name)
+    done = submit(ledger, hints, house.cards, asked, label, recipe, wish.priority, needs, request)
+    return Promised(done.job, key, source.path)

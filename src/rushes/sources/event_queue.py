@@ -1,0 +1,62 @@
+"""Storage events by SQS: a message is deleted when what it tells has been done; a scan finds what was never told."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from rushes.aws.client import Service
+from rushes.domain.errors import Refused, StoreAway
+from rushes.sources.storage_events import Told, arrivals
+from rushes.telemetry import log
+
+_BATCH = 10
+_WAIT_SECONDS = 1  # a request that waits asks every server of SQS, one that does not only some
+
+
+class EventQueue:
+    """The queue that a bucket's notifications go to."""
+
+    def __init__(self, service: Service, queue: str) -> None:
+        """`queue` is its name or its URL."""
+        self._service, self._queue = service, queue
+        self.poison = 0
+
+    def receive(self) -> Sequence[Told]:
+        """As the port says.
+
+        Raises:
+            WrongHome: there is no such queue.
+        """
+        try:
+            answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
+        except StoreAway as e:
+            log.warning("storage events are away: %s", e)
+            return ()
+        return tuple(self._understood(answer.get("Messages", ())))
+
+    def settle(self, told: Sequence[Told]) -> None:
+        """As the port says; a message that cannot be deleted now comes again and changes nothing."""
+        entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(told)]
+        try:
+            if entries:
+                self._ask("delete_message_batch", Entries=entries)
+        except StoreAway as e:
+            log.warning("storage events are away: %s", e)
+
+    def _understood(self, messages: Sequence[Any]) -> Iterator[Told]:
+        for message in messages:
+            try:
+                yield Told(arrivals(message["Body"]), message["ReceiptHandle"])
+            except Refused as e:
+                log.warning("a message was deleted from the queue of storage events: %s", e)
+                self.poison += 1
+                self.settle([Told((), message["ReceiptHandle"])])
+
+    def _ask(self, operation: str, **request: Any) -> Any:
+        return self._service.ask(operation, QueueUrl=self._url, **request)
+
+    @cached_property
+    def _url(self) -> str:
+        if "://" in self._queue:
+            return self._queue
+        return str(self._service.ask("get_queue_url", QueueName=self._queue)["QueueUrl"])
