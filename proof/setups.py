@@ -1,5 +1,6 @@
 """The set-ups that proofs and tests run on: servers started when asked for, a fresh corner of each for every run."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ class Servers:
 
     folder: Path
     running: list[Running] = field(default_factory=list)
+    databases: Iterator[int] = field(default_factory=lambda: itertools.cycle(range(16)))  # that a Valkey has
 
     def settings(self, setup: str, name: str) -> str:
         """The rushes.toml of a home on that set-up, in a corner that nobody else has."""
@@ -30,7 +32,7 @@ class Servers:
             server = self.postgres_16 if setup == "postgres-16" else self.postgres
             lines["store"] = fresh_database(server.url, name)
         if "valkey" in setup:
-            lines["hints"] = self.valkey.url
+            lines["hints"] = f"{self.valkey.url.rpartition('/')[0]}/{next(self.databases)}"
         if setup.endswith("s3"):
             lines |= {"blobs": f"s3://{BUCKET}/{name}", "s3_endpoint": self.seaweed.url}
         if setup == "aws":
