@@ -85,7 +85,9 @@ def wait_for(what: Callable[[], bool], why: str) -> None:
 def submit(ledger: Ledger, name: str, tasks: int = 0) -> Job:
     """A job of some toy tasks, open and ready to be worked on; no film, no slot."""
     job = f"job_{name}"
-    spec = json.dumps({"results": {}, "owner": "me", "options": {}, "inputs": {}, "needs": [], "span": None})
+    spec = json.dumps(
+        {"results": {"facts": "none"}, "owner": "me", "options": {}, "inputs": {}, "needs": [], "span": None}
+    )
     ledger.submit(
         NewJob(job, "me", name, f"{name}.mp4", "toys", _payload()), Draft(f"{job}.probe", job, "probe", None, spec)
     )

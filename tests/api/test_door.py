@@ -9,6 +9,7 @@ import pytest
 from rushes.domain.errors import NotAllowed
 from rushes.library import Library
 from rushes.surfaces.api import door
+from rushes.surfaces.api import server as process
 from rushes.surfaces.api.app import create
 from tests.api.kit import Serving, serving
 
@@ -132,6 +133,15 @@ def test_a_request_that_never_ends_is_hung_up_on(server: Serving, monkeypatch: p
         line.sendall(b"POST /api/v1/paths HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
                      b"Content-Type: application/json\r\n\r\n{")  # fmt: skip
         assert line.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_a_request_that_never_begins_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "HEADER_SECONDS", 0.2)
+    url = httpx.URL(server.url)
+    for begin in (b"", b"GET / HTTP/1.1\r\nHost: loc"):
+        with socket.create_connection((url.host, url.port or 80), timeout=30) as line:
+            line.sendall(begin)
+            assert line.recv(1000) == b""
 
 
 def test_elsewhere_only_configured_folders_are_read(home: Path, film: Path, tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def test_steps_and_tasks_tell_how_far_a_job_is(server: Serving) -> None:
     ready = server.get(f"/api/v1/jobs/{job.id}/tasks?state=ready")["items"]
     assert [t["chunk"] for t in ready] == [2, 3]
     assert server.get(f"/api/v1/jobs/{job.id}/why")[0]["tasks"] == 2
+    stages = {s["stage"]: (s["done"], s["total"]) for s in server.get(f"/api/v1/jobs/{job.id}/progress")["stages"]}
+    assert stages == {"probe": (1, 1), "develop": (2, 4)}
 
 
 def test_steering_follows_the_documents_rules(server: Serving) -> None:
@@ -156,18 +158,21 @@ def test_corrections_change_the_line_and_can_be_taken_back(developed: Serving) -
     body = {"video_id": video, "start_us": 0, "end_us": 1_000_000, "text": "what was really said"}
     made = developed.post("/api/v1/corrections", body, 201)
     assert [r["id"] for r in developed.get(f"/api/v1/corrections?video_id={video}")] == [made["id"]]
+    (line,) = developed.get(f"/api/v1/videos/{video}/lines")["items"]
+    assert (line["text"], line["corrected"]) == (body["text"], made["id"])
+    (hit,) = developed.get("/api/v1/search?q=really")["hits"]
+    assert developed.get(f"/api/v1/search/next?q=said&video={video}&at_us=0") is None or hit["video"] == video
     assert developed.http.delete(f"/api/v1/corrections/{made['id']}").status_code == 204
     assert developed.http.delete(f"/api/v1/corrections/{made['id']}").status_code == 404
+    assert developed.get(f"/api/v1/videos/{video}/lines")["items"] == []
 
 
-def test_people_are_named_renamed_and_made_one(developed: Serving) -> None:
-    video = only_video(developed)["id"]
-    at = {"video_id": video, "end_us": 1, "box": [0, 0, 0.5, 0.5]}
-    faces = [developed.post("/api/v1/people", at | {"start_us": n, "name": name}, 201) for n, name in enumerate("ab")]
-    first = next(p for p in developed.get("/api/v1/people") if p["name"] == "a")
-    answer = developed.http.patch(f"/api/v1/people/{first['id']}", json={"name": "b"})
-    assert sorted(answer.json()["places"]) == sorted(f["id"] for f in faces)
-    assert [p["name"] for p in developed.get("/api/v1/people")] == ["b"]
+def test_nobody_is_named_who_is_not_seen(developed: Serving) -> None:
+    assert developed.get("/api/v1/people") == []
+    assert developed.http.patch("/api/v1/people/per_none", json={"name": "Anna"}).status_code == 404
+    developed.post("/api/v1/people/per_none/merge", {"into": "per_other"}, 404)
+    at = {"video_id": only_video(developed)["id"], "at_us": 0}
+    developed.post("/api/v1/people/per_none/split", at, 404)
 
 
 def test_a_video_can_be_given_a_name(developed: Serving) -> None:

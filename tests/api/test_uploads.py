@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
 from tests.api.kit import Serving, serving, wait_for
 
@@ -159,6 +161,16 @@ def test_an_upload_can_be_given_up(server: Serving) -> None:
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
 
 
+def test_what_nobody_goes_on_with_is_given_up_after_a_week(home: Path) -> None:
+    with serving(home) as server:
+        (old, job), (young, _) = begin(server, b"x" * 10), begin(server, b"x" * 10)
+    for part in (home / "uploads" / old.rpartition("/")[2]).iterdir():
+        os.utime(part, (0, 0))
+    with serving(home) as server:
+        assert [server.get(place)["state"] for place in (old, young)] == ["refused", "open"]
+        assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+
+
 def test_two_that_write_at_once_do_not_mix(server: Serving, film: Path) -> None:
     data = film.read_bytes()
     place, _ = begin(server, data)
@@ -174,3 +186,15 @@ def test_the_documents_form_answers_with_where_to_send_the_film(server: Serving)
     assert answer.status_code == 201
     assert server.get(answer.json()["upload_url"])["job"] == answer.json()["job_id"]
     assert server.http.post("/jobs", data=form).headers["location"].startswith("/jobs/job_")
+
+
+def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(home: Path, film: Path, ministack_s3: Place) -> None:
+    place, data = ministack_s3, film.read_bytes()
+    bucket = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
+    with serving(home, blobs=f"s3://{place.bucket}/uploaded", **bucket) as server:
+        at, job = begin(server, data)
+        assert send(server, at, 0, data).status_code == 204
+        assert probe_state(server, job) is TaskState.READY
+        assert server.library.house.blobs.read(f"input/{job}/source.mp4") == data
+        assert not list((home / "uploads").rglob("*.part"))
+        assert offset(server, at) == len(data)

@@ -199,7 +199,7 @@ def _first_id(tracks: Sequence[Track], some: Sequence[int]) -> str:
 def _directions(tracks: Sequence[Track]) -> Floats:
     rows = [np.frombuffer(t.direction, np.float32) for t in tracks]
     size = max((len(r) for r in rows), default=0)
-    return np.array([r if len(r) == size else np.zeros(size, np.float32) for r in rows], np.float32).reshape(-1, size)
+    return np.array([r if len(r) == size else np.zeros(size, np.float32) for r in rows], np.float32).reshape(len(rows), size)
 
 
 def _unit(vector: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Uploads: a file that comes in parts and survives cuts and restarts; its job is there before it.
 
-The file lies in the home. The job's first task needs the upload's key, which has arrived when the last byte is on disk.
+The job's first task needs the upload's key, which has arrived when the last byte is on disk, or in the home's bucket.
 """
 
 import fcntl
@@ -22,6 +22,7 @@ from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.library.desk import Desk
 from rushes.library.intake import Wish, asked_of
+from rushes.library.promise import promise
 from rushes.library.said import every
 from rushes.media.sniff import what_it_is_not
 from rushes.sources.folder import AUDIO, VIDEO
@@ -29,6 +30,7 @@ from rushes.telemetry import effect, log
 from rushes.wiring import House
 
 UPLOAD = "upload"  # the kind of record
+EXPIRE_SECONDS = 7 * 86400.0
 HEAD = 4096  # bytes that are looked at to tell footage from other things
 OTHER = {
     b"%PDF": "a PDF",
@@ -81,17 +83,12 @@ class Uploads:
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
-        asked = asked_of(self.house, Fingerprint(str(path), size, now), wish)
-        job = job_id(asked.owner, request_of(asked, self.house.cards))
-        key = f"input/{job}/source{ending}"
         label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
+        job, key = self._submit(label, ending, Fingerprint(str(path), size, now), wish)
         upload = Upload(id, label, size, job, key, str(path.relative_to(self._folder)), now, sha256)
         path.parent.mkdir(parents=True)
         self._part(upload).touch()
         self._keep(upload)
-        recipe = wish.recipe or self.house.settings.recipe
-        needs = [Need(key, is_key=True)]
-        submit(self.house.ledger, self.house.transport, self.house.cards, asked, label, recipe, wish.priority, needs)
         return upload
 
     def get(self, id: str) -> Upload:
@@ -139,18 +136,23 @@ class Uploads:
             return upload
         if upload.sha256 and self.sum(upload) != upload.sha256:
             self.refuse(upload, "its bytes are not those that were promised (sha256)")
-        final = self._folder / upload.path
         with effect("upload"):
-            if not final.exists():
-                os.utime(self._part(upload), ns=(upload.mtime_ns, upload.mtime_ns))
-                self._part(upload).rename(final)
-                _sync(final.parent)
-            ready = self.house.ledger.arrived(upload.key, f"{upload.size}-{upload.mtime_ns}")
+            etag = self._to_bucket(upload) if self._far else self._to_folder(upload)
+            ready = self.house.ledger.arrived(upload.key, etag)
         Desk(self.house).announce(ready)
         done = replace(upload, state="arrived")
         self._keep(done)
+        if self._far:
+            self._part(upload).unlink(missing_ok=True)
         self.sums.pop(upload.id, None)
         return done
+
+    def expire(self) -> int:
+        """Give up what nobody has gone on with for a week; answers how many."""
+        old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._age(u) > EXPIRE_SECONDS]
+        for upload in old:
+            self.drop(upload, "nobody went on with it")
+        return len(old)
 
     def finish_all(self) -> int:
         """Tell the ledger of everything that had arrived when the process died; answers how many."""
@@ -195,9 +197,41 @@ class Uploads:
         self.sums[upload.id] = (at, digest)
         return str(digest.hexdigest())
 
+    def _submit(self, label: str, ending: str, source: Fingerprint, wish: Wish) -> tuple[str, str]:
+        """The job that waits, and the key that it waits for; in a bucket, the file is promised there."""
+        if self._far:
+            named = label if label.lower().endswith(ending) else label + ending
+            promised = promise(self.house, named, wish)
+            return promised.job.id, promised.key
+        house, asked = self.house, asked_of(self.house, source, wish)
+        job = job_id(asked.owner, request_of(asked, house.cards))
+        needs = [Need(f"input/{job}/source{ending}", is_key=True)]
+        recipe = wish.recipe or house.settings.recipe
+        submit(house.ledger, house.transport, house.cards, asked, label, recipe, wish.priority, needs)
+        return job, needs[0].ref
+
+    def _to_folder(self, upload: Upload) -> str:
+        final = self._folder / upload.path
+        if not final.exists():
+            os.utime(self._part(upload), ns=(upload.mtime_ns, upload.mtime_ns))
+            self._part(upload).rename(final)
+            _sync(final.parent)
+        return f"{upload.size}-{upload.mtime_ns}"
+
+    def _to_bucket(self, upload: Upload) -> str:
+        owner, blobs = self.house.settings.owner, self.house.blobs
+        blob = blobs.put(owner, self._part(upload))
+        blobs.publish(upload.key, owner, blob.sha256)
+        return blob.sha256
+
+    @property
+    def _far(self) -> bool:
+        """Whether workers look for it in a bucket; what comes is gathered here first."""
+        return self.house.blobs.address("input/any").startswith("s3://")
+
     def _check(self, size: int) -> None:
         s = self.house.settings
-        if s.store and not s.shared:
+        if s.store and not s.shared and not self._far:
             raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
         if size > s.upload_gb * 10**9:
             raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
@@ -216,10 +250,17 @@ class Uploads:
     def _there(self, upload: Upload) -> int:
         if upload.state == "refused":
             return 0
+        if upload.state == "arrived":
+            return upload.size
         for place in (self._part(upload), self._folder / upload.path):
             with suppress(OSError):
                 return place.stat().st_size
         return 0
+
+    def _age(self, upload: Upload) -> float:
+        with suppress(OSError):
+            return time.time() - self._part(upload).stat().st_mtime
+        return 0.0
 
     def _keep(self, upload: Upload) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name != "offset"}

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from rushes.domain.errors import NotFound
 from rushes.library import Wish
 from rushes.library.desk import video_of
-from rushes.surfaces.api import artifacts, clips, events, paths, tasks
+from rushes.surfaces.api import artifacts, clips, events, paths, tasks, videos
 from rushes.surfaces.api.reach import ADesk, Id
 from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.api.uploads import uploads_of
@@ -16,6 +16,9 @@ from rushes.surfaces.api.uploads import uploads_of
 router = APIRouter(include_in_schema=False)
 for _one in (artifacts.router, clips.router, events.router, paths.router, tasks.router, tasks.steps):
     router.include_router(_one)
+
+
+router.add_api_route("/videos", videos.list_videos)
 
 
 @router.post("/jobs")

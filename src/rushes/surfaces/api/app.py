@@ -84,6 +84,7 @@ def _include(app: FastAPI) -> None:
 async def _living(app: FastAPI) -> AsyncIterator[None]:
     """While it lives it follows the ledger; what had arrived when the last process died is told now."""
     await asyncio.to_thread(app.state.uploads.finish_all)
+    await asyncio.to_thread(app.state.uploads.expire)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.hooks.start()
     try:

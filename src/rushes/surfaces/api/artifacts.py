@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from rushes.domain.errors import Refused
-from rushes.library.desk import Desk
+from rushes.index.follower import SELECTION
 from rushes.library.envelopes import KINDS, Envelope, envelopes
-from rushes.library.said import SELECTION, of_video, select, selected
+from rushes.library.said import of_video, select
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, Id, Name
 from rushes.surfaces.api.shapes import RecordShape
@@ -35,11 +35,12 @@ def list_artifacts(
     cursor: Cursor = "",
     limit: Limit = 100,
 ) -> Page[Envelope]:
-    """Observations of a video: of the run that is named or pinned, else of the one that readers see."""
+    """Observations of a video: of the run that is named, else of the one that readers see: pinned, or the newest."""
     kind = _kind(artifact_type) if artifact_type else ""
-    run = _run(desk, asset_id, kind, run_id)
+    video = desk.video(asset_id)
+    run = desk.job(run_id).id if run_id else ""
     at, n = map(int, (unseal(cursor) or "0:0").split(":"))
-    some = list(islice(envelopes(desk.house, asset_id, kind, run, (at, n)), limit + 1))
+    some = list(islice(envelopes(desk.house, video.id, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
     return page(request, [envelope for _, envelope in some[:limit]], more)
 
@@ -57,12 +58,6 @@ def select_run(desk: ADesk, asset_id: Id, body: SelectionIn) -> RecordShape:
     if body.run_id and body.run_id not in video.jobs:
         raise Refused(f"{body.run_id!r} is no run of this video", "List them: GET /api/v1/videos/{id}/runs")
     return RecordShape.of(select(desk.house, video.id, _kind(body.artifact_type), body.run_id))
-
-
-def _run(desk: Desk, video: str, kind: str, asked: str) -> str:
-    found = desk.video(video)
-    run = asked or (selected(desk.house, video, kind) if kind else "")
-    return run if run in found.jobs else ("" if not asked else desk.job(asked).id)
 
 
 def _kind(word: str) -> str:

@@ -1,14 +1,17 @@
 """Jobs: the list, one of them, its steps, tasks and history; steering; and what gave up."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import Command, JobState
 from rushes.domain.task import TaskState
+from rushes.jobs.progress import StageProgress, Watch
 from rushes.jobs.why import Because
 from rushes.library.desk import Step
 from rushes.library.failed import FailureGroup
@@ -45,6 +48,16 @@ class Tried:
     """The tasks that are tried again."""
 
     tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A job at one moment; seconds as (p50, p90), None where nothing is known yet."""
+
+    job: JobShape
+    stages: tuple[StageProgress, ...]
+    remaining: tuple[float, float] | None
+    expected: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +127,17 @@ def list_tasks(
 def list_events(desk: ADesk, job_id: Id, after: After = 0, limit: Limit = 200) -> list[Event]:
     """Its numbered events after a number; live at `/api/v1/jobs/{id}/events`."""
     return list(desk.events(job_id, after, limit))
+
+
+@router.get("/jobs/{job_id}/progress")
+def get_progress(library: ALibrary, desk: ADesk, job_id: Id) -> Progress:
+    """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
+    job = desk.job(job_id)
+    seen = Watch(library.house.ledger, job.id, library.house.slots).look()
+    expected = None
+    with suppress(RushesError):  # what probe found was cleared away
+        expected = library.expected(job) if job.facts else None
+    return Progress(JobShape.of(seen.job), seen.stages, seen.remaining, expected)
 
 
 @router.get("/jobs/{job_id}/why")

@@ -59,7 +59,7 @@ def get_original(request: Request, desk: ADesk, video_id: Id) -> Response:
     """The film as it was taken in, to keep."""
     video = desk.video(video_id)
     source = original(desk.house, video).asked.source
-    if source.etag:
+    if source.far:
         raise Refused("the original lies in a bucket", f"Fetch it there: {source.path}")
     return _file(request, desk.house.originals / source.path, "application/octet-stream", video.name)
 

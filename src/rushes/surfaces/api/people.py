@@ -5,69 +5,58 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
-from rushes.library.desk import Desk
-from rushes.library.said import (
-    CORRECTION,
-    PERSON,
-    Anchor,
-    Person,
-    correct,
-    name_person,
-    of_video,
-    people,
-    rename_person,
-    take_back,
-)
+from rushes.index.follower import CORRECTION
+from rushes.library.people import Seen, everybody, hide_person, merge_people, name_person, split_person
+from rushes.library.said import Anchor, correct, of_video, take_back
 from rushes.surfaces.api.reach import MOST, ADesk, Id, Name, Text
 from rushes.surfaces.api.shapes import RecordShape
 
 router = APIRouter(tags=["people"])
-Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Us = Annotated[int, Field(ge=0, le=MOST)]
 
 
-class AnchorIn(BaseModel):
-    """A place in a film, in microseconds, and in the picture as parts of it."""
+class CorrectionIn(BaseModel):
+    """What really stands at a place in a film, in microseconds; an empty text says that nothing does."""
 
     video_id: Name
     start_us: Us
     end_us: Us
-    box: tuple[Part, Part, Part, Part] | None = None
+    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")] = "speech"
+    text: Text
 
     @model_validator(mode="after")
-    def _forwards(self) -> "AnchorIn":
+    def _forwards(self) -> "CorrectionIn":
         if self.end_us < self.start_us:
             raise ValueError("the end is before the start")
         return self
 
-    def anchor(self, desk: Desk) -> Anchor:
-        """The place, in a video that is there."""
-        return Anchor(desk.video(self.video_id).id, self.start_us, self.end_us, self.box)
-
-
-class CorrectionIn(AnchorIn):
-    """What really stands there."""
-
-    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")] = "speech"
-    text: Text
-
-
-class FaceIn(AnchorIn):
-    """Whose face it is."""
-
-    name: Name = Field(min_length=1)
-
 
 class PersonIn(BaseModel):
-    """A name."""
+    """A name, or whether to leave somebody out of lists and searches; None leaves it as it is."""
 
-    name: Name = Field(min_length=1)
+    name: Name | None = None
+    hidden: bool | None = None
+
+
+class MergeIn(BaseModel):
+    """The person to become one with."""
+
+    into: Name
+
+
+class SplitIn(BaseModel):
+    """The place at which the face is somebody else's, and whose it is if that is known."""
+
+    video_id: Name
+    at_us: Us
+    name: Name = ""
 
 
 @router.post("/corrections", status_code=201)
 def add_correction(desk: ADesk, body: CorrectionIn) -> RecordShape:
     """Correct a line; said again, the last word counts."""
-    return RecordShape.of(correct(desk.house, body.kind, body.anchor(desk), body.text))
+    anchor = Anchor(desk.video(body.video_id).id, body.start_us, body.end_us)
+    return RecordShape.of(correct(desk.house, body.kind, anchor, body.text))
 
 
 @router.get("/corrections")
@@ -84,25 +73,30 @@ def undo_correction(desk: ADesk, correction_id: Id) -> Response:
 
 
 @router.get("/people")
-def list_people(desk: ADesk) -> list[Person]:
-    """Everybody who was named."""
-    return list(people(desk.house))
-
-
-@router.post("/people", status_code=201)
-def name_face(desk: ADesk, body: FaceIn) -> RecordShape:
-    """Say whose face is seen at a place."""
-    return RecordShape.of(name_person(desk.house, body.anchor(desk), body.name))
+def list_people(desk: ADesk, hidden: bool = False) -> list[Seen]:
+    """Everybody whose face is known, named first."""
+    return everybody(desk.house, hidden=hidden)
 
 
 @router.patch("/people/{person_id}")
-def change_person(desk: ADesk, person_id: Id, body: PersonIn) -> Person:
-    """Another name; the name of somebody else makes the two one."""
-    return rename_person(desk.house, person_id, body.name)
+def change_person(desk: ADesk, person_id: Id, body: PersonIn) -> list[Seen]:
+    """Name or hide somebody; the name of somebody else makes the two one. Answers everybody."""
+    if body.hidden is not None:
+        hide_person(desk.house, person_id, hidden=body.hidden)
+    if body.name is not None:
+        name_person(desk.house, person_id, body.name)
+    return everybody(desk.house)
 
 
-@router.delete("/people/faces/{face_id}", status_code=204)
-def undo_face(desk: ADesk, face_id: Id) -> Response:
-    """Take a name at one place back."""
-    take_back(desk.house, PERSON, face_id)
-    return Response(status_code=204)
+@router.post("/people/{person_id}/merge")
+def merge_person(desk: ADesk, person_id: Id, body: MergeIn) -> list[Seen]:
+    """Say that two are one. Answers everybody."""
+    merge_people(desk.house, person_id, body.into)
+    return everybody(desk.house)
+
+
+@router.post("/people/{person_id}/split")
+def split(desk: ADesk, person_id: Id, body: SplitIn) -> list[Seen]:
+    """Say that the face at one place is somebody else's. Answers everybody."""
+    split_person(desk.house, person_id, desk.video(body.video_id).id, body.at_us, body.name)
+    return everybody(desk.house)

@@ -1,12 +1,12 @@
 """Search: one box over everything that is known by now."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
 from rushes.surfaces.api.pages import Cursor, Limit, seal, unseal
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.api.reach import MOST, ALibrary
 from rushes.surfaces.api.shapes import HitShape
 
 router = APIRouter(tags=["search"])
@@ -29,11 +29,25 @@ def search(
     library: ALibrary,
     q: Annotated[str, Query(max_length=1000, description='words, "phrases", -without, OR, kind:word')] = "",
     video: Annotated[str, Query(max_length=100)] = "",
+    order: Literal["best", "time"] = "best",
     cursor: Cursor = "",
     limit: Limit = 20,
 ) -> FoundShape:
-    """Time-coded hits, best first; any text is a query."""
-    found = library.search(q, limit, unseal(cursor), video)
+    """Time-coded hits, best first or as they were shot; any text is a query."""
+    found = library.search(q, limit, unseal(cursor), video, order)
     hits = [HitShape.of(h) for h in found.hits]
     more = seal(found.cursor) if found.cursor else ""
     return FoundShape(hits, found.total, found.videos, more, found.note, found.took_ms)
+
+
+@router.get("/search/next")
+def search_next(
+    library: ALibrary,
+    q: Annotated[str, Query(max_length=1000)],
+    video: Annotated[str, Query(max_length=100)],
+    at_us: Annotated[int, Query(ge=0, le=MOST)] = 0,
+    back: bool = False,
+) -> HitShape | None:
+    """The hit that follows a moment of a video across the library, or the one before it; null at the end."""
+    hit = library.next_hit(q, video, at_us, back=back)
+    return HitShape.of(hit) if hit else None

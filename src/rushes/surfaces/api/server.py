@@ -1,5 +1,6 @@
 """The server process: listens until a signal, hangs up on every stream at once, and starts workers beside it."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -9,11 +10,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
+HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
+
+
+class Patient(H11Protocol):
+    """A connection that is closed when the first lines of a request do not come."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        """They came, or some more of them."""
+        super().data_received(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = None
 
 
 class Server(uvicorn.Server):
@@ -26,6 +62,7 @@ class Server(uvicorn.Server):
             app,
             host=host,
             port=port,
+            http=Patient,
             log_level="warning",
             access_log=False,  # addresses may hold secrets
             server_header=False,

@@ -96,11 +96,11 @@ class Line:
     corrected: str = ""
 
     @staticmethod
-    def of(o: Observation, corrected: str = "") -> "Line":
+    def of(o: Observation) -> "Line":
         """From an observation; words in microseconds."""
         us = o.span.base * 1_000_000
         words = [(w, int(a * us), int(b * us), c) for w, a, b, c in o.words]
-        box = list(o.box) if o.box else None
+        box, corrected = list(o.box) if o.box else None, str(o.extra.get("corrected", ""))
         return Line(
             o.kind, o.span.start_us, o.span.end_us, o.text, o.confidence, o.language, words, box, o.extra, corrected
         )

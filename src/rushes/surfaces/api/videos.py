@@ -11,7 +11,7 @@ from rushes.domain.errors import NotAllowed
 from rushes.index.port import Video
 from rushes.library import Added, Wish
 from rushes.library.export import KINDS, export, shots_of
-from rushes.library.said import corrected, may_be_read, rename
+from rushes.library.said import may_be_read, rename
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
@@ -143,7 +143,7 @@ def list_lines(
     """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
     lines = desk.house.index.lines(desk.owner, desk.video(video_id).id, kind)
     at = int(unseal(cursor) or 0)
-    some = [Line.of(o, by) for o, by in corrected(desk.house, video_id, lines[at : at + limit])]
+    some = [Line.of(o) for o in lines[at : at + limit]]
     return page(request, some, str(at + limit) if len(lines) > at + limit else "")
 
 
