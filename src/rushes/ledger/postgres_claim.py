@@ -64,7 +64,7 @@ class Claims:
         if len(rows) < n and marked:
             self._marks.clear()
             return rows or self._next(who, lanes, n)
-        self._marks.update((row[5], (row[9], row[0])) for row in rows)
+        self._marks.update((row[5], (row[10], row[9])) for row in rows)
         return rows
 
     def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], hinted: Collection[str]) -> list[Row]:
@@ -88,8 +88,5 @@ class Claims:
     def _leases(self, rows: Sequence[Row]) -> tuple[Lease, ...]:
         if len(self.known) > KNOWN and not self._doubts:
             self.known.clear()  # leases that were lost; the others are looked up
-        self.known.update((row[1], row[0]) for row in rows)
-        return tuple(
-            Lease(id, fence, id[: id.index(".")], stage, chunk, lane, spec, failures, losses)
-            for _, id, fence, stage, chunk, lane, spec, failures, losses, _ in rows
-        )
+        self.known.update((row[0], row[9]) for row in rows)
+        return tuple(Lease._make(row[:9]) for row in rows)

@@ -1,7 +1,6 @@
 """Completion on PostgreSQL: done, results, count-down, events, counters and debts in one transaction."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rushes.domain.event import EventType
 from rushes.domain.task import Finish, Said
@@ -10,11 +9,10 @@ from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import DONE, Standing, standing
-from rushes.postgres.store import Turn
+from rushes.postgres.store import Row, Turn
 
 Told = dict[tuple[int, int], Finish]  # by the key of each task and its fence
-Won = dict[int, Finish]  # by the key of each task whose lease counted
-_MARK = "\x1f"  # between texts of one column: a list of Python takes ten times as long to send
+_MARK = "\x1f"  # between the texts of one column: a list takes psycopg ten times as long
 
 
 def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int]) -> Completed:
@@ -27,9 +25,12 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
     jobs.load({key >> PLACES for key, _ in told})
     won, newly = _win(turn, jobs, worker, told) if told else ({}, [])
     ready: list[str] = []
-    for group in _by_job(won).values():
-        ready += _count(turn, jobs, worker, group)
-    _keep_results(turn, jobs, won)
+    results: list[Row] = []
+    for number, group in _by_job(won).items():
+        job = jobs.of(number << PLACES)
+        ready += _gain(turn, jobs, job, worker, group)
+        results += [(job.owner, *r) for f in group for r in f.results]
+    _keep_results(turn, results)
     ready += count_ready(jobs, newly)
     if won:
         jobs.save()
@@ -47,35 +48,41 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
     return told
 
 
-def _win(turn: Turn, jobs: JobRows, worker: str, told: Told) -> tuple[Won, list[tuple[int, str, bool]]]:
+def _win(turn: Turn, jobs: JobRows, worker: str, told: Told) -> tuple[Told, list[Row]]:
     """Which are done now, and the tasks (key, id, parked) that became ready."""
-    keys, fences = _text(key for key, _ in told), _text(fence for _, fence in told)
-    if any(jobs.of(key).needed for key, _ in told):
-        jobs.load(turn.column("needing_jobs", keys=keys))
-    outcomes = _text(DONE[f.adopted] for f in told.values())
-    these = {"keys": keys, "fences": fences, "outcomes": outcomes, "all": len(told)}
-    row = turn.one("finish", worker=worker, at=turn.wall, **these)
+    keys, fences = zip(*told, strict=True)
+    these = {"keys": _text(keys), "fences": _text(fences), "outcomes": ""}
+    if jobs.needed():
+        jobs.load(turn.column("needing_jobs", keys=these["keys"]))
+    if any(f.adopted for f in told.values()):
+        these["outcomes"] = _text(DONE[f.adopted] for f in told.values())
+    row = turn.one("finish", worker=worker, at=turn.wall, all=len(told), **these)
     assert row is not None
-    kept = set(row[1].split(",")) if row[1] is not None else None
-    won = {key: f for (key, fence), f in told.items() if kept is None or f"{key}.{fence}" in kept}
-    return won, row[2] or []
+    if row[0] < len(told):
+        kept = set(row[1].split(","))
+        told = {lease: f for lease, f in told.items() if f"{lease[0]}.{lease[1]}" in kept}
+    return told, row[2] or []
 
 
-def _by_job(won: Won) -> dict[int, Won]:
-    groups: dict[int, Won] = defaultdict(dict)
-    for key, finish in won.items():
-        groups[key >> PLACES][key] = finish
+def _by_job(won: Told) -> dict[int, list[Finish]]:
+    groups: dict[int, list[Finish]] = {}
+    for (key, _), finish in won.items():
+        groups.setdefault(key >> PLACES, []).append(finish)
     return groups
 
 
-def _count(turn: Turn, jobs: JobRows, worker: str, group: Won) -> tuple[str, ...]:
+def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: list[Finish]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
-    job = jobs.of(next(iter(group)))
     job.done, job.live = job.done + len(group), job.live - len(group)
-    for type, told in _told(group):
-        _tell(job, type, turn.wall, worker, told)
-    first = group.get(job.span[0])
-    return () if first is None or job.opened else open_plan(turn, jobs, job, first.fence)
+    adopted = [f for f in group if f.adopted]
+    _tell(job, EventType.DONE, turn.wall, worker, [f for f in group if not f.adopted] if adopted else group)
+    _tell(job, EventType.ADOPTED, turn.wall, worker, adopted)
+    debts = [{"owner": job.owner, "job": job.id, "key": r.key} for f in group for r in f.results if r.publishes]
+    if debts:
+        turn.run("debts_add", rows=encode(debts))
+    if job.opened:
+        return ()
+    return open_plan(turn, jobs, job, group[0].fence)  # before a plan is open there is only its first task
 
 
 def _tell(job: OpenJob, type: EventType, at: int, worker: str, told: Sequence[Finish]) -> None:
@@ -84,48 +91,28 @@ def _tell(job: OpenJob, type: EventType, at: int, worker: str, told: Sequence[Fi
     job.tell_each(type, at, worker, tasks, fences, [f.seconds for f in told])
 
 
-def _told(group: Won) -> Iterator[tuple[EventType, list[Finish]]]:
-    done = [f for f in group.values() if not f.adopted]
-    yield EventType.DONE, done
-    if len(done) < len(group):
-        yield EventType.ADOPTED, [f for f in group.values() if f.adopted]
-
-
-def _keep_results(turn: Turn, jobs: JobRows, won: Won) -> None:
+def _keep_results(turn: Turn, rows: list[Row]) -> None:
     """Results that are not there yet, once each: one that is there never changes."""
-    owned = [(jobs.of(key), r) for key, f in won.items() for r in f.results]
-    if not owned:
+    if not rows:
         return
-    results = [r for _, r in owned]
-    turn.run(
-        "results_add",
-        owner=_texts(job.owner for job, _ in owned),
-        key=_texts(r.key for r in results),
-        output=_texts(r.output for r in results),
-        sha=_texts(r.manifest_sha256 for r in results),
-        size=_text(r.size for r in results),
-        count=_text(r.count for r in results),
-        schema=_text(r.schema_version for r in results),
-        publishes=_text(r.publishes for r in results),
-    )
-    debts = [{"owner": job.owner, "job": job.id, "key": r.key} for job, r in owned if r.publishes]
-    if debts:
-        turn.run("debts_add", rows=encode(debts))
+    owner, key, output, sha, size, count, schema, publishes = zip(*rows, strict=True)
+    texts = {"owner": _texts(owner), "key": _texts(key), "output": _texts(output), "sha": _texts(sha)}
+    numbers = {"size": _text(size), "count": _text(count), "schema": _text(schema), "publishes": _text(publishes)}
+    turn.run("results_add", **texts, **numbers)
 
 
 def _text(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-def _texts(values: Iterable[str]) -> str:
-    each = list(values)
-    text = _MARK.join(each)
-    if text.count(_MARK) >= len(each):
+def _texts(values: Sequence[str]) -> str:
+    text = _MARK.join(values)
+    if text.count(_MARK) >= len(values):
         raise ValueError("a result's texts hold no control characters")
     return text
 
 
-def _said(turn: Turn, finishes: Sequence[Finish], won: Won) -> tuple[Said, ...]:
+def _said(turn: Turn, finishes: Sequence[Finish], won: Told) -> tuple[Said, ...]:
     if len(won) == len(finishes):
         return (Said.OK,) * len(finishes)
     rows, ours = standing(turn, (f.task for f in finishes)), {(f.task, f.fence) for f in won.values()}

@@ -28,6 +28,10 @@ class JobRows:
         """The row of the job of a task."""
         return self._rows[key >> PLACES]
 
+    def needed(self) -> bool:
+        """Whether a task of another job needs one of these jobs' tasks."""
+        return any(job.needed for job in self._rows.values())
+
     def __contains__(self, key: int) -> bool:
         return key >> PLACES in self._rows
 

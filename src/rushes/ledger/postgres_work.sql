@@ -23,7 +23,7 @@ WITH me AS MATERIALIZED (
     FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
     RETURNING key, fence, lane, failures, losses, rank
 )
-SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
 
 -- name: claim_hinted
@@ -45,12 +45,12 @@ WITH me AS MATERIALIZED (
     FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
     RETURNING key, fence, lane, failures, losses, rank
 )
-SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
-SELECT key, id, fence, stage, chunk, lane, spec, failures, losses, rank
+SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
 WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over)
     AND id <> ALL (%(known)s)
@@ -106,7 +106,7 @@ WITH told AS (
     SELECT * FROM unnest(string_to_array(%(keys)s, ',')::bigint[], string_to_array(%(fences)s, ',')::integer[],
         string_to_array(%(outcomes)s, ',')) AS t(key, fence, outcome)
 ), finished AS (
-    UPDATE rushes.task SET state = 'done', outcome = told.outcome, worker = NULL, finished = %(at)s
+    UPDATE rushes.task SET state = 'done', outcome = coalesce(told.outcome, 'done'), worker = NULL, finished = %(at)s
     FROM told WHERE task.key = told.key AND task.fence = told.fence AND task.state = 'leased'
         AND task.worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
     RETURNING task.key, task.fence
