@@ -199,7 +199,8 @@ def _first_id(tracks: Sequence[Track], some: Sequence[int]) -> str:
 def _directions(tracks: Sequence[Track]) -> Floats:
     rows = [np.frombuffer(t.direction, np.float32) for t in tracks]
     size = max((len(r) for r in rows), default=0)
-    return np.array([r if len(r) == size else np.zeros(size, np.float32) for r in rows], np.float32).reshape(len(rows), size)
+    whole = [r if len(r) == size else np.zeros(size, np.float32) for r in rows]
+    return np.array(whole, np.float32).reshape(len(rows), size)
 
 
 def _unit(vector: Floats) -> Floats:
