@@ -36,6 +36,7 @@ from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.models import explained
 from rushes.library.people import Seen, everybody
+from rushes.library.promise import Promised, promise
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.library.watch import wait, watch
 from rushes.settings import find_home
@@ -104,6 +105,10 @@ class Library:
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran
+
+    def promise(self, name: str, wish: Wish | None = None) -> Promised:
+        """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
+        return promise(self.house, name, wish or Wish())
 
     def watch(
         self,
