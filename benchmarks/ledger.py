@@ -53,7 +53,7 @@ class Spent:
 def fill(path: Path, jobs: int, name: str = "") -> None:
     """Submit jobs and open their plans; this is not timed, so no disk is waited for."""
     ledger = SqliteLedger(path)
-    ledger._store._db.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - the product has no such setting
+    ledger._store.file.db.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - the product has no such setting
     for begin in range(0, jobs, 100):
         ledger.renew(_worker("filler"), {}, {})
         for n in range(begin, min(begin + 100, jobs)):

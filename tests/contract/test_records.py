@@ -162,12 +162,12 @@ def test_records_of_a_newer_schema_are_refused(tmp_path: Path) -> None:
 
 def test_a_store_that_is_locked_or_full_says_so_in_our_words(tmp_path: Path) -> None:
     with contextlib.closing(SqliteRecords(tmp_path / "r")) as records:
-        records._db.execute("PRAGMA busy_timeout = 1")
+        records._file.db.execute("PRAGMA busy_timeout = 1")
         with contextlib.closing(sqlite3.connect(tmp_path / "r", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StoreAway):
                 records.put("path", "ann", "1", {})
-        records._db.execute("PRAGMA max_page_count = 1")
+        records._file.db.execute("PRAGMA max_page_count = 1")
         with pytest.raises(NoRoom):
             records.put("path", "ann", "1", {"x": "y" * 100_000})
         assert records.get("path", "ann", "1") is None

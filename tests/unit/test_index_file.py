@@ -13,7 +13,7 @@ import pytest
 from rushes.domain.errors import StoreAway
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index import sqlite_file
+from rushes.index import sqlite
 from rushes.index.port import Offer, Run
 from rushes.index.sqlite import SqliteIndex
 
@@ -134,7 +134,7 @@ ASKED = [
 def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: str) -> None:
     _fill(index)
     index.close()
-    sql = sqlite_file.statements()[name]
+    sql = sqlite._SQL[name]
     named = set(re.findall(r":(\w+)", sql))
     with contextlib.closing(sqlite3.connect(path)) as db:
         known = {"windows": '[["v", 0, 1]]', "kinds": '["speech"]', "videos": '["v"]', "most": 9}

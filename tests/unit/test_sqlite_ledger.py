@@ -26,6 +26,7 @@ from rushes.ledger import presence, sqlite_store
 from rushes.ledger.clock import boot_id, boot_seconds, iso
 from rushes.ledger.place import network_file_system
 from rushes.ledger.sqlite import SqliteLedger
+from rushes.sqlite import file
 
 NEW = NewJob(job_id("ann", "film"), "ann", "film", "film.mp4", "searchable", "{}")
 PROBE = Draft(task_id(NEW.id, "probe", None), NEW.id, "probe", None, "{}")
@@ -61,7 +62,7 @@ def look(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 # Settings and schema
 def test_every_commit_is_durable(ledger: SqliteLedger) -> None:
-    db = ledger._store._db
+    db = ledger._store.file.db
     pragmas = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "cache_size", "wal_autocheckpoint")
     assert [db.execute(f"PRAGMA {p}").fetchone()[0] for p in pragmas] == ["wal", 2, 1, 5000, -65536, 4000]
 
@@ -311,7 +312,7 @@ def test_every_writing_verb_has_a_crash_point(ledger: SqliteLedger, monkeypatch:
         met.append(name)
         yield
 
-    monkeypatch.setattr(sqlite_store, "effect", note)
+    monkeypatch.setattr(file, "effect", note)
     opened(ledger)
     (lease,) = ledger.claim("w1", ["cpu"], 1)
     ledger.fail("w1", lease.task, lease.fence, FAILURE, None)
@@ -329,14 +330,14 @@ def test_every_writing_verb_has_a_crash_point(ledger: SqliteLedger, monkeypatch:
 
 def test_an_idle_claim_and_an_idle_sweep_write_nothing(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.renew(here(), {}, {})
-    monkeypatch.delattr(sqlite_store, "effect")  # a commit would miss it
+    monkeypatch.delattr(file, "effect")  # a commit would miss it
     assert ledger.claim("w1", ["cpu"], 5) == ()
     ledger.sweep()
 
 
 # Errors in our own words
 def test_a_locked_store_is_away(ledger: SqliteLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger._store._db.execute("PRAGMA busy_timeout = 1")
+    ledger._store.file.db.execute("PRAGMA busy_timeout = 1")
     with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreAway, match="locked"):
@@ -347,7 +348,7 @@ def test_a_locked_store_is_away(ledger: SqliteLedger, tmp_path: Path, monkeypatc
 
 def test_a_full_disk_is_no_room_and_nothing_is_half_written(ledger: SqliteLedger) -> None:
     ledger.submit(NEW, PROBE)
-    db = ledger._store._db
+    db = ledger._store.file.db
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
     big = replace(NEW, id=job_id("ann", "big"), payload="x" * 1_000_000)
     first = Draft(task_id(big.id, "probe", None), big.id, "probe", None, "{}")

@@ -15,13 +15,14 @@ from rushes.index.places import cursor_of, legible, place_of
 from rushes.index.port import Correction, Offer, Posting, Rate, Run, Shelved, Summary, Track, Video, Window
 from rushes.index.query import Term
 from rushes.index.search import Searching
-from rushes.index.sqlite_file import Database, statements
+from rushes.index.sqlite_file import Database
 from rushes.index.tracks import track_doc, track_of
 from rushes.index.videos import LABELLED, Row, RunRow, shown_facts, video_of
 from rushes.index.words import safe
+from rushes.statements import statements
 
 _MOST = 1000
-_SQL = statements()
+_SQL = statements(Path(__file__).with_name("sqlite.sql"))
 _LABELS = 20
 
 

@@ -3,28 +3,21 @@
 import contextlib
 import fcntl
 import os
-import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, StoreAway
 from rushes.index.moments import VERSION as MOMENTS
 from rushes.index.words import VERSION as WORDS
+from rushes.sqlite.file import DAMAGED, code, connect, run_script, whole
 from rushes.telemetry import effect
 
 SCHEMA = 3  # 2: film time, sizes and voices; 3: moments, corrections, tracks
 _VERSION = SCHEMA * 10_000 + MOMENTS * 100 + WORDS
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def statements() -> Mapping[str, str]:
-    """Every statement of the SQLite index by name."""
-    parts = _NAME.split(Path(__file__).with_name("sqlite.sql").read_text("utf-8"))
-    return {name: text.strip().rstrip(";") for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+_SETTINGS = ("synchronous = NORMAL",)  # a projection: what a power cut takes is followed again
 
 
 class Database:
@@ -92,7 +85,7 @@ class Database:
             try:
                 self._open = self._opened()
             except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode & 0xFF not in _DAMAGED:
+                if code(error) not in DAMAGED:
                     raise
                 self._discard(_inode(self._path))
                 self._open = self._opened()
@@ -111,21 +104,14 @@ class Database:
             return self._made_right(connection)
 
     def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=5.0, isolation_level=None, check_same_thread=False)
+        connection = connect(self._path, _SETTINGS)
         connection.row_factory = sqlite3.Row
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")  # a projection: what a power cut takes is followed again
-        except sqlite3.Error:
-            connection.close()
-            raise
         return connection
 
     def _made_right(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         if _version(connection) != _VERSION:
-            connection.execute("BEGIN IMMEDIATE")
-            _create(connection)
-            connection.execute("COMMIT")
+            with whole(connection):
+                _create(connection)
         return connection
 
     def _remove_leftovers(self) -> None:
@@ -155,10 +141,9 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in _DAMAGED:
+            if code(error) in DAMAGED:
                 self._discard(self._inode)
-            if code == sqlite3.SQLITE_FULL:
+            if code(error) == sqlite3.SQLITE_FULL:
                 raise NoRoom("the index cannot be written: the disk is full") from error
             raise StoreAway(f"the index cannot be used: {error}") from error
         except OSError as error:
@@ -181,9 +166,7 @@ def _create(connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     for (name,) in tables.fetchall():
         connection.execute(f'DROP TABLE "{name}"')
-    text = re.sub(r"^--.*$", "", Path(__file__).with_name("sqlite_schema.sql").read_text("utf-8"), flags=re.MULTILINE)
-    for statement in text.split(";"):
-        connection.execute(statement)
+    run_script(connection, Path(__file__).with_name("sqlite_schema.sql").read_text("utf-8"))
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 

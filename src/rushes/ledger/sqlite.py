@@ -54,7 +54,7 @@ class SqliteLedger:
         try:
             self._move_in(host or presence.host_id(), boot or boot_id(), take_over)
         except BaseException:
-            self._store.close()
+            self._store.file.close()
             raise
 
     # Taking in
@@ -198,11 +198,11 @@ class SqliteLedger:
     # Beside the port
     def backup(self, to: Path) -> None:
         """A whole copy of the ledger while others go on writing."""
-        self._store.backup(to)
+        self._store.file.backup(to)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._store.close()
+        self._store.file.close()
 
     def _move_in(self, host: str, boot: str, take_over: bool) -> None:
         """Note whose home this is now; after another boot, every lease is over and every wait has ended."""

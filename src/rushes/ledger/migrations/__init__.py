@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from rushes.domain.errors import WrongHome
+from rushes.sqlite.file import run_script, whole
 
 _FOLDER = Path(__file__).parent
 
@@ -15,16 +16,11 @@ def migrate(db: sqlite3.Connection, folder: Path = _FOLDER) -> int:
         WrongHome: the schema is newer than this code.
     """
     steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with whole(db):
         at = _checked(db, max(steps))
         for number in range(at + 1, max(steps) + 1):
-            _run(db, steps[number].read_text("utf-8"))
+            run_script(db, steps[number].read_text("utf-8"))
         db.execute(f"PRAGMA user_version = {max(steps)}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
     return max(steps)
 
 
@@ -36,12 +32,3 @@ def _checked(db: sqlite3.Connection, known: int) -> int:
             "Use the newer version, or restore a backup made by this one.",
         )
     return at
-
-
-def _run(db: sqlite3.Connection, script: str) -> None:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            db.execute(statement)
-            statement = ""

@@ -7,11 +7,11 @@ from pathlib import Path
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
-def named(*files: str) -> Mapping[str, str]:
+def statements(*files: Path) -> Mapping[str, str]:
     """The statements of these files by name."""
     found: dict[str, str] = {}
     for file in files:
-        parts = _NAME.split(Path(__file__).with_name(file).read_text("utf-8"))
+        parts = _NAME.split(file.read_text("utf-8"))
         found |= {name: _bare(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
     return found
 
