@@ -4,10 +4,10 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rushes.domain.keys import JSON
-from rushes.index.near import Met, exact, occurrences
+from rushes.index.near import Met, exact, occurrences, times_said
 from rushes.index.places import cursor_of, place_of
 from rushes.index.port import Hit, Matched, Piece, Shelved
 from rushes.index.query import Term
@@ -19,11 +19,36 @@ _SATURATION, _LENGTH = 1.2, 0.75  # as in BM25
 _MOST_FACETS = 20
 
 
-def hit_of(met: Met, name: str, terms: Sequence[Term], counts: Mapping[Term, int]) -> Hit:
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """What was met, how well it answers, and the terms to be marked in it; a hit is made of it when it is shown."""
+
+    met: Met
+    score: float
+    terms: tuple[Term, ...]
+
+    def joined(self, other: "Rated") -> "Rated":
+        """Two clauses that begin in the same moment: the shorter range, all that is marked, the better score."""
+        short = min(self, other, key=lambda r: (r.met.rank, -r.score))
+        return Rated(short.met, max(self.score, other.score), (*self.terms, *other.terms))
+
+
+def rated(met: Met, terms: tuple[Term, ...], counts: Mapping[Term, int]) -> Rated:
+    """Rare words count more, more often counts more, in a short line too."""
+    total = 0.0
+    for term, posting in dict.fromkeys((t, o.posting) for t, o in zip(terms, met.all, strict=True)):
+        said = max(1, times_said(term, posting))
+        length = 1 - _LENGTH + _LENGTH * (posting.words.count(" ") + 1) / _LINE
+        rare = math.log(1 + _LIBRARY / (counts.get(term, 0) + 0.5))
+        total += rare * said * (_SATURATION + 1) / (said + _SATURATION * length)
+    return Rated(met, round(total, 9), terms)
+
+
+def hit_of(found: Rated, name: str) -> Hit:
     """The hit that begins in a moment."""
-    anchor = met.anchor
+    met, anchor = found.met, found.met.anchor
     parts = sorted(met.all, key=lambda o: (o.us, o.posting.kind, o.posting.id))
-    places = {n for term in terms for o in occurrences(term, [anchor]) for n in range(o.first, o.last + 1)}
+    places = {n for term in found.terms for o in occurrences(term, [anchor]) for n in range(o.first, o.last + 1)}
     return Hit(
         video=anchor.video,
         name=name,
@@ -31,28 +56,11 @@ def hit_of(met: Met, name: str, terms: Sequence[Term], counts: Mapping[Term, int
         span=exact(met),
         line=next(o.times.line for o in met.all if o.posting is anchor),
         pieces=tuple(pieces(anchor.text, tokens(anchor.text), sorted(places))),
-        score=_score(met, terms, counts),
+        score=found.score,
         language=anchor.language,
         confidence=anchor.confidence,
         matched=tuple(dict.fromkeys(Matched(o.posting.kind, o.span, safe(o.posting.text)) for o in parts)),
     )
-
-
-def joined(a: Hit, b: Hit) -> Hit:
-    """Two clauses that begin in the same moment: the shorter range, all that is marked, the better score."""
-    short, other = sorted((a, b), key=lambda h: (h.end_us - h.start_us, h.start_us, -h.score))
-    return replace(short, score=max(a.score, b.score), pieces=tuple(_both(short.pieces, other.pieces)))
-
-
-def _score(met: Met, terms: Sequence[Term], counts: Mapping[Term, int]) -> float:
-    """Rare words count more, more often counts more, in a short line too."""
-    total = 0.0
-    for term, posting in dict.fromkeys((t, o.posting) for t, o in zip(terms, met.all, strict=True)):
-        said = max(1, len(occurrences(term, [posting])))
-        length = 1 - _LENGTH + _LENGTH * len(posting.words.split(" ")) / _LINE
-        rare = math.log(1 + _LIBRARY / (counts.get(term, 0) + 0.5))
-        total += rare * said * (_SATURATION + 1) / (said + _SATURATION * length)
-    return round(total, 9)
 
 
 def pieces(text: str, found: Sequence[Token], places: Sequence[int]) -> Iterator[Piece]:
@@ -82,21 +90,6 @@ def _stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _both(a: Sequence[Piece], b: Sequence[Piece]) -> Iterator[Piece]:
-    """One text cut into pieces twice: marked where either is."""
-    marks = [x or y for x, y in zip(_marks(a), _marks(b), strict=True)]
-    text = "".join(part for part, _ in a)
-    start = 0
-    for at in range(1, len(marks) + 1):
-        if at == len(marks) or marks[at] != marks[start]:
-            yield text[start:at], marks[start]
-            start = at
-
-
-def _marks(parts: Sequence[Piece]) -> list[bool]:
-    return [marked for text, marked in parts for _ in text]
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """Best first, or as it was shot."""
@@ -104,30 +97,30 @@ class Order:
     name: str
     shelf: Mapping[str, Shelved]
 
-    def key(self, hit: Hit) -> tuple[JSON, ...]:
-        """What hits are sorted by."""
-        return (0.0 if self.name == "time" else -hit.score, *spot(hit, self.shelf))
+    def key(self, found: Rated) -> tuple[JSON, ...]:
+        """What is sorted by: also where two would be equal, so that pages are the same every time."""
+        anchor = found.met.anchor
+        more = (found.met.us[1], anchor.start_us, anchor.end_us, anchor.kind, anchor.text)
+        return (0.0 if self.name == "time" else -found.score, *self.place(anchor.video, found.met.us[0]), *more)
+
+    def place(self, video: str, at_us: int) -> tuple[str, str, int]:
+        """Where a moment lies in the library, in shooting order."""
+        return self.shelf[video].shot_at if video in self.shelf else "", video, at_us
 
 
-def spot(hit: Hit, shelf: Mapping[str, Shelved]) -> tuple[JSON, ...]:
-    """Where a hit lies in the library, in shooting order."""
-    shot = shelf[hit.video].shot_at if hit.video in shelf else ""
-    return shot, hit.video, hit.start_us, hit.end_us, hit.line.start_us, hit.line.end_us, hit.kind, hit.text
-
-
-def page(hits: Sequence[Hit], order: Order, limit: int, cursor: str) -> tuple[Sequence[Hit], str]:
-    """Up to `limit` sorted hits after a cursor, and the next cursor."""
+def page(found: Sequence[Rated], order: Order, limit: int, cursor: str) -> tuple[Sequence[Rated], str]:
+    """Up to `limit` of what is sorted after a cursor, and the next cursor."""
     place = place_of(cursor, 9)
     with contextlib.suppress(TypeError):  # a cursor that is not ours begins at the beginning
-        hits = [h for h in hits if place is None or order.key(h) > place]
-    more = cursor_of(order.key(hits[limit - 1])) if len(hits) > limit else ""
-    return hits[:limit], more
+        found = [f for f in found if place is None or order.key(f) > place]
+    more = cursor_of(order.key(found[limit - 1])) if len(found) > limit else ""
+    return found[:limit], more
 
 
-def facets(hits: Sequence[Hit], shelf: Mapping[str, Shelved]) -> dict[str, dict[str, int]]:
+def facets(found: Sequence[Rated], shelf: Mapping[str, Shelved]) -> dict[str, dict[str, int]]:
     """How many hits there are by kind, video, language and month, most first."""
     counted: dict[str, Counter[str]] = {"kind": Counter(), "video": Counter(), "language": Counter(), "date": Counter()}
-    for hit in hits:
+    for hit in (f.met.anchor for f in found):
         counted["kind"][hit.kind] += 1
         counted["video"][hit.video] += 1
         counted["language"][hit.language] += bool(hit.language)

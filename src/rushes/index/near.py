@@ -80,20 +80,31 @@ def _in(term: Term, posting: Posting) -> Iterator[Occurrence]:
     if term.about or not term.words:
         yield Occurrence(posting, Times.from_text(posting.times), 0, -1)
         return
-    said = posting.words.split(" ")
-    runs = [(at, at + len(term.words) - 1) for at in range(len(said)) if _here(term, said, at)]
-    times = Times.from_text(posting.times) if runs else None
-    for first, last in runs:
+    places = _places(term, posting)
+    times = Times.from_text(posting.times) if places else None
+    for first in places:
         if times and first < times.own:
-            yield Occurrence(posting, times, first, last)
+            yield Occurrence(posting, times, first, first + len(term.words) - 1)
+
+
+def times_said(term: Term, posting: Posting) -> int:
+    """How often a moment holds a term."""
+    return len(_places(term, posting)) if term.words and not term.about else 1
+
+
+def _places(term: Term, posting: Posting) -> list[int]:
+    if term.words[0] not in posting.words:
+        return []
+    said = posting.words.split(" ")
+    return [at for at in range(len(said) - len(term.words) + 1) if _here(term, said, at)]
 
 
 def _here(term: Term, said: Sequence[str], at: int) -> bool:
     *first, last = term.words
-    part = said[at : at + len(term.words)]
-    if len(part) < len(term.words) or part[:-1] != first:
+    end = at + len(first)
+    if not (said[end].startswith(last) if term.prefix else said[end] == last):
         return False
-    return part[-1].startswith(last) if term.prefix else part[-1] == last
+    return not first or said[at:end] == first
 
 
 def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list[Met]:

@@ -197,10 +197,12 @@ def _first_id(tracks: Sequence[Track], some: Sequence[int]) -> str:
 
 
 def _directions(tracks: Sequence[Track]) -> Floats:
+    """A row for each track; one of another model's size looks like nobody."""
     rows = [np.frombuffer(t.direction, np.float32) for t in tracks]
-    size = max((len(r) for r in rows), default=0)
-    whole = [r if len(r) == size else np.zeros(size, np.float32) for r in rows]
-    return np.array(whole, np.float32).reshape(len(rows), size)
+    out = np.zeros((len(rows), max((len(r) for r in rows), default=0)), np.float32)
+    for n, row in enumerate(rows):
+        out[n] = row if len(row) == out.shape[1] else 0
+    return out
 
 
 def _unit(vector: Floats) -> Floats:

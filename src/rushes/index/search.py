@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rushes.index.hits import Order, facets, hit_of, joined, page, spot
-from rushes.index.near import Met, Occurrence, evaluate, grouped, occurrences, reach
+from rushes.index.hits import Order, Rated, facets, hit_of, page, rated
+from rushes.index.near import Occurrence, evaluate, grouped, occurrences, reach
 from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
 from rushes.index.query import Clause, Term, parse
 from rushes.index.shelf import allowed, speaks
@@ -52,21 +52,14 @@ class Searching:
             return Found(note=asked.note, took_ms=_since(begun))
         shelf = {s.id: s for s in self.shelf(owner)}
         one = {video} if video else None
-        looks = [_Look(self, owner, clause, shelf, one).hits() for clause in asked.clauses]
-        hits = _best(looks)
+        looks = [_Look(self, owner, clause, shelf, one) for clause in asked.clauses]
+        found = _best(look.hits() for look in looks)
         note = "; ".join(dict.fromkeys(filter(None, [asked.note, *(look.note for look in looks)])))
         sort = Order(order, shelf)
-        chosen, more = page(sorted(hits, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
-        named = tuple(chosen)
-        return Found(named, len(hits), len({h.video for h in hits}), more, note, _since(begun), facets(hits, shelf))
-
-
-@dataclass(frozen=True, slots=True)
-class _Hits:
-    """What one clause finds, and what is to be said of it."""
-
-    hits: Mapping[int, Hit]
-    note: str = ""
+        shown, more = page(sorted(found, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
+        hits = tuple(hit_of(f, _name(shelf, f.met.anchor.video)) for f in shown)
+        videos = len({f.met.anchor.video for f in found})
+        return Found(hits, len(found), videos, more, note, _since(begun), facets(found, shelf))
 
 
 @dataclass
@@ -82,11 +75,11 @@ class _Look:
     counts: dict[Term, int] = field(default_factory=dict)
     note: str = ""
 
-    def hits(self) -> _Hits:
-        """The clause's hits by the moment in which they begin."""
+    def hits(self) -> list[Rated]:
+        """What the clause finds, once for each moment in which something begins."""
         videos = allowed(self.clause.filters, self.shelf, self.only)
         if videos is not None and not videos:
-            return _Hits({})
+            return []
         self._count()
         start = min(range(len(self.clause.groups)), key=lambda n: min(self.counts[t] for t in self.clause.groups[n]))
         self._group(start, self._drive(start, videos))
@@ -100,12 +93,7 @@ class _Look:
             for term in self.clause.never:
                 self.found[term] = occurrences(term, self._around(term, lines))
             met = evaluate(self.clause, self.found)
-        hits = {m.anchor.id: self._hit(m) for m in met}
-        return _Hits(hits, self.note)
-
-    def _hit(self, met: Met) -> Hit:
-        shelved = self.shelf.get(met.anchor.video)
-        return hit_of(met, shelved.name if shelved else "", self.clause.terms, self.counts)
+        return [rated(m, self.clause.terms, self.counts) for m in met]
 
     def _count(self) -> None:
         for term in dict.fromkeys(self.clause.terms):
@@ -176,14 +164,17 @@ def _merged(windows: Iterable[Window]) -> list[Window]:
     return out
 
 
-def _best(looks: Sequence[_Hits]) -> list[Hit]:
-    """Of clauses that begin in the same moment, the shorter hit with the better score."""
-    best: dict[int, Hit] = {}
-    for look in looks:
-        for id, hit in look.hits.items():
-            other = best.get(id)
-            best[id] = hit if other is None else joined(hit, other)
+def _best(looks: Iterable[Sequence[Rated]]) -> list[Rated]:
+    """What begins in the same moment is one."""
+    best: dict[int, Rated] = {}
+    for found in (f for look in looks for f in look):
+        other = best.get(found.met.anchor.id)
+        best[found.met.anchor.id] = other.joined(found) if other else found
     return list(best.values())
+
+
+def _name(shelf: Mapping[str, Shelved], video: str) -> str:
+    return shelf[video].name if video in shelf else ""
 
 
 def _since(begun: float) -> float:
@@ -193,12 +184,13 @@ def _since(begun: float) -> float:
 def next_hit(index: Reader, owner: str, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
     """The first hit after a moment of a video in shooting order, or the last before it; a hit there is passed over."""
     shelf = {s.id: s for s in index.shelf(owner)}
-    here = (shelf[video].shot_at if video in shelf else "", video, at_us)
+    order = Order("time", shelf)
+    here = order.place(video, at_us)
     cursor, first, before = "", True, None
     while cursor or first:
         page, first = index.search(owner, query, _PAGE, cursor, order="time"), False
         for hit in page.hits:
-            place = spot(hit, shelf)[:3]
+            place = order.place(hit.video, hit.start_us)
             if not back and place > here:
                 return hit
             before = hit if place < here else before

@@ -69,8 +69,8 @@ def write_all(house: House, video: Video) -> list[Beside]:
     for ending, kind in NAMES.items():
         try:
             files.append(_write(house, video.owner, _named(film, video, ending), export(house, video, kind)))
-        except (NotFound, Refused):
-            continue  # nothing was said, no shots, no constant rate: there is nothing to write
+        except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
+            log.info("%s has no %s: %s", video.name, kind, e)
     lines = [line for line in everything(house, video) if line.kind != PERSON]
     files.append(
         _write(house, video.owner, beside(film, "", sidecar.ENDING), sidecar.write(_facts(house, video), lines))

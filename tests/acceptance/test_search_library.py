@@ -1,0 +1,223 @@
+"""Forty queries over a library whose contents are known: each finds exactly what was planted, to the sample."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rushes.index.port import Hit
+from rushes.library import Library
+from rushes.library.people import hide_person, merge_people, name_person, split_person
+from rushes.library.said import Anchor, correct, select, take_back
+from tests.acceptance.planted import Film, films, plant, planted
+
+Spot = tuple[int, float, float]  # film, start and end in seconds
+
+FILLERS = [(n, 5.0, 5.25) for n in range(11, 31)]
+GERMAN = [(n, 20.0, 20.25) for n in (15, 20, 25, 30)]
+QUERIES: list[tuple[str, list[Spot]]] = [
+    ("budget", [(1, 10.25, 10.5), (2, 10.25, 10.5), (3, 10, 10.25)]),
+    ("BUDGET tight", [(1, 10.25, 11.75)]),
+    ('"budget for next"', [(1, 10.25, 11.0)]),
+    ('"for budget"', []),
+    ("budg*", [(1, 10.25, 10.5), (2, 10.25, 10.5), (3, 10, 10.25)]),
+    ("budget -tight", [(2, 10.25, 10.5), (3, 10, 10.25)]),
+    ("tight OR surfboard", [(1, 11.5, 11.75), (7, 6, 9)]),
+    ("say:q3", []),
+    ("text:q3", [(1, 9, 15), (2, 20, 25)]),
+    ("say:budget text:q3", [(1, 10.25, 10.5)]),
+    ("say:budget near:5s text:q3", [(1, 10.25, 10.5)]),
+    ("say:budget near:10s text:q3", [(1, 10.25, 10.5), (2, 10.25, 25)]),
+    ("say:budget before text:q3", [(2, 10.25, 25)]),
+    ("say:budget before:5s text:q3", []),
+    ("say:budget during text:q3", [(1, 10.25, 10.5)]),
+    ("text:q3 during say:budget", []),
+    ("say:budget near:5s object:laptop", [(1, 10.25, 10.5), (3, 10, 15)]),
+    ("say:budget object:laptop person:anna text:q3", [(1, 10.25, 10.5)]),
+    ("budget -object:laptop", [(2, 10.25, 10.5), (3, 10, 10.25)]),
+    ("object:laptop", [(1, 8, 14), (3, 13, 15), (3, 40, 42)]),
+    ('"your country can"', [(4, 11.25, 12.25)]),
+    ("ask country", [(4, 10.75, 12.0)]),
+    ("you tomorrow", []),
+    ('"you tomorrow"', []),
+    ("ete", [(5, 3.5, 3.75)]),
+    ("lang:fr ou", [(5, 3, 3.25)]),
+    ("-lang:fr l", []),
+    ("year", [(1, 11, 11.25), (5, 21, 21.25)]),
+    ("sale", [(6, 2, 8), (6, 30, 34)]),
+    ("entity:50", [(6, 2, 8)]),
+    ("object:dog place:beach", [(7, 5, 8)]),
+    ("object:dog before place:beach", [(8, 5, 40)]),
+    ("object:dog object:surfboard", [(7, 6, 8)]),
+    ("person:bert", [(2, 9, 12), (9, 5, 9), (10, 7, 12)]),
+    ("person:anna person:bert", [(10, 7, 9)]),
+    ("person:bert say:hello text:studio", [(9, 6, 6.25)]),
+    ("hello in:clip_10", [(10, 15.25, 15.5)]),
+    ("filler date:2011..2012 in:office", [s for s in FILLERS if s[0] % 3 and s[0] > 11]),
+    ("kind:text lang:de tagesordnung", [(n, 19, 23) for n in (15, 20, 25, 30)]),
+    ("1000 reasons", [(17, 30.75, 31.25)]),
+    ("say:guten OR person:carl", [*GERMAN, (17, 3, 6)]),
+    ("NEAR( \"'; DROP budget", []),
+]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    """The films, and names for those who are seen in them."""
+    with Library(tmp_path_factory.mktemp("planted") / ".rushes") as library:
+        planted(library, films())
+        _name_everybody(library)
+        yield library
+
+
+def _name_everybody(library: Library) -> None:
+    for name, film in (("Anna", 1), ("Bert", 9), ("Carl", 17)):
+        (who,) = (p.id for p in library.people() if f"vid_film{film:02d}" in p.videos and not p.name)
+        name_person(library.house, who, name)
+
+
+def _spots(hits: tuple[Hit, ...]) -> list[Spot]:
+    return sorted((int(h.video[-2:]), h.start_us / 1e6, h.end_us / 1e6) for h in hits)
+
+
+def _answers(library: Library) -> list[tuple[Hit, ...]]:
+    return [library.search(query, 1000).hits for query, _ in QUERIES]
+
+
+@pytest.mark.parametrize(("query", "spots"), QUERIES, ids=[q for q, _ in QUERIES])
+def test_a_query_finds_exactly_what_was_planted(library: Library, query: str, spots: list[Spot]) -> None:
+    found = library.search(query, 1000)
+    assert _spots(found.hits) == sorted(spots)
+    assert found.total == len(spots)
+    assert sum(found.facets.get("video", {}).values()) == len(spots)
+
+
+def test_there_are_at_least_forty() -> None:
+    assert len(QUERIES) >= 40
+
+
+def test_a_hit_says_everything_that_makes_it_one(library: Library) -> None:
+    (hit,) = library.search('say:budget object:laptop person:anna text:"q3 results"').hits
+    assert sorted({(m.kind, m.text) for m in hit.matched}) == [
+        ("object", "laptop"),
+        ("person", "Anna"),
+        ("speech", "the budget for next year is tight"),
+        ("text", "Q3 Results"),
+    ]
+    assert (hit.span.start_us, hit.span.end_us) == (10_250_000, 10_500_000)
+    assert hit.pieces == (("the ", False), ("budget", True), (" for next year is tight", False))
+
+
+def test_an_empty_query_says_what_there_is_to_find(library: Library) -> None:
+    there = library.summary()
+    assert there.videos == 30
+    assert there.labels["person"] == {"Bert": 3, "Anna": 2, "Carl": 1}
+    assert there.labels["place"] == {"beach": 2, "unknown": 1}
+    assert there.labels["object"]["chair"] == 10
+
+
+def test_hits_are_walked_across_the_library_as_they_were_shot(library: Library) -> None:
+    walked, at = [], ("vid_film01", -1)
+    while hit := library.next_hit("budget OR person:carl", *at):
+        walked.append(hit.video)
+        at = hit.video, hit.start_us
+    assert walked == ["vid_film01", "vid_film02", "vid_film03", "vid_film17"]
+    before = library.next_hit("budget OR person:carl", *at, back=True)
+    assert before is not None
+    assert before.video == "vid_film03"
+
+
+def test_another_index_gives_the_same_answers(library: Library) -> None:
+    answers, people = _answers(library), library.people()
+    library.reindex()
+    assert _answers(library) == answers
+    assert library.people() == people
+
+
+def _small(tmp_path: Path) -> Library:
+    library = Library(tmp_path / ".rushes")
+    planted(library, films()[:10])
+    return library
+
+
+def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
+        name_person(library.house, anna, "Anna")
+        correct(
+            library.house, "speech", Anchor("vid_film01", 10_000_000, 11_750_000), "The gadget for next year is light."
+        )
+        assert _spots(library.search("gadget").hits) == [(1, 10, 11.75)]
+        again = Film(1).say(9.75, "well the").say(10.25, "budget for next year it's").say(11.75, "tight indeed")
+        plant(library, again.face(8, 15, "anna", 0.41), take="b", profile="high_quality")
+        for _ in range(2):
+            assert library.search("budget", video="vid_film01").total == 0
+            assert [h.text for h in library.search("gadget").hits] == ["The gadget for next year is light."]
+            assert [h.text for h in library.search("indeed OR well").hits] == ["tight indeed", "well"]
+            assert _spots(library.search("person:anna").hits) == [(1, 8, 15), (10, 5, 9)]
+            assert b"gadget" in library.export("vid_film01", "srt")
+            library.reindex()
+        (said,) = (r.id for r in library.house.records.list("correction", library.house.settings.owner)[0])
+        take_back(library.house, "correction", said)
+        assert library.search("gadget").total == 0
+        assert library.search("budget", video="vid_film01").total == 1
+
+
+def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        house, ids = library.house, {tuple(p.videos): p.id for p in library.people()}
+        anna, bert = ids["vid_film01", "vid_film10"], ids["vid_film02", "vid_film09", "vid_film10"]
+        merge_people(house, bert, anna)
+        assert len(library.people()) == 1
+        split_person(house, library.people()[0].id, "vid_film09", 6_500_000, "Bert")
+        seen = {p.name: p.videos for p in library.people()}
+        assert seen == {
+            "Bert": ("vid_film02", "vid_film09"),
+            "": ("vid_film01", "vid_film10"),
+        }  # merged by film 10's face
+        hide_person(house, "Bert")
+        assert library.search("person:bert").total == 0
+        assert [p.name for p in library.people()] == [""]
+        library.reindex()
+        assert library.search("person:bert").total == 0
+        hide_person(house, "Bert", hidden=False)
+        assert library.search("person:bert").total == 2
+
+
+def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        first = library.video("vid_film02").job
+        second = plant(library, Film(2).say(10, "the gadget").face(9, 12, "bert"), take="b", profile="fast")
+        found = library.compare("vid_film02", first, second)
+        assert [(r.left, r.right, r.same) for r in found.rows] == [("the budget", "the gadget", False)]
+        assert library.search("gadget").total == 1
+        select(library.house, "vid_film02", "speech", first)
+        assert (library.search("gadget").total, library.search("budget", video="vid_film02").total) == (0, 1)
+        select(library.house, "vid_film02", "speech", "")
+        assert library.search("gadget").total == 1
+
+
+def _told(library: Library) -> list[object]:
+    return [
+        (h.video, h.name, h.span, h.matched) for h in library.search("say:budget near:5s text:q3 object:laptop").hits
+    ]
+
+
+def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path: Path) -> None:
+    film = tmp_path / "office" / "clip_01.mp4"
+    film.parent.mkdir()
+    film.write_bytes(b"")
+    with _small(tmp_path) as library:
+        written = library.write_sidecars("vid_film01")
+        assert not [f.kept for f in written if f.kept]
+        answer = _told(library)
+    names = {p.name for p in film.parent.iterdir()}
+    assert names >= {"clip_01.rushes.jsonl", "clip_01.words.json", "clip_01.csv"}
+    with Library(tmp_path / "new" / ".rushes") as other:
+        (read,) = other.read_sidecars([tmp_path / "office"])
+        assert (read.video, read.kept) == ("vid_film01", "")
+        assert _told(other) == answer
+        other.reindex()
+        assert _told(other) == answer
+        other.gc()
+        assert other.search("budget").total == 1
