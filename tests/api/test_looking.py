@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.kit import Serving, submit, work
+from tests.api.kit import Serving, serving, submit, work
 
 
 def only_video(developed: Serving) -> dict[str, Any]:
@@ -68,6 +68,16 @@ def test_nothing_but_published_files_of_own_videos_is_served(developed: Serving,
     path = f"/files/{name.format(id=only_video(developed)['id'])}"
     answer = developed.http.send(developed.http.build_request("GET", developed.url + path))
     assert answer.status_code == 404, answer.text
+
+
+def test_somebody_elses_films_are_not_there(developed: Serving) -> None:
+    video = only_video(developed)
+    with serving(developed.library.house.home, owner="somebody") as other:
+        assert other.get("/api/v1/videos")["items"] == []
+        for path in (video["proxy"], video["poster"], *(f"/api/v1/videos/{video['id']}{p}" for p in ("", "/original"))):
+            assert other.http.get(path).status_code == 404
+        ask = {"video_id": video["id"], "t_start": 0, "t_end": 1}
+        other.post("/api/v1/clips", ask, 404)
 
 
 def test_envelopes_name_what_produced_them(developed: Serving) -> None:
