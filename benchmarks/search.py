@@ -25,7 +25,7 @@ from rushes.index.words import words
 from rushes.statements import statements
 
 PER_FILM = 2_000
-PLANTED = 40  # films that hold what is looked for, however many there are
+PLANTED = 10  # films that hold what is looked for, however many there are
 COMMON = [f"word{n}" for n in range(2_000)]
 THINGS = ["laptop", "chair", "person", "car", "dog", "cup", "phone", "book"]
 QUERIES = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rushes.domain.keys import JSON
 from rushes.index.near import Met, exact, occurrences, times_said
 from rushes.index.places import cursor_of, place_of
-from rushes.index.port import Hit, Matched, Piece, Shelved
+from rushes.index.port import Hit, Matched, Piece, Posting, Shelved
 from rushes.index.query import Term
 from rushes.index.words import Token, safe, tokens
 
@@ -17,6 +17,7 @@ _LIBRARY = 1e6  # moments: how rare a word is does not depend on how many there 
 _LINE = 12.0  # words of a usual line
 _SATURATION, _LENGTH = 1.2, 0.75  # as in BM25
 _MOST_FACETS = 20
+_MEANING = 20.0  # what the same sentence counts: about as much as one rare word
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,15 @@ class Rated:
         return Rated(short.met, max(self.score, other.score), (*self.terms, *other.terms))
 
 
-def rated(met: Met, terms: tuple[Term, ...], counts: Mapping[Term, int]) -> Rated:
-    """Rare words count more, more often counts more, in a short line too."""
+def rated(
+    met: Met, terms: tuple[Term, ...], counts: Mapping[Term, int], alike: Mapping[Term, Mapping[Posting, float]]
+) -> Rated:
+    """Rare words count more, more often counts more, in a short line too; what means alike counts by how much."""
     total = 0.0
     for term, posting in dict.fromkeys((t, o.posting) for t, o in zip(terms, met.all, strict=True)):
+        if term.about:
+            total += _MEANING * alike[term][posting]
+            continue
         said = max(1, times_said(term, posting))
         length = 1 - _LENGTH + _LENGTH * (posting.words.count(" ") + 1) / _LINE
         rare = math.log(1 + _LIBRARY / (counts.get(term, 0) + 0.5))

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from rushes.domain.errors import ModelMissing
+from rushes.index.about import About, asks, spelled_out
 from rushes.index.hits import Order, Rated, facets, hit_of, page, rated
 from rushes.index.near import Occurrence, evaluate, grouped, occurrences, reach
 from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
-from rushes.index.query import Clause, Term, parse
+from rushes.index.query import Clause, Query, Term, parse
 from rushes.index.shelf import allowed, speaks
 
-MOST = 10_000  # moments read of the rarest term: 0.2 s; what a longer answer leaves out is said
+MOST = 3_000  # moments read of the rarest term, so that no library is too large; what that leaves out is said
+MANY = 2_000  # moments of a term that are counted: beyond, it is common
 _FEW = 500  # moments of a term that are read as a whole rather than looked for around others
 _SLACK_US = 120_000_000  # words of a group can be so far apart
 _PAGE = 1000
@@ -19,6 +22,8 @@ _PAGE = 1000
 
 class Primitives(Protocol):
     """What a search asks of a backend; see the port."""
+
+    about: About | None
 
     def count(self, owner: str, term: Term, most: int) -> int:
         """See the port."""
@@ -36,6 +41,8 @@ class Primitives(Protocol):
 class Searching:
     """What every backend inherits: the search itself."""
 
+    about: About | None = None  # compares what sentences mean, where somebody brought what that needs
+
     def search(
         self: Primitives,
         owner: str,
@@ -51,15 +58,27 @@ class Searching:
         if not asked.clauses:
             return Found(note=asked.note, took_ms=_since(begun))
         shelf = {s.id: s for s in self.shelf(owner)}
-        one = {video} if video else None
-        looks = [_Look(self, owner, clause, shelf, one) for clause in asked.clauses]
-        found = _best(look.hits() for look in looks)
-        note = "; ".join(dict.fromkeys(filter(None, [asked.note, *(look.note for look in looks)])))
+        found, note = _found(self, owner, asked, shelf, {video} if video else None)
         sort = Order(order, shelf)
         shown, more = page(sorted(found, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
         hits = tuple(hit_of(f, _name(shelf, f.met.anchor.video)) for f in shown)
         videos = len({f.met.anchor.video for f in found})
         return Found(hits, len(found), videos, more, note, _since(begun), facets(found, shelf))
+
+
+def _found(
+    index: Primitives, owner: str, asked: Query, shelf: Mapping[str, Shelved], only: Collection[str] | None
+) -> tuple[list[Rated], str]:
+    """What a query finds, and what is to be said of it; by its words alone where meaning cannot be compared."""
+    if asks(asked) and index.about is None:
+        asked = replace(spelled_out(asked), note="~ looked for the words alone: nothing here compares meanings")
+    looks = [_Look(index, owner, clause, shelf, only) for clause in asked.clauses]
+    try:
+        found = _best([look.hits() for look in looks])
+    except ModelMissing as e:
+        plain = replace(spelled_out(asked), note=f"~ looked for the words alone: {e}. {e.hint}".strip())
+        return _found(index, owner, plain, shelf, only)
+    return found, "; ".join(dict.fromkeys(filter(None, [asked.note, *(look.note for look in looks)])))
 
 
 @dataclass
@@ -73,6 +92,7 @@ class _Look:
     only: Collection[str] | None
     found: dict[Term, list[Occurrence]] = field(default_factory=dict)
     counts: dict[Term, int] = field(default_factory=dict)
+    alike: dict[Term, dict[Posting, float]] = field(default_factory=dict)  # of terms that ask for meaning
     note: str = ""
 
     def hits(self) -> list[Rated]:
@@ -80,7 +100,7 @@ class _Look:
         videos = allowed(self.clause.filters, self.shelf, self.only)
         if videos is not None and not videos:
             return []
-        self._count()
+        self._count(videos)
         start = min(range(len(self.clause.groups)), key=lambda n: min(self.counts[t] for t in self.clause.groups[n]))
         self._group(start, self._drive(start, videos))
         for n in range(start - 1, -1, -1):
@@ -93,16 +113,21 @@ class _Look:
             for term in self.clause.never:
                 self.found[term] = occurrences(term, self._around(term, lines))
             met = evaluate(self.clause, self.found)
-        return [rated(m, self.clause.terms, self.counts) for m in met]
+        return [rated(m, self.clause.terms, self.counts, self.alike) for m in met]
 
-    def _count(self) -> None:
+    def _count(self, videos: Collection[str] | None) -> None:
+        for term in dict.fromkeys((*self.clause.terms, *self.clause.never)):
+            if term.about and self.index.about:
+                self.alike[term], self.note = self.index.about.find(self.index, self.owner, term, videos)
         for term in dict.fromkeys(self.clause.terms):
-            self.counts[term] = self.index.count(self.owner, term, MOST + 1)
+            known = self.alike.get(term)
+            self.counts[term] = self.index.count(self.owner, term, MANY + 1) if known is None else len(known)
 
     def _drive(self, group: int, videos: Collection[str] | None) -> Term:
         """Read the rarest term of a group as a whole."""
         term = self._rarest(group)
-        postings = self.index.find(self.owner, term, MOST + 1, videos)
+        known = self.alike.get(term)
+        postings = self.index.find(self.owner, term, MOST + 1, videos) if known is None else tuple(known)
         if len(postings) > MOST:
             self.note = f"only the first {MOST} of what was found were looked at: say more"
         self._keep(term, postings[:MOST])
@@ -134,8 +159,10 @@ class _Look:
         self._group(group, term)
 
     def _around(self, term: Term, windows: Sequence[Window]) -> Iterable[Posting]:
+        if term in self.alike:
+            return self.alike[term]
         count = self.counts.get(term)
-        if count is not None and count <= _FEW + len(windows) and count <= MOST:
+        if count is not None and count <= min(MANY, _FEW + len(windows)):
             return self.index.find(self.owner, term, MOST, {video for video, _, _ in windows})
         return self.index.around(self.owner, term, windows) if windows else ()
 

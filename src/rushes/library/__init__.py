@@ -34,6 +34,7 @@ from rushes.library.export import export, shots_of
 from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
 from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
+from rushes.library.meaning import meaning
 from rushes.library.models import explained
 from rushes.library.people import Seen, everybody
 from rushes.library.promise import Promised, promise
@@ -165,12 +166,12 @@ class Library:
     def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best") -> Found:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
-        return self.house.index.search(self._owner, query, limit, cursor, video, order)
+        return meaning(self.house, query).search(self._owner, query, limit, cursor, video, order)
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
         self._catch_up()
-        return next_hit(self.house.index, self._owner, query, video, at_us, back=back)
+        return next_hit(meaning(self.house, query), self._owner, query, video, at_us, back=back)
 
     def summary(self) -> Summary:
         """What there is to find."""

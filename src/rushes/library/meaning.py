@@ -1,0 +1,18 @@
+"""Brings what `~about this` needs to the index: an engine on this machine, made only when somebody asks."""
+
+from rushes.engines.local import LocalEngine
+from rushes.index.about import About
+from rushes.index.port import Index
+from rushes.index.search import Searching
+from rushes.wiring import House
+
+MODEL = "minilm-l6"
+
+
+def meaning(house: House, query: str) -> Index:
+    """The index, able to compare meanings if the query may ask for it."""
+    index = house.index
+    if "~" in query and isinstance(index, Searching) and index.about is None:
+        engine = LocalEngine(house.models, threads=2)
+        index.about = About(engine, MODEL, house.home / f"{MODEL}.directions")
+    return index
