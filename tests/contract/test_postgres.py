@@ -163,7 +163,11 @@ def test_a_transaction_that_ends_late_is_not_passed_over(ledger: PostgresLedger)
         ledger.submit(new, first_of(new))
     _, cursor = ledger.changed()
     with psycopg.connect(ledger._db.url) as slow:
-        slow.execute("UPDATE rushes.job SET changed = pg_current_xact_id() WHERE id = %s", (late.id,))
+        slow.execute(
+            "UPDATE rushes.job_change SET changed = pg_current_xact_id() FROM rushes.job"
+            " WHERE job = number AND id = %s",
+            (late.id,),
+        )
         ledger.control(early.id, Command.PAUSE)  # begins later, ends sooner
         jobs, cursor = ledger.changed(cursor)
         assert jobs == (early.id,)
@@ -176,7 +180,7 @@ def test_a_transaction_that_ends_late_is_not_passed_over(ledger: PostgresLedger)
 def test_a_restored_dump_is_followed_from_the_beginning(ledger: PostgresLedger) -> None:
     ledger.submit(NEW, first_of(NEW))
     with connected(ledger._db) as someone:
-        someone.execute("UPDATE rushes.job SET changed = '9000000000'")  # as from a cluster that has seen more
+        someone.execute("UPDATE rushes.job_change SET changed = '9000000000'")  # as from a cluster that has seen more
     assert PostgresLedger(ledger._db).changed("9000000000.1")[0] == (NEW.id,)
 
 

@@ -8,17 +8,18 @@ from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
-from rushes.ledger.postgres_work import DONE, Standing, standing
+from rushes.ledger.postgres_work import Standing, standing
 from rushes.postgres.store import Row, Turn
 
 Told = dict[tuple[int, int], Finish]  # by the key of each task and its fence
 _MARK = "\x1f"  # between the texts of one column: a list takes psycopg ten times as long
 
 
-def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int]) -> Completed:
+def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, new: bool) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not.
 
-    `known` has the keys of tasks that were claimed here: a task's key never changes.
+    `known` has the keys of tasks that were claimed here: a task's key never changes. `new` hopes that no result is
+    there yet.
     """
     told = _by_lease(turn, finishes, known)
     jobs = JobRows(turn)
@@ -30,7 +31,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
         job = jobs.of(number << PLACES)
         ready += _gain(turn, jobs, job, worker, group)
         results += [(job.owner, *r) for f in group for r in f.results]
-    _keep_results(turn, results)
+    _keep_results(turn, results, "results_add" if new else "results_keep")
     ready += count_ready(jobs, newly)
     if won:
         jobs.save()
@@ -51,11 +52,11 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
 def _win(turn: Turn, jobs: JobRows, worker: str, told: Told) -> tuple[Told, list[Row]]:
     """Which are done now, and the tasks (key, id, parked) that became ready."""
     keys, fences = zip(*told, strict=True)
-    these = {"keys": _text(keys), "fences": _text(fences), "outcomes": ""}
+    these = {"keys": _text(keys), "fences": _text(fences), "adopted": ""}
     if jobs.needed():
         jobs.load(turn.column("needing_jobs", keys=these["keys"]))
     if any(f.adopted for f in told.values()):
-        these["outcomes"] = _text(DONE[f.adopted] for f in told.values())
+        these["adopted"] = _text(f.adopted for f in told.values())
     row = turn.one("finish", worker=worker, at=turn.wall, all=len(told), **these)
     assert row is not None
     if row[0] < len(told):
@@ -91,14 +92,13 @@ def _tell(job: OpenJob, type: EventType, at: int, worker: str, told: Sequence[Fi
     job.tell_each(type, at, worker, tasks, fences, [f.seconds for f in told])
 
 
-def _keep_results(turn: Turn, rows: list[Row]) -> None:
-    """Results that are not there yet, once each: one that is there never changes."""
+def _keep_results(turn: Turn, rows: list[Row], how: str) -> None:
     if not rows:
         return
     owner, key, output, sha, size, count, schema, publishes = zip(*rows, strict=True)
     texts = {"owner": _texts(owner), "key": _texts(key), "output": _texts(output), "sha": _texts(sha)}
     numbers = {"size": _text(size), "count": _text(count), "schema": _text(schema), "publishes": _text(publishes)}
-    turn.run("results_add", **texts, **numbers)
+    turn.run(how, **texts, **numbers)
 
 
 def _text(values: Iterable[object]) -> str:
@@ -122,4 +122,4 @@ def _said(turn: Turn, finishes: Sequence[Finish], won: Told) -> tuple[Said, ...]
 def _answer(finish: Finish, ours: set[tuple[str, int]], rows: Mapping[str, Standing]) -> Said:
     if (finish.task, finish.fence) in ours:
         return Said.OK
-    return rows[finish.task].said(finish.fence, *DONE) if finish.task in rows else Said.LOST
+    return rows[finish.task].said(finish.fence, "done") if finish.task in rows else Said.LOST

@@ -93,22 +93,22 @@ ORDER BY line LIMIT %(limit)s;
 -- name: changed
 -- Jobs that a transaction changed after a place, or one that was still under way then; and who is under way now. A
 -- place that is still to come here is one of another database, from before a dump was restored.
-SELECT id, changed::text, number, pg_current_snapshot()::text FROM rushes.job
-WHERE (changed, number) > (CASE WHEN %(top)s::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+SELECT job.id, changed::text, number, pg_current_snapshot()::text
+FROM rushes.job_change JOIN rushes.job ON number = job_change.job
+WHERE (changed, job_change.job) > (CASE WHEN %(top)s::xid8 < pg_snapshot_xmax(pg_current_snapshot())
     THEN %(top)s::xid8 ELSE '0'::xid8 END, %(number)s) OR changed = ANY (%(late)s::xid8[])
-ORDER BY changed, number LIMIT %(limit)s;
+ORDER BY changed, job_change.job LIMIT %(limit)s;
 
 -- name: restored
 -- Jobs from a dump bear numbers of transactions that are still to come here.
-UPDATE rushes.job SET changed = pg_current_xact_id() WHERE changed >= pg_snapshot_xmax(pg_current_snapshot())
-RETURNING number;
+UPDATE rushes.job_change SET changed = pg_current_xact_id() WHERE changed >= pg_snapshot_xmax(pg_current_snapshot())
+RETURNING job;
 
 -- name: workers
 -- Every worker whose row is not over, with what it holds.
 SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
     coalesce(held.tasks, '{}'), coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
 FROM rushes.worker LEFT JOIN (
-    SELECT worker, array_agg(id ORDER BY key) AS tasks
-    FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key WHERE open AND worker IS NOT NULL
+    SELECT worker, array_agg(id ORDER BY key) AS tasks FROM rushes.task WHERE open AND worker IS NOT NULL
     GROUP BY worker) AS held ON held.worker = number
 WHERE NOT over ORDER BY number;

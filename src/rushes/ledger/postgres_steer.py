@@ -135,6 +135,7 @@ def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> No
         job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
     keys = [row[0] for row in rows]
     turn.run("revive", keys=keys)
+    turn.run("undo", keys=keys, rank=-job.priority)
     if job.needed:
         jobs.load(turn.column("rearming_jobs", **_span(job)))
     for key in turn.column("rearm", **_span(job)):

@@ -25,41 +25,52 @@ UPDATE rushes.task SET rank = %(rank)s WHERE key BETWEEN %(first)s AND %(last)s 
 
 -- name: to_revive
 -- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off.
-SELECT key, id, state FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
-WHERE key BETWEEN %(first)s AND %(last)s
-    AND (state = 'dead' OR CASE WHEN %(again)s THEN state = 'done' ELSE due IS NOT NULL END)
-    AND (%(stage)s = '' OR stage = %(stage)s) AND (%(every)s OR id = ANY (%(ids)s))
-ORDER BY key;
+SELECT text.task, text.id, coalesce(state::text, 'done') FROM rushes.task_text AS text
+LEFT JOIN rushes.task ON task.key = text.task
+WHERE text.task BETWEEN %(first)s AND %(last)s
+    AND (state = 'dead' OR CASE WHEN %(again)s THEN task.key IS NULL ELSE due IS NOT NULL END)
+    AND (%(stage)s = '' OR text.stage = %(stage)s) AND (%(every)s OR text.id = ANY (%(ids)s))
+ORDER BY text.task;
 
 -- name: end_wait
 -- These tasks are due now.
 UPDATE rushes.task SET due = NULL WHERE key = ANY (%(keys)s);
 
 -- name: revive
--- These tasks have fresh tries.
+-- Dead tasks have fresh tries.
 UPDATE rushes.task
 SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0, parked = false
 WHERE key = ANY (%(keys)s);
 
+-- name: undo
+-- Tasks that were done have fresh tries.
+WITH undone AS (
+    DELETE FROM rushes.task_done WHERE key = ANY (%(keys)s) RETURNING key, fence, started
+)
+INSERT INTO rushes.task (key, rank, state, fence, started, outcome, id, stage, chunk, lane, spec)
+SELECT key, %(rank)s, 'waiting', fence, started, 'done', id, stage, chunk, lane, spec
+FROM undone JOIN rushes.task_text ON task_text.task = undone.key;
+
 -- name: rearming_jobs
 -- Other jobs with tasks that need one of this job.
 SELECT DISTINCT need.task >> 20 FROM rushes.need
-WHERE ref BETWEEN %(first)s AND %(last)s AND met AND NOT need.task BETWEEN %(first)s AND %(last)s;
+WHERE ref BETWEEN %(first)s AND %(last)s AND NOT need.task BETWEEN %(first)s AND %(last)s;
 
 -- name: rearm
 -- Who has not begun waits again for a task of this job that is done no more; those of them that were ready.
-WITH unmet AS (
-    UPDATE rushes.need SET met = false FROM rushes.task AS ref, rushes.task AS mine
-    WHERE need.met AND need.ref BETWEEN %(first)s AND %(last)s AND ref.key = need.ref AND ref.state <> 'done'
-        AND mine.key = need.task AND mine.state IN ('waiting', 'ready', 'dead')
-    RETURNING need.task
+WITH waiting AS (
+    SELECT DISTINCT need.task FROM rushes.need
+    WHERE ref BETWEEN %(first)s AND %(last)s AND NOT EXISTS (SELECT FROM rushes.task_done WHERE key = need.ref)
 ), up AS (
-    SELECT unmet.task, count(*)::integer AS n, state = 'ready' AS was_ready
-    FROM unmet JOIN rushes.task ON key = unmet.task GROUP BY unmet.task, state
+    SELECT waiting.task, state = 'ready' AS was_ready, (
+        (SELECT count(*) FROM rushes.need WHERE need.task = waiting.task
+            AND NOT EXISTS (SELECT FROM rushes.task_done WHERE key = need.ref))
+        + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = waiting.task AND NOT met))::integer AS n
+    FROM waiting JOIN rushes.task ON key = waiting.task AND state IN ('waiting', 'ready', 'dead')
 ), counted AS (
-    UPDATE rushes.task SET unmet = task.unmet + n, parked = false, due = NULL,
+    UPDATE rushes.task SET unmet = n, parked = false, due = NULL,
         state = CASE WHEN was_ready THEN 'waiting' ELSE state END
-    FROM up WHERE key = up.task RETURNING key, was_ready
+    FROM up WHERE key = up.task AND unmet <> n RETURNING key, was_ready
 )
 SELECT key FROM counted WHERE was_ready;
 

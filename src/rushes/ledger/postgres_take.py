@@ -9,7 +9,7 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode
 from rushes.ledger.postgres_jobs import JobRows
-from rushes.ledger.postgres_work import DONE, hold_tasks, legible
+from rushes.ledger.postgres_work import hold_tasks, legible
 from rushes.postgres.store import Row, Turn
 
 
@@ -35,7 +35,7 @@ def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str)
     """Keep a page of the plan for the attempt that holds `task`."""
     row = hold_tasks(turn, JobRows(turn), (task,)).get(task)
     if row is None or not row.holds(fence):
-        return Said.LOST if row is None else row.said(fence, *DONE)
+        return Said.LOST if row is None else row.said(fence, "done")
     number = row.key >> PLACES
     turn.run("drafts_drop", job=number, fence=fence)
     turn.run("draft_facts", job=number, fence=fence, facts=facts)
@@ -82,10 +82,11 @@ def _plant(turn: Turn, jobs: JobRows, job: OpenJob, fence: int, before: int) -> 
     turn.run("plant_texts", **these, before=before, at=turn.wall)
     turn.run("plant_needs", **new)
     turn.run("plant_key_needs", **new)
-    turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped, at=turn.wall)
+    turn.run("plant_done", **new, at=turn.wall)
+    turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped)
     planted = turn.all("planted", first=before + 1, last=job.span[1])
     turn.run("drafts_done", job=job.number)
-    ready, adopted = [id for id, state, _ in planted if state == "ready"], [id for id, _, was in planted if was]
+    ready, adopted = [id for id, state in planted if state == "ready"], [id for id, state in planted if state is None]
     job.total, job.done, job.live = job.total + len(planted), job.done + len(adopted), job.live + len(ready)
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": len(planted), "adopted": len(adopted)})

@@ -2,35 +2,38 @@
 
 -- name: hold_jobs
 -- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
-SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
     job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
-FROM rushes.job JOIN rushes.task first ON first.key = job.number << 20
+FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
-SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
     job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
-FROM rushes.job JOIN rushes.task first ON first.key = job.number << 20
+FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
 
 -- name: hold_job
--- The same for one job by its id; a new one has no task yet.
-SELECT job.number, id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
+-- The same for one job by its id.
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
     job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE id = %(id)s FOR NO KEY UPDATE OF job;
+WHERE job.id = %(id)s FOR NO KEY UPDATE OF job;
 
 -- name: jobs_save
 -- Write job rows; those with new events bear the number of this transaction.
-UPDATE rushes.job SET changed = CASE WHEN r.told THEN pg_current_xact_id() ELSE changed END, state = r.state,
-    priority = r.priority, paused = r.paused, cancelled = r.cancelled, opened = r.opened, total = r.total,
-    done = r.done, dead = r.dead, live = r.live, losses = r.losses, failures = r.failures, last_event = r.last_event,
-    started = r.started, finished = r.finished
-FROM json_to_recordset(%(rows)s::json) AS r(number bigint, told boolean, state text, priority integer, paused smallint,
-    cancelled boolean, opened boolean, total integer, done integer, dead integer, live integer, losses integer,
-    failures integer, last_event integer, started bigint, finished bigint)
-WHERE job.number = r.number;
+WITH row AS (
+    SELECT * FROM json_to_recordset(%(rows)s::json) AS r(number bigint, told boolean, state text, priority integer,
+        paused smallint, cancelled boolean, opened boolean, total integer, done integer, dead integer, live integer,
+        losses integer, failures integer, last_event integer, started bigint, finished bigint)
+), moved AS (
+    UPDATE rushes.job_change SET changed = pg_current_xact_id() FROM row WHERE job = row.number AND row.told
+)
+UPDATE rushes.job SET state = r.state, priority = r.priority, paused = r.paused, cancelled = r.cancelled,
+    opened = r.opened, total = r.total, done = r.done, dead = r.dead, live = r.live, losses = r.losses,
+    failures = r.failures, last_event = r.last_event, started = r.started, finished = r.finished
+FROM row AS r WHERE job.number = r.number;
 
 -- name: events_add
 -- Events, those of one type and moment in one row.
@@ -41,9 +44,14 @@ FROM json_to_recordset(%(rows)s::json)
 
 -- name: job_add
 -- A new job, unless its id is taken.
-INSERT INTO rushes.job (id, owner, state, priority, created, changed)
-VALUES (%(id)s, %(owner)s, 'created', %(priority)s, %(at)s, pg_current_xact_id())
-ON CONFLICT (id) DO NOTHING RETURNING number;
+WITH made AS (
+    INSERT INTO rushes.job (id, owner, state, priority, created)
+    VALUES (%(id)s, %(owner)s, 'created', %(priority)s, %(at)s)
+    ON CONFLICT (id) DO NOTHING RETURNING number
+), changed AS (
+    INSERT INTO rushes.job_change SELECT number, pg_current_xact_id() FROM made
+)
+SELECT number FROM made;
 
 -- name: job_text_add
 -- The texts of a new job.
@@ -100,24 +108,20 @@ UPDATE rushes.job SET needed = true WHERE number = ANY (%(numbers)s);
 
 -- name: plant_texts
 -- Drafts become tasks with places in plan order: what never changes about them.
-INSERT INTO rushes.task_text (task, id, stage, chunk, place, created, spec)
-SELECT %(before)s + row_number() OVER (ORDER BY place, id), id, stage, chunk, place, %(at)s, spec
+INSERT INTO rushes.task_text (task, id, stage, chunk, lane, place, created, spec)
+SELECT %(before)s + row_number() OVER (ORDER BY place, id), id, stage, chunk, lane, place, %(at)s, spec
 FROM rushes.draft
 WHERE job = %(job)s AND fence = %(fence)s
     AND NOT EXISTS (SELECT FROM rushes.task_text WHERE task_text.id = draft.id);
 
 -- name: plant_needs
--- A row for each task that a new task needs; met at once if that one is done.
-INSERT INTO rushes.need (ref, task, met)
-SELECT other.task, mine.task, draft.adopted OR coalesce(sibling.adopted, task.state = 'done')
-FROM rushes.draft CROSS JOIN json_array_elements(draft.needs) AS need
-JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
-JOIN rushes.task_text AS other ON other.id = need ->> 0
-LEFT JOIN rushes.draft AS sibling ON sibling.job = draft.job AND sibling.fence = draft.fence
-    AND sibling.id = other.id AND other.task BETWEEN %(first)s AND %(last)s
-LEFT JOIN rushes.task ON task.key = other.task
-WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT (need ->> 1)::boolean
-ON CONFLICT DO NOTHING;
+-- A row for each task that a new task needs.
+INSERT INTO rushes.need (ref, task)
+SELECT coalesce(other.task, -row_number() OVER (PARTITION BY mine.task)), mine.task
+FROM (SELECT DISTINCT draft.id, need ->> 0 AS ref FROM rushes.draft CROSS JOIN json_array_elements(draft.needs) AS need
+    WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT (need ->> 1)::boolean) AS said
+JOIN rushes.task_text AS mine ON mine.id = said.id AND mine.task BETWEEN %(first)s AND %(last)s
+LEFT JOIN rushes.task_text AS other ON other.id = said.ref;
 
 -- name: plant_key_needs
 -- A row for each blob key that a new task needs; met at once if it arrived before.
@@ -128,29 +132,31 @@ JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(firs
 WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT draft.adopted AND (need ->> 1)::boolean
 ON CONFLICT DO NOTHING;
 
--- name: plant_tasks
--- Adopted ones are done, those without unmet needs ready, the others wait; a need that nobody knows is never met.
-INSERT INTO rushes.task (key, lane, rank, state, parked, unmet, outcome, finished)
-SELECT mine.task, draft.lane, %(rank)s,
-    (CASE WHEN adopted THEN 'done' WHEN open.n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
-    %(stopped)s AND NOT adopted AND open.n = 0, open.n,
-    CASE WHEN adopted THEN 'adopted' END, CASE WHEN adopted THEN %(at)s::bigint END
+-- name: plant_done
+-- Adopted ones are done.
+INSERT INTO rushes.task_done (key, finished, progress, fence, failures, losses, adopted)
+SELECT mine.task, %(at)s, 0, 0, 0, 0, true
 FROM rushes.draft
 JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
-CROSS JOIN LATERAL (
-    SELECT count(DISTINCT need::text)::integer AS n
-    FROM json_array_elements(draft.needs) AS need
-    LEFT JOIN rushes.task_text AS other ON other.id = need ->> 0 AND NOT (need ->> 1)::boolean
-    LEFT JOIN rushes.need AS known ON known.ref = other.task AND known.task = mine.task
-    LEFT JOIN rushes.need_key AS awaited
-        ON awaited.key = need ->> 0 AND awaited.task = mine.task AND (need ->> 1)::boolean
-    WHERE NOT adopted AND NOT coalesce(known.met, awaited.met, false)) AS open
-WHERE draft.job = %(job)s AND draft.fence = %(fence)s;
+WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND adopted;
+
+-- name: plant_tasks
+-- Those without unmet needs are ready, the others wait.
+INSERT INTO rushes.task (key, rank, state, parked, unmet, id, stage, chunk, lane, spec)
+SELECT mine.task, %(rank)s, (CASE WHEN n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
+    %(stopped)s AND n = 0, n, mine.id, mine.stage, mine.chunk, mine.lane, mine.spec
+FROM rushes.draft
+JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
+CROSS JOIN LATERAL (SELECT (
+    (SELECT count(*) FROM rushes.need WHERE need.task = mine.task
+        AND NOT EXISTS (SELECT FROM rushes.task_done WHERE task_done.key = need.ref))
+    + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = mine.task AND NOT met))::integer AS n) AS open
+WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT adopted;
 
 -- name: planted
--- The new tasks in plan order.
-SELECT id, state, outcome = 'adopted' FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
-WHERE key BETWEEN %(first)s AND %(last)s ORDER BY key;
+-- The new tasks in plan order; those without a state are done.
+SELECT text.id, state::text FROM rushes.task_text AS text LEFT JOIN rushes.task ON task.key = text.task
+WHERE text.task BETWEEN %(first)s AND %(last)s ORDER BY text.task;
 
 -- name: drafts_done
 -- The drafts of a job whose plan is open.
@@ -175,7 +181,6 @@ WITH met AS (
     UPDATE rushes.task
     SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
         state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
-    FROM down WHERE key = down.task RETURNING key, state, unmet, parked
+    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )
-SELECT key, id, parked FROM counted JOIN rushes.task_text ON task_text.task = key
-WHERE unmet = 0 AND state = 'ready' ORDER BY key;
+SELECT key, id, parked FROM counted WHERE unmet = 0 AND state = 'ready' ORDER BY key;

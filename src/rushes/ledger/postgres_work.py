@@ -13,8 +13,6 @@ from rushes.ledger.port import Renewed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.postgres.store import Turn
 
-DONE = ("done", "adopted")  # outcomes that are a success
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -36,9 +34,9 @@ class Standing:
         """Whether that lease is the one that counts."""
         return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
 
-    def said(self, fence: int, *outcomes: str) -> Said:
+    def said(self, fence: int, outcome: str) -> Said:
         """The answer to a lease that holds no more."""
-        if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
+        if self.fence == fence and self.state != "leased" and self.outcome == outcome:
             return Said.OK
         return Said.CANCELLED if self.cancelled else Said.LOST
 

@@ -21,10 +21,9 @@ WITH me AS MATERIALIZED (
     UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
         progress = 0
     FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-    RETURNING key, fence, lane, failures, losses, rank
+    RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 )
-SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
-FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
+SELECT * FROM leased ORDER BY rank, key;
 
 -- name: claim_hinted
 -- The same among tasks that were hinted at.
@@ -43,15 +42,13 @@ WITH me AS MATERIALIZED (
     UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
         progress = 0
     FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-    RETURNING key, fence, lane, failures, losses, rank
+    RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 )
-SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
-FROM leased JOIN rushes.task_text ON task_text.task = leased.key ORDER BY rank, key;
+SELECT * FROM leased ORDER BY rank, key;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
-SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
-FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
+SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank FROM rushes.task
 WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over)
     AND id <> ALL (%(known)s)
 ORDER BY rank, key LIMIT %(n)s;
@@ -97,40 +94,47 @@ SELECT id, task FROM rushes.task_text WHERE id = ANY (%(ids)s);
 -- name: needing_jobs
 -- Other jobs with tasks that need one of these.
 SELECT DISTINCT need.task >> 20 FROM rushes.need
-WHERE ref = ANY (string_to_array(%(keys)s, ',')::bigint[]) AND NOT met AND need.task >> 20 <> ref >> 20;
+WHERE ref = ANY (string_to_array(%(keys)s, ',')::bigint[]) AND need.task >> 20 <> ref >> 20;
 
 -- name: finish
--- Done, if the lease is still this worker's at this fence; needs are met, counts follow, and at none left a task that
--- waited is ready. How many are done, which if not all, and what became ready.
+-- Done, if the lease is still this worker's at this fence; the counts of those who need them follow, and at none left a
+-- task that waited is ready. How many are done, which if not all, and what became ready.
 WITH told AS (
     SELECT * FROM unnest(string_to_array(%(keys)s, ',')::bigint[], string_to_array(%(fences)s, ',')::integer[],
-        string_to_array(%(outcomes)s, ',')) AS t(key, fence, outcome)
+        string_to_array(%(adopted)s, ',')::boolean[]) AS t(key, fence, adopted)
 ), finished AS (
-    UPDATE rushes.task SET state = 'done', outcome = coalesce(told.outcome, 'done'), worker = NULL, finished = %(at)s
-    FROM told WHERE task.key = told.key AND task.fence = told.fence AND task.state = 'leased'
+    DELETE FROM rushes.task USING told WHERE task.key = told.key AND task.fence = told.fence AND task.state = 'leased'
         AND task.worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
-    RETURNING task.key, task.fence
-), met AS (
-    UPDATE rushes.need SET met = true FROM finished WHERE need.ref = finished.key AND NOT met RETURNING need.task
+    RETURNING task.key, task.started, task.progress, task.fence, task.failures, task.losses, told.adopted
+), kept AS (
+    INSERT INTO rushes.task_done (key, started, finished, progress, fence, failures, losses, adopted)
+    SELECT key, started, %(at)s, progress, fence, failures, losses, coalesce(adopted, false) FROM finished
 ), down AS (
     SELECT met.task, met.n, paused > 0 OR cancelled AS stopped
-    FROM (SELECT task, count(*)::integer AS n FROM met GROUP BY task) AS met
+    FROM (SELECT need.task, count(*)::integer AS n FROM finished JOIN rushes.need ON need.ref = finished.key
+        GROUP BY need.task) AS met
     JOIN rushes.job ON job.number = met.task >> 20
 ), counted AS (
     UPDATE rushes.task
-    SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
-        state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
-    FROM down WHERE key = down.task RETURNING key, state, unmet, parked
-), ready AS (
-    SELECT key, id, parked FROM counted JOIN rushes.task_text ON task_text.task = key
-    WHERE unmet = 0 AND state = 'ready'
+    SET unmet = greatest(unmet - n, 0), parked = CASE WHEN state = 'waiting' AND unmet <= n THEN stopped ELSE parked END,
+        state = CASE WHEN state = 'waiting' AND unmet <= n THEN 'ready' ELSE state END
+    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )
 SELECT done.n, CASE WHEN done.n < %(all)s THEN coalesce(done.leases, '') END,
-    (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM ready)
-FROM (SELECT count(*) AS n, string_agg(key || '.' || fence, ',') AS leases FROM finished) AS done;
+    (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
+FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN string_agg(key || '.' || fence, ',') END AS leases
+    FROM finished) AS done;
 
 -- name: results_add
--- Results that are not there yet: one that is there never changes.
+-- Results that are not there: if one is, the transaction is tried again with `results_keep`.
+INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
+SELECT * FROM unnest(string_to_array(%(owner)s, E'\x1f'), string_to_array(%(key)s, E'\x1f'),
+    string_to_array(%(output)s, E'\x1f'), string_to_array(%(sha)s, E'\x1f'),
+    string_to_array(%(size)s, ',')::bigint[], string_to_array(%(count)s, ',')::bigint[],
+    string_to_array(%(schema)s, ',')::integer[], string_to_array(%(publishes)s, ',')::boolean[]);
+
+-- name: results_keep
+-- Results of which some may be there: what is there never changes. It takes half as long again.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
 SELECT * FROM unnest(string_to_array(%(owner)s, E'\x1f'), string_to_array(%(key)s, E'\x1f'),
     string_to_array(%(output)s, E'\x1f'), string_to_array(%(sha)s, E'\x1f'),
@@ -145,11 +149,13 @@ SELECT owner, job, key FROM json_to_recordset(%(rows)s::json) AS r(owner text, j
 
 -- name: standing
 -- Where tasks stand, for an answer about a fence.
-SELECT task_text.id, task.key, task.state, task.fence, task.outcome, worker.id, job.cancelled, job.paused,
-    task_text.stage, task_text.chunk, task.losses
-FROM rushes.task_text JOIN rushes.task ON task.key = task_text.task JOIN rushes.job ON job.number = task.key >> 20
+SELECT text.id, text.task, coalesce(task.state::text, 'done'), coalesce(task.fence, done.fence),
+    CASE WHEN done.key IS NULL THEN task.outcome ELSE 'done' END, worker.id, job.cancelled, job.paused,
+    text.stage, text.chunk, coalesce(task.losses, done.losses)
+FROM rushes.task_text AS text JOIN rushes.job ON job.number = text.task >> 20
+LEFT JOIN rushes.task ON task.key = text.task LEFT JOIN rushes.task_done AS done ON done.key = text.task
 LEFT JOIN rushes.worker ON worker.number = task.worker
-WHERE task_text.id = ANY (%(ids)s) ORDER BY task.key;
+WHERE text.id = ANY (%(ids)s) ORDER BY text.task;
 
 -- name: release
 -- Leases that ended without success: ready again, perhaps not before a time.
@@ -189,8 +195,8 @@ SELECT number FROM rushes.worker WHERE over AND NOT freed;
 
 -- name: orphans
 -- Tasks leased to these workers.
-SELECT id, fence FROM rushes.task JOIN rushes.task_text ON task_text.task = task.key
-WHERE open AND worker = ANY (%(numbers)s) ORDER BY key LIMIT %(limit)s;
+SELECT id, fence FROM rushes.task WHERE open AND worker = ANY (%(numbers)s)
+ORDER BY key LIMIT %(limit)s;
 
 -- name: workers_free
 -- They hold nothing any more and are not looked for again.
@@ -222,10 +228,9 @@ WITH RECURSIVE lane(name) AS (
 ), share AS (
     SELECT name, greatest(1, %(limit)s / count(*) OVER ()) AS n FROM lane WHERE name IS NOT NULL
 )
-SELECT task_text.id FROM share CROSS JOIN LATERAL (
-    SELECT key, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
-    ORDER BY rank, key LIMIT share.n) AS lot
-JOIN rushes.task_text ON task_text.task = lot.key ORDER BY share.name, lot.rank, lot.key;
+SELECT lot.id FROM share CROSS JOIN LATERAL (
+    SELECT id, key, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
+    ORDER BY rank, key LIMIT share.n) AS lot ORDER BY share.name, lot.rank, lot.key;
 
 -- name: debts_paid
 -- Published names that were made.

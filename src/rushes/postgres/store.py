@@ -32,7 +32,8 @@ _PINS = ("seqscan", "bitmapscan", "hashjoin", "mergejoin")
 _LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('statement_timeout', '10s', true),
     set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true), """
 _LIMITS += ", ".join(f"set_config('enable_{way}', 'off', true)" for way in _PINS)
-_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+_LIMITS += ", set_config('plan_cache_mode', 'force_generic_plan', true)"  # no plan here depends on a value
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -126,10 +127,13 @@ class Postgres:
         wall: int | None = None,
         patience: str = "5s",
     ) -> T:
-        """A transaction that is committed at the end, or leaves no trace; a deadlock is tried once more."""
+        """A transaction that is committed at the end, or leaves no trace.
+
+        If another was in the way (a deadlock, the same row at once), it is tried once more.
+        """
         try:
             return self._write(name, sql, body, wall, patience)
-        except StoreAway as e:
+        except RushesError as e:
             if not isinstance(e.__cause__, _AGAIN):
                 raise
             return self._write(name, sql, body, wall, patience)

@@ -19,16 +19,21 @@ CREATE TABLE rushes.job (
     losses integer NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     last_event integer NOT NULL DEFAULT 0,
-    changed xid8 NOT NULL,                     -- the transaction that last moved last_event
     created bigint NOT NULL,
     started bigint,
     finished bigint
-);
+) WITH (fillfactor = 50);
 CREATE INDEX job_by_age ON rushes.job (owner, number);
 CREATE INDEX job_by_state ON rushes.job (owner, state, number);
 CREATE INDEX job_by_finish ON rushes.job (owner, state, finished, number) WHERE finished IS NOT NULL;
 CREATE INDEX job_incomplete ON rushes.job (number) WHERE state <> 'completed';
-CREATE INDEX job_by_change ON rushes.job (changed, number);
+
+-- The transaction that last moved last_event; apart, so that counting changes no index of the job.
+CREATE TABLE rushes.job_change (
+    job bigint PRIMARY KEY REFERENCES rushes.job (number),
+    changed xid8 NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX job_by_change ON rushes.job_change (changed, job);
 
 -- The texts of a job lie apart, so that counting does not write them again.
 CREATE TABLE rushes.job_text (
@@ -43,33 +48,9 @@ CREATE TABLE rushes.job_text (
     drafted_facts text NOT NULL DEFAULT ''
 );
 
-CREATE TYPE rushes.task_state AS ENUM ('waiting', 'ready', 'leased', 'done', 'dead');
+CREATE TYPE rushes.task_state AS ENUM ('waiting', 'ready', 'leased', 'dead');
 
--- A task's key is its job's number * 2^20 + its place in the plan. `open` is what a claim looks through: a lease changes
--- no column of any index, and half of each page is left free, so that it is written in place (without: -40 %).
-CREATE TABLE rushes.task (
-    key bigint PRIMARY KEY,
-    due bigint,                                -- ready, but not before
-    started bigint,
-    finished bigint,
-    progress double precision NOT NULL DEFAULT 0,
-    rank integer NOT NULL,                     -- minus the job's priority
-    state rushes.task_state NOT NULL,
-    unmet integer NOT NULL DEFAULT 0,
-    fence integer NOT NULL DEFAULT 0,
-    worker integer,
-    failures smallint NOT NULL DEFAULT 0,
-    losses smallint NOT NULL DEFAULT 0,
-    parked boolean NOT NULL DEFAULT false,     -- ready, but its job is paused or cancelled
-    open boolean GENERATED ALWAYS AS (state = 'leased' OR (state = 'ready' AND NOT parked AND due IS NULL)) STORED,
-    lane text COLLATE "C" NOT NULL,
-    outcome text COLLATE "C"                   -- of the last attempt: done, adopted, failed, lost, given_back
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.2);
-CREATE INDEX task_open ON rushes.task (lane, rank, key) WHERE open;
-CREATE INDEX task_due ON rushes.task (due) WHERE due IS NOT NULL;
-
--- What never changes about a task lies apart.
+-- What never changes about a task. Its key is its job's number * 2^20 + its place in the plan.
 CREATE TABLE rushes.task_text (
     task bigint PRIMARY KEY,
     created bigint NOT NULL,
@@ -77,7 +58,49 @@ CREATE TABLE rushes.task_text (
     place integer NOT NULL,
     id text COLLATE "C" NOT NULL UNIQUE,
     stage text COLLATE "C" NOT NULL,
+    lane text COLLATE "C" NOT NULL,
     spec text NOT NULL
+);
+
+-- Tasks that are not done. `open` is what a claim looks through: a lease changes no column of any index, and half of each
+-- page is left free, so that it is written in place (without: -40 %). The texts stand here again, so that a claim need
+-- not look for them elsewhere; they come last, so that a lease logs only what is before them.
+CREATE TABLE rushes.task (
+    key bigint PRIMARY KEY,
+    due bigint,                                -- ready, but not before
+    started bigint,
+    finished bigint,                           -- when it died
+    progress double precision NOT NULL DEFAULT 0,
+    rank integer NOT NULL,                     -- minus the job's priority
+    state rushes.task_state NOT NULL,
+    unmet integer NOT NULL DEFAULT 0,
+    fence integer NOT NULL DEFAULT 0,
+    worker integer,
+    chunk integer,
+    failures smallint NOT NULL DEFAULT 0,
+    losses smallint NOT NULL DEFAULT 0,
+    parked boolean NOT NULL DEFAULT false,     -- ready, but its job is paused or cancelled
+    open boolean GENERATED ALWAYS AS (state = 'leased' OR (state = 'ready' AND NOT parked AND due IS NULL)) STORED,
+    outcome text COLLATE "C",                  -- of the last attempt: done, failed, lost, given_back
+    lane text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    stage text COLLATE "C" NOT NULL,
+    spec text NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.2);
+CREATE INDEX task_open ON rushes.task (lane, rank, key) WHERE open;
+CREATE INDEX task_due ON rushes.task (due) WHERE due IS NOT NULL;
+
+-- Tasks that are done: what they leave behind, out of the way of claims.
+CREATE TABLE rushes.task_done (
+    key bigint PRIMARY KEY,
+    started bigint,
+    finished bigint NOT NULL,
+    progress double precision NOT NULL,
+    fence integer NOT NULL,
+    failures smallint NOT NULL,
+    losses smallint NOT NULL,
+    adopted boolean NOT NULL
 );
 
 -- A plan being written: no claim sees it.
@@ -95,19 +118,21 @@ CREATE TABLE rushes.draft (
     PRIMARY KEY (job, fence, id)
 );
 
--- A need is a row that is met once; the count on the task follows the row.
+-- A need is a row that is met once: by its task being moved to those that are done, which a fence guards; the count on
+-- whoever needs it follows that move in the same statement. A task that nobody knows has a number below zero.
 CREATE TABLE rushes.need (
     ref bigint NOT NULL,
     task bigint NOT NULL,
-    met boolean NOT NULL,
     PRIMARY KEY (ref, task)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+);
+CREATE INDEX need_of ON rushes.need (task);
 CREATE TABLE rushes.need_key (
     key text COLLATE "C" NOT NULL,
     task bigint NOT NULL,
     met boolean NOT NULL,
     PRIMARY KEY (key, task)
 );
+CREATE INDEX need_key_of ON rushes.need_key (task);
 CREATE TABLE rushes.arrival (
     key text COLLATE "C" NOT NULL,
     etag text COLLATE "C" NOT NULL,
@@ -196,17 +221,20 @@ SELECT job.id, owner, team, request_id, name, recipe, payload, facts,
     coalesce(job.started, first.started) AS started, job.finished, number, job.state AS kept_state
 FROM rushes.job
 JOIN rushes.job_text ON job_text.job = job.number
-JOIN rushes.task first ON first.key = job.number << 20;
+LEFT JOIN rushes.task first ON first.key = job.number << 20;
 
 CREATE VIEW rushes.task_seen AS
-SELECT task.key, task_text.id, job.id AS job, stage, chunk, lane, place,
-    CASE WHEN job.cancelled AND task.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE task.state::text END AS state,
-    fence, task.failures, task.losses, unmet, spec, worker.id AS worker,
-    task.state = 'ready' AND parked AND NOT job.cancelled AS parked, due, progress,
-    task_text.created, task.started, task.finished, failure.body AS failure,
-    task.state = 'done' AND task.outcome = 'adopted' AS adopted
-FROM rushes.task
-JOIN rushes.job ON job.number = task.key >> 20
-JOIN rushes.task_text ON task_text.task = task.key
+SELECT text.task AS key, text.id, job.id AS job, text.stage, text.chunk, text.lane, place,
+    CASE WHEN done.key IS NOT NULL THEN 'done' WHEN job.cancelled AND task.state <> 'dead' THEN 'cancelled'
+        ELSE task.state::text END AS state,
+    coalesce(task.fence, done.fence) AS fence, coalesce(task.failures, done.failures) AS failures,
+    coalesce(task.losses, done.losses) AS losses, coalesce(unmet, 0) AS unmet, text.spec, worker.id AS worker,
+    coalesce(task.state = 'ready' AND parked AND NOT job.cancelled, false) AS parked, due,
+    coalesce(task.progress, done.progress) AS progress, text.created, coalesce(task.started, done.started) AS started,
+    coalesce(task.finished, done.finished) AS finished, failure.body AS failure, coalesce(adopted, false) AS adopted
+FROM rushes.task_text AS text
+JOIN rushes.job ON job.number = text.task >> 20
+LEFT JOIN rushes.task ON task.key = text.task
+LEFT JOIN rushes.task_done AS done ON done.key = text.task
 LEFT JOIN rushes.worker ON worker.number = task.worker AND task.state = 'leased'
-LEFT JOIN rushes.failure ON failure.task = task.key AND task.state <> 'done';
+LEFT JOIN rushes.failure ON failure.task = text.task AND done.key IS NULL;
