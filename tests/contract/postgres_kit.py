@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -13,6 +14,8 @@ from rushes.servers import postgres
 from rushes.servers.process import Running
 
 VERSIONS = (18, 16)
+GIVEN = os.environ.get("RUSHES_TEST_POSTGRES", "")  # a server that is there already, in place of every version
+POOLED = os.environ.get("RUSHES_TEST_PGBOUNCER", "")  # pgBouncer in front of it
 SHM = Path("/dev/shm")  # no power cut is tried here, so that no disk need be waited for
 
 
@@ -32,11 +35,16 @@ def _end(running: Running, folder: Path) -> None:
 
 def database(version: int, folder: Path) -> Postgres:
     """Connections to a database that is empty when a folder asks for the first time."""
-    url, mark = server(version).url, folder / f"postgres-{version}"
+    url, mark = direct(version), folder / f"postgres-{version}"
     if not mark.exists():
         empty(url)
         mark.touch()
-    return Postgres(url)
+    return Postgres(POOLED or url, prepared=not POOLED)
+
+
+def direct(version: int) -> str:
+    """The address of the server itself."""
+    return GIVEN or server(version).url
 
 
 def empty(url: str) -> None:

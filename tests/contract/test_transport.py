@@ -30,7 +30,7 @@ def _poll(_request: pytest.FixtureRequest) -> Transport:
 
 def _notify(request: pytest.FixtureRequest) -> Transport:
     db = postgres_kit.database(18, request.getfixturevalue("tmp_path"))
-    return Notify(db, listen=db.url)
+    return Notify(db, listen=postgres_kit.direct(18))
 
 
 def _redis(request: pytest.FixtureRequest) -> Transport:
