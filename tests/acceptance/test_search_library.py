@@ -1,14 +1,18 @@
 """Forty queries over a library whose contents are known: each finds exactly what was planted, to the sample."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from rushes.domain.keys import JSON
 from rushes.index.port import Hit
 from rushes.library import Library
 from rushes.library.people import hide_person, merge_people, name_person, split_person
 from rushes.library.said import Anchor, correct, select, take_back
+from rushes.surfaces.cli.main import main
 from tests.acceptance.planted import Film, films, plant, planted
 
 Spot = tuple[int, float, float]  # film, start and end in seconds
@@ -201,6 +205,26 @@ def _told(library: Library) -> list[object]:
     return [
         (h.video, h.name, h.span, h.matched) for h in library.search("say:budget near:5s text:q3 object:laptop").hits
     ]
+
+
+def test_the_commands_name_compare_and_index(tmp_path: Path) -> None:
+    with _small(tmp_path):
+        pass
+
+    def rushes(*words: str) -> dict[str, JSON]:
+        ran = CliRunner().invoke(main, ["--home", str(tmp_path / ".rushes"), *words, "--json"])
+        assert ran.exit_code == 0, ran.output
+        return dict(json.loads(ran.stdout))
+
+    first = rushes("people", "ls")["people"][0]["id"]
+    rushes("people", "name", first, "Bert")
+    assert rushes("search", "person:bert")["total"] == 3
+    rushes("people", "hide", "Bert")
+    assert rushes("search", "person:bert")["total"] == 0
+    assert rushes("people", "ls", "--hidden")["people"][0]["hidden"]
+    job = rushes("show", "vid_film01")["video"]["job"]
+    assert rushes("compare", "vid_film01", job, job)["alike"] == 1.0
+    assert rushes("index")["summary"]["videos"] == 10
 
 
 def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path: Path) -> None:

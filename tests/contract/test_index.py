@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index.port import Found, Hit, Index, Offer, Rate, Run, Video
+from rushes.index.port import Correction, Found, Hit, Index, Offer, Rate, Run, Track, Video
 from rushes.index.postgres import PostgresIndex
 from rushes.index.query import parse
 from rushes.index.sqlite import SqliteIndex
@@ -328,6 +328,45 @@ def test_a_reset_index_is_empty_and_works(index: Index) -> None:
     assert (index.search("anna", "word").total, index.cursor("ledger"), index.queued(1)) == (0, "", ())
     _show(index, [_said("word")])
     assert index.search("anna", "word").total == 1
+
+
+def test_what_people_said_instead_is_listed_and_found_until_it_is_taken_back(index: Index) -> None:
+    _show(index, [_said("ask not what", 0), _said("kept", 9)])
+    index.correct("anna", "c", Correction("c", "vid_1", "speech", 0, 3_000_000, "Ask\0 the \ud800 whale"))
+    assert [o.span.start_us for o in index.lines("anna", "vid_1")] == [0, 9_000_000]
+    assert [(h.start_us, h.end_us) for h in index.search("anna", "whale").hits] == [(0, 3_000_000)]
+    assert index.search("anna", "not").total == 0
+    index.correct("anna", "c", None)
+    assert index.search("anna", "whale OR not").hits[0].text == "ask not what"
+
+
+def test_tracks_are_kept_as_they_are_and_replaced_by_video(index: Index) -> None:
+    box = (0.1, 0.2, 0.3, 0.4)
+    tracks = [Track(v, Span(n, 9, BASE), box, ((Span(n, 9, BASE), box, 0.5),), b"\0\xff") for v in "ab" for n in (1, 2)]
+    index.keep_tracks("anna", "b", tracks[2:])
+    index.keep_tracks("anna", "a", tracks[:2])
+    assert index.tracks("anna") == tuple(tracks)
+    assert index.tracks("bert") == ()
+    index.keep_tracks("anna", "a", [])
+    assert index.tracks("anna") == tuple(tracks[2:])
+
+
+def test_a_choice_can_be_opened_again(index: Index) -> None:
+    _show(index, [_said("a")], "vid_1")
+    _show(index, [_said("a")], "vid_2")
+    assert index.unsettled() == ()
+    index.unsettle("anna", "vid_2")
+    assert index.unsettled() == (("anna", "vid_2"),)
+    index.unsettle("anna")
+    assert index.unsettled() == (("anna", "vid_1"), ("anna", "vid_2"))
+
+
+def test_labels_and_the_shelf_say_what_there_is(index: Index) -> None:
+    _show(index, [_said("dog", 1, "object"), _said("dog", 9, "object"), _said("cat", 1, "object")])
+    assert index.summary("anna").labels == {"object": {"dog": 2, "cat": 1}}
+    index.rename("anna", "vid_1", "Holiday")
+    assert [(s.id, s.name, s.shot_at) for s in index.shelf("anna")] == [("vid_1", "Holiday", "2026-01-01")]
+    assert index.shelf("bert") == ()
 
 
 VOCABULARY = ["ask", "asked", "not", "country", "été", "Été", "1,000", "don't", "日本", "a", "a."]

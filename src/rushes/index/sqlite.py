@@ -158,7 +158,9 @@ class SqliteIndex(Searching):
             places = [tuple(row) for row in db.execute(_SQL["correction"], (owner, id))]
             db.execute(_SQL["take_back"], (owner, id))
             if correction:
-                db.execute(_SQL["correct"], {"owner": owner} | asdict(correction))
+                db.execute(
+                    _SQL["correct"], {"owner": owner} | asdict(correction) | {"text": json.dumps(correction.text)}
+                )
                 places.append((correction.video, correction.kind))
             for video, kind in dict.fromkeys(places):
                 _make_moments(db, owner, video, kind)
@@ -262,7 +264,8 @@ def _add_line(db: sqlite3.Connection, offer: Offer, n: int, line: Observation) -
 def _lines(db: sqlite3.Connection, owner: str, video: str, kind: str) -> list[Observation]:
     where = (legible(owner), legible(video), legible(kind))
     lines = [Observation.from_json(json.loads(doc)) for (doc,) in db.execute(_SQL["lines"], where)]
-    return corrected(lines, [Correction(*row) for row in db.execute(_SQL["corrections"], where)])
+    rows = db.execute(_SQL["corrections"], where)
+    return corrected(lines, [Correction(a, b, c, d, e, json.loads(text)) for a, b, c, d, e, text in rows])
 
 
 def _make_moments(db: sqlite3.Connection, owner: str, video: str, kind: str) -> None:

@@ -53,7 +53,7 @@ CREATE INDEX line_time ON line (owner, video, kind, start_us);
 CREATE INDEX line_key ON line (owner, video, kind, key);
 CREATE INDEX line_found ON line (owner, kind, language);
 
--- What people said instead.
+-- What people said instead, as JSON: it may hold what no text can.
 CREATE TABLE correction (
     owner TEXT NOT NULL, video TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
     start_us INTEGER NOT NULL, end_us INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (owner, id)
