@@ -77,7 +77,10 @@ def mend(service: Service) -> None:
 
 @functools.cache
 def _made() -> None:
-    Table(shared("dynamodb")).create()
+    table = Table(shared("dynamodb"))
+    table.create()
+    off = {"Enabled": False, "AttributeName": "expires"}  # the clock of tests stands in 2023
+    shared("dynamodb").ask("update_time_to_live", TableName=table.name, TimeToLiveSpecification=off)
 
 
 @functools.cache
