@@ -94,25 +94,22 @@ SELECT id, task FROM rushes.task_text WHERE id = ANY (%(ids)s);
 -- name: needing_jobs
 -- Other jobs with tasks that need one of these.
 SELECT DISTINCT need.task >> 20 FROM rushes.need
-WHERE ref = ANY (string_to_array(%(keys)s, ',')::bigint[]) AND need.task >> 20 <> ref >> 20;
+WHERE ref = ANY (%(keys)s::bigint[]) AND need.task >> 20 <> ref >> 20;
 
 -- name: finish
 -- Done, if the lease is still this worker's at this fence; the counts of those who need them follow, and at none left a
 -- task that waited is ready. How many are done, which if not all, and what became ready.
-WITH told AS (
-    SELECT * FROM unnest(string_to_array(%(keys)s, ',')::bigint[], string_to_array(%(fences)s, ',')::integer[],
-        string_to_array(%(adopted)s, ',')::boolean[]) AS t(key, fence, adopted)
-), finished AS (
-    DELETE FROM rushes.task USING told WHERE task.key = told.key AND task.fence = told.fence AND task.state = 'leased'
-        AND task.worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
-    RETURNING task.key, task.started, task.progress, task.fence, task.failures, task.losses, told.adopted
+WITH finished AS (
+    DELETE FROM rushes.task WHERE key = ANY (%(keys)s::bigint[]) AND fence = %(fence)s AND state = 'leased'
+        AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
+    RETURNING key, started, progress, failures, losses
 ), kept AS (
     INSERT INTO rushes.task_done (key, started, finished, progress, fence, failures, losses, adopted)
-    SELECT key, started, %(at)s, progress, fence, failures, losses, coalesce(adopted, false) FROM finished
+    SELECT key, started, %(at)s, progress, %(fence)s, failures, losses, %(adopted)s FROM finished
 ), down AS (
     SELECT met.task, met.n, paused > 0 OR cancelled AS stopped
-    FROM (SELECT need.task, count(*)::integer AS n FROM finished JOIN rushes.need ON need.ref = finished.key
-        GROUP BY need.task) AS met
+    FROM (SELECT task, count(*)::integer AS n FROM rushes.need WHERE ref = ANY (ARRAY(SELECT key FROM finished))
+        GROUP BY task) AS met
     JOIN rushes.job ON job.number = met.task >> 20
 ), counted AS (
     UPDATE rushes.task
@@ -120,26 +117,21 @@ WITH told AS (
         state = CASE WHEN state = 'waiting' AND unmet <= n THEN 'ready' ELSE state END
     FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )
-SELECT done.n, CASE WHEN done.n < %(all)s THEN coalesce(done.leases, '') END,
+SELECT done.n, CASE WHEN done.n < %(all)s THEN done.keys END,
     (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
-FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN string_agg(key || '.' || fence, ',') END AS leases
-    FROM finished) AS done;
+FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN array_agg(key) END AS keys FROM finished) AS done;
 
 -- name: results_add
 -- Results that are not there: if one is, the transaction is tried again with `results_keep`.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT * FROM unnest(string_to_array(%(owner)s, E'\x1f'), string_to_array(%(key)s, E'\x1f'),
-    string_to_array(%(output)s, E'\x1f'), string_to_array(%(sha)s, E'\x1f'),
-    string_to_array(%(size)s, ',')::bigint[], string_to_array(%(count)s, ',')::bigint[],
-    string_to_array(%(schema)s, ',')::integer[], string_to_array(%(publishes)s, ',')::boolean[]);
+SELECT %(owner)s, * FROM unnest(%(key)s::text[], %(output)s::text[], %(manifest_sha256)s::text[], %(size)s::bigint[],
+    %(count)s::bigint[], %(schema_version)s::integer[], %(publishes)s::boolean[]);
 
 -- name: results_keep
 -- Results of which some may be there: what is there never changes. It takes half as long again.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT * FROM unnest(string_to_array(%(owner)s, E'\x1f'), string_to_array(%(key)s, E'\x1f'),
-    string_to_array(%(output)s, E'\x1f'), string_to_array(%(sha)s, E'\x1f'),
-    string_to_array(%(size)s, ',')::bigint[], string_to_array(%(count)s, ',')::bigint[],
-    string_to_array(%(schema)s, ',')::integer[], string_to_array(%(publishes)s, ',')::boolean[])
+SELECT %(owner)s, * FROM unnest(%(key)s::text[], %(output)s::text[], %(manifest_sha256)s::text[], %(size)s::bigint[],
+    %(count)s::bigint[], %(schema_version)s::integer[], %(publishes)s::boolean[])
 ON CONFLICT DO NOTHING;
 
 -- name: debts_add
