@@ -23,7 +23,7 @@ class Pulling:
             self._session.message("status", stage="models", model=model, bytes_done=done, bytes_total=total)
         elif self._session.bars:
             self._draw(model, done, total)
-        elif first:
+        elif first and done < total:  # not what is here already
             self._session.remark(f"fetching {model}, {size(total)}")
 
     def close(self) -> None:
