@@ -1,0 +1,329 @@
+"""How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against pgqueuer and a raw loop.
+
+Every commit is durable. Ours: jobs of 40 tasks and a join, claim 500, complete 500 with a result each (fence,
+count-down, event, counters), two batches under way in a process. The raw loop claims 500 rows of three columns and
+deletes them. Rounds are interleaved; medians of tasks per wall second and, because machines are shared, per CPU second
+of clients and server together.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from proof.knife import Engine, environment
+from proof.setups import fresh_database
+
+from benchmarks.ledger import BATCH, KEY, SHA, SPEC, Spent, judge, rate, table
+from rushes.domain.job import NewJob
+from rushes.domain.keys import job_id, task_id
+from rushes.domain.result import Result
+from rushes.domain.task import RENEW_SECONDS, Draft, Finish
+from rushes.domain.worker import Incarnation
+from rushes.ledger.postgres import PostgresLedger
+from rushes.postgres.store import Postgres
+from rushes.servers import postgres
+from rushes.servers.process import Running
+from rushes.statements import statements
+from rushes.transport.notify import Notify
+
+FILL = statements(Path(__file__).with_name("ledger_postgres.sql"))
+PEER = Path(__file__).parent / "peers" / "on_postgres.py"
+PGQUEUER = Engine("pgqueuer", "postgres", ("pgqueuer==1.6.0", "asyncpg==0.32.0"))
+SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
+BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "raw loop": {1: 0.5, 2: 0.4}}
+GROWTH, UNDER_WAY, SAMPLES = 0.85, 2, 200
+
+Drain = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A server, an environment with the peer, and databases made one after the other."""
+
+    running: Running
+    peer: Path
+
+    def database(self, name: str) -> str:
+        return fresh_database(self.running.url, name)
+
+    def cpu(self) -> float:
+        """Seconds that the server has spent, its ended children included."""
+        server = psutil.Process(self.running.process.pid)
+        spent = float(sum(server.cpu_times()[:4]))
+        for child in server.children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                spent += float(sum(child.cpu_times()[:2]))
+        return spent
+
+
+# Ours
+def fill_ours(url: str, tasks: int, name: str = "") -> None:
+    with contextlib.closing(Postgres(url)) as db:
+        PostgresLedger(db)
+    with psycopg.connect(url) as connection:
+        connection.execute("SET synchronous_commit = off")
+        rows = connection.execute(FILL["jobs"].encode(), {"jobs": tasks // 41, "name": name}).fetchall()
+        span = {"first": rows[0][0], "last": rows[-1][0], "spec": SPEC}
+        for part in ("changes", "texts", "task_texts", "probes", "tasks", "needs"):
+            connection.execute(FILL[part].encode(), span)
+    _settle(url)
+
+
+def drain_ours(url: str, limit: int = 10**9) -> int:
+    """Claim and complete until nothing is left, two batches under way."""
+    ledger = PostgresLedger(Postgres(url))
+    me = Incarnation(f"drainer-{os.getpid()}-{time.monotonic_ns()}", "bench", "bench", os.getpid(), "")
+    ledger.renew(me, {}, {})
+    done: list[int] = []
+
+    def work() -> None:
+        renewed = time.monotonic()
+        while sum(done) < limit and (leases := ledger.claim(me.id, ["cpu"], BATCH)):
+            finishes = [
+                Finish(x.task, x.fence, (Result(x.task[4:] + KEY, "noop", SHA, 100, 1),), seconds=0.01) for x in leases
+            ]
+            done.append(ledger.complete(me.id, finishes).said.count("ok"))
+            if time.monotonic() - renewed > RENEW_SECONDS:
+                ledger.renew(me, {}, {})
+                renewed = time.monotonic()
+
+    threads = [threading.Thread(target=work) for _ in range(UNDER_WAY)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work()  # joins that became ready while both looked
+    ledger.close()
+    return sum(done)
+
+
+# The raw loop
+def fill_raw(url: str, tasks: int) -> None:
+    with psycopg.connect(url) as connection:
+        columns = "id bigint PRIMARY KEY, state integer NOT NULL, payload text NOT NULL"
+        connection.execute(f"CREATE TABLE raw ({columns}) WITH (fillfactor = 50)".encode())
+        connection.execute("INSERT INTO raw SELECT n, 0, %s FROM generate_series(1, %s) AS n", (SPEC, tasks))
+    _settle(url)
+
+
+def drain_raw(url: str) -> int:
+    done = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.prepare_threshold = 1
+        while True:
+            rows = connection.execute(
+                "UPDATE raw SET state = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM raw WHERE state = 0"
+                " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)) RETURNING id, payload",
+                (BATCH,),
+            ).fetchall()
+            ids = "{" + ",".join(str(id) for id, _ in rows) + "}"
+            connection.execute("DELETE FROM raw WHERE id = ANY (%s::bigint[])", (ids,))
+            done += len(rows)
+            if not rows:
+                return done
+
+
+def _settle(url: str) -> None:
+    """What was put in is on disk and known to the planner before anything is timed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
+
+
+# Measuring
+def measured(bench: Bench, drain: Drain, url: str, processes: int) -> Spent:
+    """Drain from fresh processes that begin together."""
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(processes), context.Queue()
+    workers = [context.Process(target=_drain, args=(drain, url, barrier, answers)) for _ in range(processes)]
+    before = bench.cpu()
+    for worker in workers:
+        worker.start()
+    ran = [answers.get(timeout=600) for _ in workers]
+    for worker in workers:
+        worker.join()
+    return _spent(ran, bench.cpu() - before)
+
+
+def _drain(drain: Drain, url: str, barrier: Any, answers: Any) -> None:
+    barrier.wait(timeout=60)
+    begin, cpu = time.monotonic(), time.process_time()
+    done = drain(url)
+    answers.put((done, begin, time.monotonic(), time.process_time() - cpu))
+
+
+def measured_peer(bench: Bench, url: str, processes: int) -> Spent:
+    command, before = [str(bench.peer), str(PEER), "drain", url], bench.cpu()
+    drainers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+    ]
+    for one in drainers:
+        if one.stdout is None or one.stdout.readline() != "ready\n":
+            raise SystemExit("pgqueuer does not start")
+    for one in drainers:
+        if one.stdin:
+            one.stdin.write("\n")
+            one.stdin.flush()
+    ran = [json.loads(one.communicate(timeout=600)[0].splitlines()[-1]) for one in drainers]
+    return _spent(ran, bench.cpu() - before)
+
+
+def _spent(ran: Sequence[Sequence[float]], server: float) -> Spent:
+    wall = max(r[2] for r in ran) - min(r[1] for r in ran)
+    return Spent(int(sum(r[0] for r in ran)), wall, sum(r[3] for r in ran) + server)
+
+
+def compare(bench: Bench, quick: bool, processes: int, count: int) -> bool:
+    """Ours against pgqueuer and the raw loop, in turns."""
+    many, few = (8_200, 4_000) if quick else (82_000, 20_000)
+    spent: dict[str, list[Spent]] = {"rushes": [], "raw loop": [], "pgqueuer": []}
+    for n in range(count):
+        urls = {name: bench.database(f"{name.replace(' ', '')}_{processes}_{n}") for name in spent}
+        fill_ours(urls["rushes"], many)
+        fill_raw(urls["raw loop"], many)
+        subprocess.run([bench.peer, PEER, "fill", urls["pgqueuer"], str(few)], check=True)
+        _settle(urls["pgqueuer"])
+        spent["rushes"].append(measured(bench, drain_ours, urls["rushes"], processes))
+        spent["raw loop"].append(measured(bench, drain_raw, urls["raw loop"], processes))
+        spent["pgqueuer"].append(measured_peer(bench, urls["pgqueuer"], processes))
+        print(".", end="", file=sys.stderr, flush=True)
+    table(f"{processes} process(es)", spent, "rushes", ("ours/wall", "ours/CPU"))
+    ok = True
+    for other, bars in BARS.items():
+        for clock in ("wall", "cpu"):
+            ratio = rate(spent["rushes"], clock) / rate(spent[other], clock)
+            ok &= judge(f"{other}, {clock}", ratio, bars[processes])
+    return ok
+
+
+def growth(bench: Bench, quick: bool, count: int) -> bool:
+    """The same drain in an empty ledger, with many queued, with many done, and beside an open snapshot."""
+    tasks, queued, finished = (4_100, 20_500, 41_000) if quick else (41_000, 500_000, 1_000_000)
+    spent: dict[str, list[Spent]] = {
+        "empty": [],
+        f"{queued:,} queued": [],
+        f"{finished:,} done": [],
+        "open snapshot": [],
+    }
+    names = list(spent)
+    many, old = bench.database("many"), bench.database("old")
+    fill_ours(many, queued + count * tasks)
+    for part in range(5):
+        fill_ours(old, finished // 5, f"old {part} ")
+        drain_ours(old)
+    for n in range(count):
+        empty, beside = bench.database(f"empty_{n}"), bench.database(f"beside_{n}")
+        for url in (empty, old, beside):
+            fill_ours(url, tasks, f"round {n} ")
+        spent[names[0]].append(measured(bench, drain_ours, empty, 1))
+        spent[names[1]].append(measured(bench, functools.partial(drain_ours, limit=tasks), many, 1))
+        spent[names[2]].append(measured(bench, drain_ours, old, 1))
+        with _snapshot(beside):
+            spent[names[3]].append(measured(bench, drain_ours, beside, 1))
+        print(".", end="", file=sys.stderr, flush=True)
+    table("growth", spent, "empty", ("empty/wall", "empty/CPU"))
+    ratios = {name: rate(runs, "cpu") / rate(spent["empty"], "cpu") for name, runs in spent.items()}
+    verdicts = [judge(name, ratios[name], GROWTH) for name in names[1:]]
+    return all(verdicts)
+
+
+@contextlib.contextmanager
+def _snapshot(url: str) -> Iterator[None]:
+    """Somebody reads for a long time, as a dump does: nothing that dies meanwhile can be cleared away."""
+    with psycopg.connect(url) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT count(*) FROM rushes.job")
+        yield
+
+
+def latency(bench: Bench, quick: bool) -> bool:
+    """From the submission of a job to its lease by a worker that was idle."""
+    count = SAMPLES // 10 if quick else SAMPLES
+    url = bench.database("latency_peer")
+    said = subprocess.run(
+        [bench.peer, PEER, "latency", url, str(count)], check=True, capture_output=True, text=True
+    ).stdout
+    peer, ours = sorted(json.loads(said.splitlines()[-1])), sorted(_latencies(bench.database("latency"), count))
+    for name, took in (("rushes", ours), ("pgqueuer", peer)):
+        p50, p99 = statistics.median(took) * 1000, took[int(len(took) * 0.99)] * 1000
+        print(f"idle latency {name:<12}p50 {p50:.2f} ms, p99 {p99:.2f} ms")
+    return judge("idle latency, p50, pgqueuer's by ours", statistics.median(peer) / statistics.median(ours), 1.0)
+
+
+def _latencies(url: str, count: int) -> list[float]:
+    """Submitted in this process, leased in another."""
+    context = multiprocessing.get_context("spawn")
+    out, into = context.Pipe(duplex=False)
+    worker = context.Process(target=_wait_and_claim, args=(url, count, into))
+    db = Postgres(url)
+    ledger, hints = PostgresLedger(db), Notify(db, listen=url)
+    worker.start()
+    out.recv()
+    took = []
+    for n in range(count):
+        time.sleep(0.01)
+        job = job_id("bench", str(n))
+        first = Draft(task_id(job, "noop", None), job, "noop", None, SPEC)
+        before = time.monotonic()
+        ledger.submit(NewJob(job, "bench", str(n), "film.mp4", "bench", "{}"), first)
+        hints.announce("cpu", [first.id])
+        took.append(out.recv() - before)
+    worker.join()
+    hints.close()
+    return took
+
+
+def _wait_and_claim(url: str, count: int, into: Any) -> None:
+    db = Postgres(url)
+    ledger, hints = PostgresLedger(db), Notify(db, listen=url)
+    ledger.renew(Incarnation("w", "bench", "bench", os.getpid(), ""), {}, {})
+    hints.wait(["cpu"], 1.0)
+    into.send(0.0)
+    for _ in range(count):
+        while not (leases := ledger.claim("w", ["cpu"], 1)):
+            hints.wait(["cpu"], 1.0)
+        into.send(time.monotonic())
+        ledger.complete("w", [Finish(leases[0].task, leases[0].fence)])
+    hints.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables; 1 if a bar does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small run: the figures mean little")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--part", choices=["one", "two", "growth", "latency", "all"], default="all")
+    asked = parser.parse_args(argv)
+    count, ok = asked.rounds or (1 if asked.quick else 5), True
+    with tempfile.TemporaryDirectory() as place:
+        bench = Bench(postgres.start(Path(place), settings=SETTINGS), environment(PGQUEUER, Path(place)))
+        try:
+            for processes, part in ((1, "one"), (2, "two")):
+                if asked.part in (part, "all"):
+                    ok &= compare(bench, asked.quick, processes, count)
+            if asked.part in ("growth", "all"):
+                ok &= growth(bench, asked.quick, count)
+            if asked.part in ("latency", "all"):
+                ok &= latency(bench, asked.quick)
+        finally:
+            bench.running.stop()
+    return 0 if ok or asked.quick else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
