@@ -7,11 +7,12 @@ import atexit
 import functools
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,8 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
 from tests.servers_aws import KEY, SECRET, ministack, moto
 
-from rushes.aws.client import Service
-from rushes.aws.table import Table
+from rushes.aws.client import Declined, Service
+from rushes.aws.table import Item, Table, Write
 from rushes.ledger.clock import Millis, Seconds
 from rushes.ledger.dynamodb_store import Sightings
 from rushes.servers.process import Running
@@ -29,6 +30,42 @@ from rushes.transport.sqs import SqsHints
 LANES = ("cpu", "gpu", "now")
 _hooks: list[tuple[Service, str, Callable[..., Any]]] = []
 MOTO = bool(os.environ.get("RUSHES_TEST_MOTO"))
+
+
+MOTO_GAPS = {  # part of a test's name: why moto cannot pass it
+    "of_many_who_expect_the_same_version_one_wins": "transactions of several threads are not kept apart",
+    "two_handles_that_race": "transactions of several threads are not kept apart",
+    "one_handle_serves_several_threads": "transactions of several threads are not kept apart",
+    "whose_reply_was_cut_come_with_the_next_claim": "no PartiQL: claims are sent one by one here",
+    "throttled_requests": "no PartiQL: claims are sent one by one here",
+}
+
+
+class OneByOne(Table):
+    """Claims for a server without PartiQL: an update for each."""
+
+    def execute(self, statements: Sequence[Write]) -> list[Item]:
+        return [item for item in map(self._execute, statements) if item]
+
+    def _execute(self, statement: Write) -> Item | None:
+        text, values = statement["Statement"], iter(statement["Parameters"])
+        sets = {name: next(values) for name in re.findall(r'SET "(\w+)"=\?', text)}
+        counts = re.findall(r'SET "(\w+)"="', text)
+        key = {"pk": next(values), "sk": next(values)}
+        places = list(values)
+        named = {f"#{name}": name for name in (*sets, *counts, "place")}
+        said = ", ".join([f"#{name} = :{name}" for name in sets] + [f"#{name} = #{name} + :one" for name in counts])
+        given = {f":{name}": value for name, value in sets.items()} | {":one": {"N": "1"}}
+        given |= {f":is{n}": place for n, place in enumerate(places)}
+        asks = f"#place IN ({', '.join(f':is{n}' for n in range(len(places)))})"
+        try:
+            answer = self.service.ask(
+                "update_item", TableName=self.name, Key=key, UpdateExpression=f"SET {said}", ReturnValues="ALL_NEW",
+                ConditionExpression=asks, ExpressionAttributeNames=named, ExpressionAttributeValues=given,
+            )  # fmt: skip
+        except Declined:
+            return None
+        return self._decoded(answer["Attributes"])
 
 
 @functools.cache
@@ -92,7 +129,7 @@ def prefix(folder: Path) -> str:
 def table(folder: Path, wall: Millis | None = None, using: Service | None = None) -> Table:
     """The part of the table that is this folder's."""
     _made()
-    return Table(using or shared("dynamodb"), prefix=prefix(folder), wall=wall)
+    return (OneByOne if MOTO else Table)(using or shared("dynamodb"), prefix=prefix(folder), wall=wall)
 
 
 def hints(env: str = "", using: Service | None = None, clock: Seconds = time.monotonic) -> SqsHints:

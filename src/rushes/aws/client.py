@@ -21,12 +21,12 @@ from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
 
 PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
 _CONDITION = "ConditionalCheckFailed"
-_AGAIN = frozenset(
+_THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-     "RequestThrottled", "InternalServerError", "InternalError", "InternalFailure", "ServiceUnavailable",
-     "TransactionInProgressException", "TransactionConflictException", "LimitExceededException"}
+     "RequestThrottled", "TransactionInProgressException", "TransactionConflictException", "LimitExceededException"}
 )  # fmt: skip
-_AGAIN_REASONS = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+_BROKEN = frozenset({"InternalServerError", "InternalError", "InternalFailure", "ServiceUnavailable"})  # done or not?
+_THROTTLED_REASONS = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 _NOT_ALLOWED = frozenset(
     {"AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "InvalidSignatureException",
      "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId"}
@@ -94,7 +94,7 @@ class Service:
             try:
                 return self._noted(getattr(self._client, operation)(**request))
             except ClientError as e:
-                self._unless_throttled(e, last)
+                _refused(e, once, last)
             except NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
             except BotoCoreError as e:
@@ -130,18 +130,21 @@ class Service:
             self._skew = off if abs(off) > _SKEW_MILLIS else 0
         return answer
 
-    def _unless_throttled(self, e: ClientError, last: bool) -> None:
-        code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
-        codes = {reason.get("Code") or "None" for reason in reasons}
-        if code == "ConditionalCheckFailedException":
-            raise Declined([{"Item": e.response.get("Item")}]) from e
-        if _CONDITION in codes:
-            raise Declined(reasons) from e
-        if code in _AGAIN or (codes and codes <= _AGAIN_REASONS):
-            if last:
-                raise StoreAway(f"AWS is too busy: {code}") from e
-            return
+
+def _refused(e: ClientError, once: bool, last: bool) -> None:
+    """Raise what a refusal means; return if the same is to be asked again."""
+    code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
+    codes = {reason.get("Code") or "None" for reason in reasons}
+    if code == "ConditionalCheckFailedException":
+        raise Declined([{"Item": e.response.get("Item")}]) from e
+    if _CONDITION in codes:
+        raise Declined(reasons) from e
+    broken = code in _BROKEN or e.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500
+    throttled = code in _THROTTLED or (codes and codes <= _THROTTLED_REASONS)
+    if not broken and not throttled:
         raise _translated(code, str(e)) from e
+    if last or (broken and once):
+        raise StoreAway(f"AWS is too busy: {code}") from e
 
 
 def _translated(code: str, message: str) -> RushesError:
