@@ -4,6 +4,7 @@ RUSHES_TEST_MOTO=1 takes moto instead of ministack, as a second opinion; see MOT
 """
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -22,6 +23,7 @@ from tests.servers_aws import KEY, SECRET, ministack, moto
 
 from rushes.aws.client import Declined, Service
 from rushes.aws.table import Item, Table, Write
+from rushes.domain.errors import RushesError
 from rushes.ledger.clock import Millis, Seconds
 from rushes.ledger.dynamodb_store import Sightings
 from rushes.servers.process import Running
@@ -113,11 +115,13 @@ def mend(service: Service) -> None:
 
 
 @functools.cache
-def _made() -> None:
-    table = Table(shared("dynamodb"))
+def _made(_folder: Path | None) -> None:
+    table, ask = Table(shared("dynamodb")), shared("dynamodb").ask
+    with contextlib.suppress(RushesError):
+        ask("delete_table", TableName=table.name)
     table.create()
     off = {"Enabled": False, "AttributeName": "expires"}  # the clock of tests stands in 2023
-    shared("dynamodb").ask("update_time_to_live", TableName=table.name, TimeToLiveSpecification=off)
+    ask("update_time_to_live", TableName=table.name, TimeToLiveSpecification=off)
 
 
 @functools.cache
@@ -128,7 +132,7 @@ def prefix(folder: Path) -> str:
 
 def table(folder: Path, wall: Millis | None = None, using: Service | None = None) -> Table:
     """The part of the table that is this folder's."""
-    _made()
+    _made(folder if MOTO else None)  # moto copies the whole table in every transaction: it must stay small
     return (OneByOne if MOTO else Table)(using or shared("dynamodb"), prefix=prefix(folder), wall=wall)
 
 
