@@ -4,6 +4,7 @@ Draws docs/capacity/*.svg and writes the figures into docs/capacity.md (with --q
 """
 
 import argparse
+import itertools
 import re
 import statistics
 import sys
@@ -12,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proof.setups import Servers, servers
+from proof.setups import servers
 from scripts.proofs import commit, machine
 from tests.servers_aws import ministack
 
 from benchmarks.aws_requests import count as requests_of
-from benchmarks.noops import Ran, drain, drain_singly, fill, make_home, read, together
+from benchmarks.corners import Corners
+from benchmarks.noops import Ran, drain, drain_singly, read, together
 from benchmarks.plot import plot
-from rushes.wiring import open_home
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "capacity.md"
 BEGIN, END = "<!-- figures: written by benchmarks/capacity.py -->", "<!-- end of figures -->"
@@ -47,22 +48,15 @@ PLOTS: dict[str, tuple[str, Callable[[Point], float]]] = {
 Curves = dict[str, list[Point]]
 
 
-def measure(found: Servers, folder: Path, setup: str, processes: int, many: int, few: int) -> Point:
+def measure(corners: Corners, setup: str, processes: int, many: int, few: int) -> Point:
     """One point, on fresh corners."""
-    batches = _home(found, folder / "batches", setup, many)
-    drained, followed = together(drain, batches, processes), together(read, batches, processes)
-    alone = together(drain_singly, _home(found, folder / "singly", setup, few), processes)
+    with corners.home(setup, many) as home:
+        drained, followed = together(drain, home, processes), together(read, home, processes)
+    with corners.home(setup, few) as home:
+        alone = together(drain_singly, home, processes)
     claims = sorted(1000 * seconds for ran in alone for seconds in ran.claims)
     p50, p99 = claims[len(claims) // 2], claims[len(claims) * 99 // 100]
     return Point(_rate(drained), _rate(alone), p50, p99, _rate(followed))
-
-
-def _home(found: Servers, folder: Path, setup: str, tasks: int) -> Path:
-    home = make_home(folder, found.settings(setup, "-".join(folder.parts[-3:])))
-    house = open_home(home)
-    fill(house, tasks)
-    house.close()
-    return home
 
 
 def _rate(ran: Sequence[Ran]) -> float:
@@ -72,15 +66,11 @@ def _rate(ran: Sequence[Ran]) -> float:
 def curves(folder: Path, rounds: int, many: int, few: int) -> Curves:
     """Every set-up with every number of processes, in interleaved rounds; medians."""
     found: dict[tuple[str, int], list[Point]] = {}
-    for n in range(rounds):
-        with servers(folder / f"servers{n}") as running:
-            for processes in PROCESSES:
-                for setup in SETUPS:
-                    place = folder / f"{n}" / f"{setup}-{processes}"
-                    found.setdefault((setup, processes), []).append(
-                        measure(running, place, setup, processes, many, few)
-                    )
-                    print(".", end="", file=sys.stderr, flush=True)
+    with servers(folder / "servers") as running:
+        corners = Corners(running, folder)
+        for _, processes, setup in itertools.product(range(rounds), PROCESSES, SETUPS):
+            found.setdefault((setup, processes), []).append(measure(corners, setup, processes, many, few))
+            print(".", end="", file=sys.stderr, flush=True)
     return {setup: [_median(found[setup, processes]) for processes in PROCESSES] for setup in SETUPS}
 
 

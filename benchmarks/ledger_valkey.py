@@ -7,7 +7,6 @@ medians of tasks per wall second and per CPU second of the processes that drain 
 
 import argparse
 import functools
-import itertools
 import json
 import statistics
 import subprocess
@@ -18,11 +17,11 @@ from pathlib import Path
 
 import redis
 from proof.knife import Engine, environment
-from proof.setups import Servers, servers
+from proof.setups import servers
 
+from benchmarks.corners import Corners
 from benchmarks.ledger import Spent, judge, rate, table
-from benchmarks.noops import drain, fill, make_home, together
-from rushes.wiring import open_home
+from benchmarks.noops import drain, together
 
 SCRIPT = Path(__file__).parent / "peers" / "on_valkey.py"
 OURS, ALONE = "PostgreSQL + Valkey", "PostgreSQL alone"
@@ -37,17 +36,13 @@ BARS = {"alone": 0.95, "peers": 8.0}
 Measure = Callable[[int, int], Spent]  # tasks, processes
 
 
-def ours(all_servers: Servers, folder: Path, setup: str, names: Callable[[], int], tasks: int, processes: int) -> Spent:
-    """Put jobs into a fresh corner of a set-up and work them off."""
-    name = f"{setup}-{names()}"
-    home = make_home(folder / name, all_servers.settings(setup, name))
-    house = open_home(home)
-    put_in = fill(house, tasks)
-    house.close()
-    ran = together(drain, home, processes)
+def ours(corners: Corners, setup: str, tasks: int, processes: int) -> Spent:
+    """Work off the jobs of a fresh corner of a set-up."""
+    with corners.home(setup, tasks) as home:
+        ran = together(drain, home, processes)
     done = sum(r.count for r in ran)
-    if done != put_in:
-        raise SystemExit(f"{setup}: {done} of {put_in} tasks were done")
+    if done != tasks:
+        raise SystemExit(f"{setup}: {done} of {tasks} tasks were done")
     return Spent(done, max(r.end for r in ran) - min(r.begin for r in ran), sum(r.cpu for r in ran))
 
 
@@ -106,9 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     count, (many, few) = asked.rounds or (1 if asked.quick else 5), (4_100, 500) if asked.quick else (61_500, 8_000)
     ok = True
     with tempfile.TemporaryDirectory() as place, servers(Path(place) / "servers") as found:
-        names = functools.partial(next, itertools.count())
+        corners = Corners(found, Path(place))
         measures: dict[str, tuple[Measure, int]] = {
-            name: (functools.partial(ours, found, Path(place), setup, names), many) for name, setup in SETUPS.items()
+            name: (functools.partial(ours, corners, setup), many) for name, setup in SETUPS.items()
         }
         for engine in PEERS:
             python = environment(engine, Path(place))
