@@ -23,7 +23,8 @@ from rushes.index.videos import Row as VideoRow
 from rushes.index.words import VERSION as WORDS
 from rushes.index.words import safe
 from rushes.postgres.schema import scripted
-from rushes.postgres.store import Postgres, Row, Turn, statements
+from rushes.postgres.store import Postgres, Row, Turn
+from rushes.statements import statements
 
 T = TypeVar("T")
 SCHEMA = 3

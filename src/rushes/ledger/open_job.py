@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushes.domain.event import EventType
-from rushes.domain.job import FINAL, Counts, JobState
+from rushes.domain.job import FINAL, Counts, JobState, NewJob
 from rushes.domain.keys import JSON
 from rushes.ledger.settle import settled
 
@@ -76,3 +76,11 @@ class OpenJob:
         row = {"job": self.number, "seq": self.last_event + 1, "n": n, "type": type.value, "at": at, "task": task}
         self.told.append({**row, "body": encode(body)})
         self.last_event += n
+
+
+def fresh(number: int, new: NewJob) -> OpenJob:
+    """A job that nobody has touched."""
+    return OpenJob(
+        number, new.id, new.owner, JobState.CREATED, new.priority, paused=0, cancelled=False, opened=False,
+        needed=False, total=0, done=0, dead=0, live=0, losses=0, failures=0, last_event=0, started=None, finished=None,
+    )  # fmt: skip

@@ -23,7 +23,8 @@ from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
 from rushes.ledger.postgres_claim import Claims
 from rushes.ledger.presence import is_gone_from_here
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Row, Turn, statements
+from rushes.postgres.store import Postgres, Row, Turn
+from rushes.statements import statements
 
 T = TypeVar("T")
 _HERE = Path(__file__).parent
@@ -51,8 +52,8 @@ class PostgresLedger:
     # Taking in
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         """A job with its first task and first event; the same id again changes nothing."""
-        created = self._write("submit", lambda turn: postgres_take.submit(turn, new, first))
-        return Submitted(self.job(new.id), created)
+        answer, created = self._write("submit", lambda turn: postgres_take.submit(turn, new, first))
+        return Submitted(postgres_look.job_of(answer.fetchall()[0]), created)  # it came with the commit
 
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:  # noqa: ARG002 - the task's id names its job
         """Write a page of the plan, unseen by claims."""

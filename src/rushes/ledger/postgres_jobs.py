@@ -24,6 +24,10 @@ class JobRows:
         """The row of a job by its id."""
         return next(iter(self._keep(self._turn.all("hold_job", id=id))), None)
 
+    def made(self, job: OpenJob) -> OpenJob:
+        """A job that this transaction has made."""
+        return self._rows.setdefault(job.number, job)
+
     def of(self, key: int) -> OpenJob:
         """The row of the job of a task."""
         return self._rows[key >> PLACES]

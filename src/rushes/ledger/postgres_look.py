@@ -21,7 +21,7 @@ CHANGES = 10_000  # jobs in one answer of `changed`
 
 def job(ask: Ask, id: str) -> Job | None:
     """One job."""
-    return next(map(_job, ask("job", id=id)), None)
+    return next(map(job_of, ask("job", id=id)), None)
 
 
 def jobs(ask: Ask, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
@@ -90,10 +90,11 @@ def incarnation(row: Row) -> Incarnation:
 
 
 def _page(rows: Sequence[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job]:
-    return Page(tuple(_job(row) for row in rows), cursor(rows[-1]) if len(rows) == limit else "")
+    return Page(tuple(job_of(row) for row in rows), cursor(rows[-1]) if len(rows) == limit else "")
 
 
-def _job(row: Row) -> Job:
+def job_of(row: Row) -> Job:
+    """A job as a row of `job_seen` tells it."""
     id, owner, team, request, name, recipe, payload, facts, state, paused, priority, *rest = row
     *counts, last_event, created, started, finished, _, _ = rest
     return Job(

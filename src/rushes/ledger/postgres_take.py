@@ -7,28 +7,32 @@ from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
-from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode
+from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode, fresh
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import hold_tasks, legible
-from rushes.postgres.store import Row, Turn
+from rushes.postgres.store import Cursor, Row, Turn
 
 
-def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
-    """Whether a job was made."""
-    made = turn.one("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.wall)
-    if made is None:
-        return False
+def submit(turn: Turn, new: NewJob, first: Draft) -> tuple[Cursor, bool]:
+    """What will answer the job as it is now, and whether it was made."""
+    row = turn.one("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
+    if row is not None:
+        _begin(turn, row[0], new, first)
+    return turn.run("job", id=new.id), row is not None
+
+
+def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:
     texts = {"team": new.team, "request_id": new.request_id, "recipe": new.recipe, "payload": new.payload}
-    turn.run("job_text_add", job=made[0], name=legible(new.name), **texts)
-    turn.run("drafts_add", job=made[0], fence=0, rows=encode([_draft(first)]))
+    turn.run("job_text_add", job=number, name=legible(new.name), **texts)
+    turn.run("drafts_add", job=number, fence=0, rows=encode([_draft(first)]))
     jobs = JobRows(turn)
-    job = jobs.find(new.id)
-    assert job is not None
+    job = jobs.made(fresh(number, new))
     job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})
     job.opened = first.adopted
-    _plant(turn, jobs, job, fence=0, before=job.span[0] - 1)
+    if first.needs:
+        _meet_others(turn, jobs, {"job": number, "fence": 0})
+    _plant(turn, job, fence=0, before=job.span[0] - 1, alone=first)
     jobs.save()
-    return True
 
 
 def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
@@ -62,7 +66,8 @@ def open_plan(turn: Turn, jobs: JobRows, job: OpenJob, fence: int) -> tuple[str,
     job.opened = True
     turn.run("facts_open", job=job.number, fence=fence)
     if turn.column("draft_count", job=job.number, fence=fence)[0]:
-        return _plant(turn, jobs, job, fence, before=job.span[0])
+        _meet_others(turn, jobs, {"job": job.number, "fence": fence})
+        return _plant(turn, job, fence, before=job.span[0])
     turn.run("drafts_done", job=job.number)
     return ()
 
@@ -74,18 +79,28 @@ def count_ready(jobs: JobRows, rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(id for _, id, parked in rows if not parked)
 
 
-def _plant(turn: Turn, jobs: JobRows, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
-    """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting."""
+def _plant(turn: Turn, job: OpenJob, fence: int, before: int, alone: Draft | None = None) -> tuple[str, ...]:
+    """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting.
+
+    Of one that comes `alone` and needs nothing it is known what it becomes.
+    """
     these = {"job": job.number, "fence": fence}
-    _meet_others(turn, jobs, these)
     new = {**these, "first": before + 1, "last": job.span[1]}
     turn.run("plant_texts", **these, before=before, at=turn.wall)
     turn.run("plant_needs", **new)
     turn.run("plant_key_needs", **new)
     turn.run("plant_done", **new, at=turn.wall)
     turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped)
-    planted = turn.all("planted", first=before + 1, last=job.span[1])
     turn.run("drafts_done", job=job.number)
+    if alone and (alone.adopted or not alone.needs):
+        planted: list[Row] = [(alone.id, None if alone.adopted else "ready")]
+    else:
+        planted = turn.all("planted", first=before + 1, last=job.span[1])
+    return _count(turn, job, fence, planted)
+
+
+def _count(turn: Turn, job: OpenJob, fence: int, planted: Sequence[Row]) -> tuple[str, ...]:
+    """What a job gains by new tasks (id, state; those without a state are done); those that can be claimed."""
     ready, adopted = [id for id, state in planted if state == "ready"], [id for id, state in planted if state is None]
     job.total, job.done, job.live = job.total + len(planted), job.done + len(adopted), job.live + len(ready)
     if fence:

@@ -46,7 +46,8 @@ FROM json_to_recordset(%(rows)s::json)
 -- A new job, unless its id is taken.
 WITH made AS (
     INSERT INTO rushes.job (id, owner, state, priority, created)
-    VALUES (%(id)s, %(owner)s, 'created', %(priority)s, %(at)s)
+    VALUES (%(id)s, %(owner)s, 'created', %(priority)s,
+        coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint))
     ON CONFLICT (id) DO NOTHING RETURNING number
 ), changed AS (
     INSERT INTO rushes.job_change SELECT number, pg_current_xact_id() FROM made

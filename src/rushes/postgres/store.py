@@ -4,11 +4,9 @@ Nothing is kept in a session, so that a pooler in transaction mode may stand in 
 """
 
 import contextlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -21,6 +19,7 @@ from rushes.telemetry import effect
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
+Cursor = psycopg.Cursor[Row]
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
@@ -37,16 +36,6 @@ _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueVio
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-
-
-def statements(*files: Path) -> Mapping[str, str]:
-    """The named statements of these files."""
-    found: dict[str, str] = {}
-    for file in files:
-        parts = _NAME.split(file.read_text("utf-8"))
-        found |= {name: _bare(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-    return found
 
 
 class Turn:
@@ -56,7 +45,7 @@ class Turn:
     without one the server does not count us as idle, and would wait for a client that froze for ever.
     """
 
-    __slots__ = ("_begun", "_db", "_pipeline", "_sql", "_wall")
+    __slots__ = ("_begun", "_db", "_pipeline", "_sql", "_wall", "given")
 
     def __init__(
         self,
@@ -67,6 +56,7 @@ class Turn:
         limits: Mapping[str, str],
     ) -> None:
         self._db, self._pipeline, self._sql, self._wall = db, pipeline, sql, wall
+        self.given = wall
         db.execute("BEGIN")
         self._begun = db.execute(_LIMITS, limits)
 
@@ -74,10 +64,11 @@ class Turn:
     def wall(self) -> int:
         """Its moment by the database's clock (or the one that tests gave), in milliseconds."""
         if self._wall is None:
-            self._wall = int(self._rows(self._begun)[0][0])
+            self._rows(self._begun)
+        assert self._wall is not None
         return self._wall
 
-    def run(self, name: str, /, **values: object) -> psycopg.Cursor[Row]:
+    def run(self, name: str, /, **values: object) -> Cursor:
         """Run a statement; nobody waits for it."""
         return self._db.execute(self._sql[name], values)
 
@@ -97,9 +88,11 @@ class Turn:
         """The first value of each row."""
         return [row[0] for row in self.all(name, **values)]
 
-    def _rows(self, cursor: psycopg.Cursor[Row]) -> list[Row]:
+    def _rows(self, cursor: Cursor) -> list[Row]:
         self._pipeline.sync()
-        return cursor.fetchall()
+        if self._wall is None:
+            self._wall = int(self._begun.fetchall()[0][0])
+        return [] if cursor is self._begun else cursor.fetchall()
 
 
 class Postgres:
@@ -216,11 +209,6 @@ class _Timed(psycopg.Connection[Row]):
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for an answer."""
         return super().wait(gen, interval, self.deadline if timeout is None else timeout)
-
-
-def _bare(text: str) -> str:
-    lines = (line for line in text.splitlines() if not line.startswith("--"))
-    return "\n".join(lines).strip().rstrip(";")
 
 
 @contextlib.contextmanager

@@ -7,8 +7,9 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.postgres import changes
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Row, statements
+from rushes.postgres.store import Postgres, Row
 from rushes.records.port import Conflict, Record
+from rushes.statements import statements
 
 CHANGES = 10_000  # records in one answer of `changed`
 _HERE = Path(__file__)
