@@ -495,3 +495,36 @@ def test_a_verb_that_was_refused_leaves_no_trace(ledger: DynamoLedger) -> None:
     with dying_at("ledger.control:before"), pytest.raises(StoreAway):
         ledger.control(NEW.id, Command.CANCEL)
     assert picture(ledger, NEW.id) == before
+
+
+def test_every_writing_verb_has_a_place_to_die_before_and_after_its_effect(ledger: DynamoLedger) -> None:
+    passed: list[str] = []
+    with mock.patch.object(telemetry, "_crash", passed.append):
+        opened(ledger, NEW, film(NEW, 4))
+        worker(ledger)
+        one, two, three, _ = claim(ledger, n=4)
+        ledger.complete("w1", [done(one, result("a", publishes=True))])
+        ledger.fail("w1", two.task, two.fence, BROKEN, None)
+        ledger.give_back("w1", [(three.task, three.fence)], "drain")
+        ledger.log(one.task, 1, 1, ["a line"])
+        ledger.revive(NEW.id)
+        ledger.arrived("key", "etag")
+        ledger.set_aside(OWNER, ["a-key"], "damaged")
+        ledger.control(NEW.id, Command.PAUSE)
+        ledger.sweep(paid=ledger.sweep().debts)
+    verbs = [
+        "submit",
+        "draft",
+        "renew",
+        "claim",
+        "complete",
+        "fail",
+        "give_back",
+        "log",
+        "revive",
+        "arrived",
+        "set_aside",
+        "control",
+        "sweep",
+    ]
+    assert {f"ledger.{verb}:{side}" for verb in verbs for side in ("before", "after")} <= set(passed)
