@@ -47,6 +47,7 @@ PGQUEUER = Engine("pgqueuer", "postgres", ("pgqueuer==1.6.0", "asyncpg==0.32.0")
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "raw loop": {1: 0.5, 2: 0.4}}
 GROWTH, UNDER_WAY, SAMPLES = 0.85, 2, 200
+PAUSE = 0.05  # seconds in which a worker becomes idle again
 
 Drain = Callable[[str], int]
 
@@ -276,7 +277,7 @@ def _latencies(url: str, count: int) -> list[float]:
     out.recv()
     took = []
     for n in range(count):
-        time.sleep(0.01)
+        time.sleep(PAUSE)
         job = job_id("bench", str(n))
         first = Draft(task_id(job, "noop", None), job, "noop", None, SPEC)
         before = time.monotonic()

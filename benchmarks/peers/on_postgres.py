@@ -16,6 +16,7 @@ from pgqueuer.queries import Queries  # type: ignore[import-not-found]
 from pgqueuer.types import QueueExecutionMode  # type: ignore[import-not-found]
 
 BATCH = 2000  # the best of 10, 100, 500, 2000
+PAUSE = 0.05  # seconds in which a worker becomes idle again
 
 
 async def fill(url: str, count: int) -> None:
@@ -48,33 +49,48 @@ async def drain(url: str) -> None:
     await connection.close()
 
 
-async def latency(url: str, count: int) -> None:
-    """One job at a time to a worker that is idle."""
-    worker, client = await asyncpg.connect(url), await asyncpg.connect(url)
-    manager, queries = QueueManager(Queries(AsyncpgDriver(worker))), Queries(AsyncpgDriver(client))
-    started: asyncio.Queue[float] = asyncio.Queue()
+async def serve(url: str) -> None:
+    """Say when each job starts, until the input ends."""
+    connection = await asyncpg.connect(url)
+    manager = QueueManager(Queries(AsyncpgDriver(connection)))
 
     @manager.entrypoint("noop")  # type: ignore[untyped-decorator]
     async def noop(_job: object) -> None:
-        started.put_nowait(time.monotonic())
+        print(time.monotonic(), flush=True)
 
+    print("ready", flush=True)
+    asyncio.get_running_loop().add_reader(sys.stdin, manager.shutdown.set)
+    await manager.run()
+
+
+async def latency(url: str, count: int) -> None:
+    """One job at a time to a worker in another process that is idle."""
+    connection = await asyncpg.connect(url)
+    queries = Queries(AsyncpgDriver(connection))
     await queries.install()
-    running = asyncio.create_task(manager.run())
+    command = [sys.executable, __file__, "serve", url]
+    pipe = asyncio.subprocess.PIPE
+    worker = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    assert worker.stdout is not None
+    await worker.stdout.readline()
     await asyncio.sleep(1.0)
     took = []
     for _ in range(count):
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(PAUSE)
         before = time.monotonic()
         await queries.enqueue("noop", b"x" * 100)
-        took.append(await started.get() - before)
+        took.append(float(await worker.stdout.readline()) - before)
     print(json.dumps(took), flush=True)
-    manager.shutdown.set()
-    await running
+    worker.terminate()
+    await worker.wait()
 
 
 def main(what: str, url: str, count: str = "0") -> None:
     """Do what was asked."""
-    asyncio.run(drain(url) if what == "drain" else {"fill": fill, "latency": latency}[what](url, int(count)))
+    if what in ("fill", "latency"):
+        asyncio.run((fill if what == "fill" else latency)(url, int(count)))
+    else:
+        asyncio.run(drain(url) if what == "drain" else serve(url))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Debt, Ledger
 
 EXAMPLES = int(os.environ.get("RUSHES_EXAMPLES", "0"))
-DEFAULT = {"sqlite": 100, "dynamodb": 5}  # servers answer more slowly: 30 each; the emulator takes 5 s an example
+DEFAULT = {"sqlite": 100, "dynamodb": 3}  # servers answer more slowly: 30 each; the emulator takes 6 s an example
 JOBS = [NewJob(job_id("ann", str(n)), "ann", str(n), f"{n}.mp4", "r", "{}", n) for n in range(3)]
 COMMANDS = [Command.PAUSE, Command.PAUSE_NOW, Command.RESUME, Command.CANCEL, Command.PRIORITY]
 FAULTS = st.sampled_from(["none"] * 8 + ["reopen", "lost before", "lost reply"])

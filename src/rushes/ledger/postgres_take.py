@@ -1,6 +1,7 @@
 """Taking in on PostgreSQL: a job with its first task, pages of a plan, keys that arrive."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from rushes.domain.errors import OverLimit
 from rushes.domain.event import EventType
@@ -13,12 +14,22 @@ from rushes.ledger.postgres_work import hold_tasks, legible
 from rushes.postgres.store import Cursor, Row, Turn
 
 
-def submit(turn: Turn, new: NewJob, first: Draft) -> tuple[Cursor, bool]:
-    """What will answer the job as it is now, and whether it was made."""
-    row = turn.one("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
-    if row is not None:
-        _begin(turn, row[0], new, first)
-    return turn.run("job", id=new.id), row is not None
+def submit(turn: Turn, new: NewJob, first: Draft) -> tuple[Cursor, Cursor]:
+    """What will answer whether the job was made, and the job as it is then."""
+    if first.needs or first.adopted:
+        made = turn.run("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
+        for (number,) in turn.rows(made):
+            _begin(turn, number, new, first)
+    else:
+        made = turn.run("job_submit", **_whole(new, first), at=turn.given)
+    return made, turn.run("job", id=new.id)
+
+
+def _whole(new: NewJob, first: Draft) -> dict[str, object]:
+    """A job whose first task needs nothing, as one row."""
+    task = {name: value for name, value in _draft(first).items() if name not in ("id", "needs", "adopted")}
+    job = {**asdict(new), "name": legible(new.name), "task": first.id}
+    return {**job, **task, "told": encode({"name": new.name, "recipe": new.recipe})}
 
 
 def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:

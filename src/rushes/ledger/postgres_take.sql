@@ -54,6 +54,29 @@ WITH made AS (
 )
 SELECT number FROM made;
 
+-- name: job_submit
+-- A new job with a first task that needs nothing and its first event, unless its id is taken.
+WITH made AS (
+    INSERT INTO rushes.job (id, owner, state, priority, total, live, last_event, created)
+    VALUES (%(id)s, %(owner)s, 'created', %(priority)s, 1, 1, 1,
+        coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint))
+    ON CONFLICT (id) DO NOTHING RETURNING number, created
+), changed AS (
+    INSERT INTO rushes.job_change SELECT number, pg_current_xact_id() FROM made
+), said AS (
+    INSERT INTO rushes.job_text (job, team, request_id, name, recipe, payload)
+    SELECT number, %(team)s, %(request_id)s, %(name)s, %(recipe)s, %(payload)s FROM made
+), first AS (
+    INSERT INTO rushes.task_text (task, id, stage, chunk, lane, place, created, spec)
+    SELECT number << 20, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(place)s, created, %(spec)s FROM made
+), ready AS (
+    INSERT INTO rushes.task (key, rank, state, id, stage, chunk, lane, spec)
+    SELECT number << 20, -%(priority)s, 'ready', %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(spec)s FROM made
+), told AS (
+    INSERT INTO rushes.event (job, seq, n, type, at, body) SELECT number, 1, 1, 'submitted', created, %(told)s FROM made
+)
+SELECT number FROM made;
+
 -- name: job_text_add
 -- The texts of a new job.
 INSERT INTO rushes.job_text (job, team, request_id, name, recipe, payload)

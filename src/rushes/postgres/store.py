@@ -64,7 +64,7 @@ class Turn:
     def wall(self) -> int:
         """Its moment by the database's clock (or the one that tests gave), in milliseconds."""
         if self._wall is None:
-            self._rows(self._begun)
+            self.rows(self._begun)
         assert self._wall is not None
         return self._wall
 
@@ -78,7 +78,7 @@ class Turn:
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All its rows."""
-        return self._rows(self.run(name, **values))
+        return self.rows(self.run(name, **values))
 
     def one(self, name: str, /, **values: object) -> Row | None:
         """Its first row."""
@@ -88,7 +88,8 @@ class Turn:
         """The first value of each row."""
         return [row[0] for row in self.all(name, **values)]
 
-    def _rows(self, cursor: Cursor) -> list[Row]:
+    def rows(self, cursor: Cursor) -> list[Row]:
+        """What a statement answers."""
         self._pipeline.sync()
         if self._wall is None:
             self._wall = int(self._begun.fetchall()[0][0])
