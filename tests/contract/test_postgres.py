@@ -25,7 +25,6 @@ from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
 from rushes.postgres.store import Postgres
 from rushes.records.postgres import PostgresRecords
-from rushes.transport.notify import Notify
 
 LONG = 30.0  # seconds in which something must end; nothing here takes so long
 NEW = new_job()
@@ -356,50 +355,6 @@ def test_a_large_claim_leaves_out_nothing_that_became_ready_before_its_mark(db: 
     taken = claim(one, n=150) + claim(one, n=150) + claim(one, n=150)
     assert len(taken) == 250
     other.close()
-
-
-# Hints
-def test_nobody_is_told_unless_somebody_is_idle(db: Postgres) -> None:
-    speaker, listener = Notify(db, listen=db.url), Notify(Postgres(db.url), listen=db.url)
-    with connected(db) as ear:
-        ear.execute("LISTEN rushes")
-        speaker.announce("cpu", ["nobody-is-idle"])
-        assert list(ear.notifies(timeout=0)) == []
-        met: set[str] = set()
-        end = time.monotonic() + LONG
-        while not met and time.monotonic() < end:
-            listener.wait(["cpu"], 0.01)
-            speaker.announce("cpu", ["a"])
-            met |= set(listener.wait(["cpu"], 1.0))
-        assert met == {"a"}
-    speaker.close()
-    listener.close()
-
-
-def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
-    speaker, listener = Notify(db, listen=db.url), Notify(Postgres(db.url), listen=db.url)
-    for n in range(3):
-        met: set[str] = set()
-        end = time.monotonic() + LONG
-        while not met and time.monotonic() < end:
-            speaker.announce("cpu", [f"a{n}"])
-            met |= set(listener.wait(["cpu"], 0.2))
-        assert met == {f"a{n}"}
-        with connected(db) as someone:
-            someone.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-            someone.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE pid <> pg_backend_pid() AND query LIKE '%advisory_lock_shared%'"
-            )
-    speaker.close()
-    listener.close()
-
-
-def test_a_fleet_behind_a_pooler_without_a_direct_url_only_looks(db: Postgres) -> None:
-    with contextlib.closing(Notify(db, listen="")) as hints:
-        hints.announce("cpu", ["a"])
-        assert hints.wait(["cpu"], LONG) == ("a",)
-        assert hints._listener is None
 
 
 def _together(works: list[object]) -> None:

@@ -1,0 +1,76 @@
+"""What only hints by PostgreSQL can do wrong: NOTIFY that nobody needs, connections that are lost."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import postgres_kit
+import psycopg
+import pytest
+
+from rushes.postgres.store import Postgres
+from rushes.transport.notify import Notify
+
+LONG = 30.0  # seconds in which something must come; nothing here takes so long
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Postgres]:
+    with contextlib.closing(postgres_kit.database(18, tmp_path)) as db:
+        yield db
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres_kit.direct(18), autocommit=True) as connection:
+        yield connection
+
+
+def test_nobody_is_told_unless_somebody_is_idle(db: Postgres) -> None:
+    speaker, listener = (
+        Notify(db, listen=postgres_kit.direct(18)),
+        Notify(Postgres(db.url), listen=postgres_kit.direct(18)),
+    )
+    with connected() as ear:
+        ear.execute("LISTEN rushes")
+        speaker.announce("cpu", ["nobody-is-idle"])
+        assert list(ear.notifies(timeout=0)) == []
+        met: set[str] = set()
+        end = time.monotonic() + LONG
+        while not met and time.monotonic() < end:
+            listener.wait(["cpu"], 0.01)
+            speaker.announce("cpu", ["a"])
+            met |= set(listener.wait(["cpu"], 1.0))
+        assert met == {"a"}
+    speaker.close()
+    listener.close()
+
+
+def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
+    speaker, listener = (
+        Notify(db, listen=postgres_kit.direct(18)),
+        Notify(Postgres(db.url), listen=postgres_kit.direct(18)),
+    )
+    for n in range(3):
+        met: set[str] = set()
+        end = time.monotonic() + LONG
+        while not met and time.monotonic() < end:
+            speaker.announce("cpu", [f"a{n}"])
+            met |= set(listener.wait(["cpu"], 0.2))
+        assert met == {f"a{n}"}
+        with connected() as someone:
+            someone.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+            someone.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND query LIKE '%advisory_lock_shared%'"
+            )
+    speaker.close()
+    listener.close()
+
+
+def test_a_fleet_behind_a_pooler_without_a_direct_url_only_looks(db: Postgres) -> None:
+    with contextlib.closing(Notify(db, listen="")) as hints:
+        hints.announce("cpu", ["a"])
+        assert hints.wait(["cpu"], LONG) == ("a",)
+        assert hints._listener is None
