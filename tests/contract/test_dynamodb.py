@@ -277,7 +277,7 @@ def test_pages_of_their_real_size_are_within_the_limit(
 ) -> None:
     for module in (dynamodb_unit, dynamodb_turn):
         monkeypatch.setattr(module, "PAGE", PAGE)
-    plan = fan(NEW, 2 * PAGE)
+    plan = fan(NEW, PAGE + 20)
     opened(ledger, NEW, plan)
     worker(ledger)
     ledger.complete("w1", [done(claim(ledger)[0])])
@@ -424,12 +424,12 @@ def test_a_lease_is_over_when_its_row_stood_still_by_the_observers_own_clock(
         claim(mine)
 
 
-def test_the_time_of_the_service_counts_where_a_machines_clock_is_wrong(service: Service) -> None:
+def test_the_time_of_the_service_counts_where_a_machines_clock_is_wrong(service: Service, tmp_path: Path) -> None:
     hour = "Thu, 01 Jan 2099 00:00:00 GMT"
     aws_kit.answer(
         service, "BatchGetItem", 1, lambda parsed: parsed["ResponseMetadata"]["HTTPHeaders"].update(date=hour)
     )
-    table = Table(service)
+    table = aws_kit.table(tmp_path, using=service)
     table.fetch([("a", "b")])
     assert service.wall_millis() // 1000 - 4_070_908_800 < 60
     table.fetch([("a", "b")])
