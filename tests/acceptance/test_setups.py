@@ -5,6 +5,7 @@ import multiprocessing
 import random
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -51,8 +52,9 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def all_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with servers(tmp_path_factory.mktemp("servers")) as found:
+def all_servers() -> Iterator[Servers]:
+    # Not below pytest's own folder: as root PostgreSQL runs as nobody, whom a new session of pytest shuts out there.
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
         yield found
 
 

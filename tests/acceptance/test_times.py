@@ -70,7 +70,7 @@ def told(library: Library, video: str) -> dict[str, object]:
     clip = library.clip(video, hit.start_us, hit.end_us, 0)
     with av.open(str(clip.path)) as made:
         frames = [frame.to_ndarray(format="gray8").mean() for frame in made.decode(video=0)]
-    exports = {kind: library.export(video, kind) for kind in ("srt", "vtt", "json", "csv", "chapters.vtt", "edl")}
+    exports = {kind: library.export(video, kind) for kind in ("srt", "vtt", "json", "words", "chapters.vtt", "edl")}
     said = [(line.text, line.span.start_us // 1000) for line in library.lines(video)]
     return {"hit": hit.start_us // 1000, "shots": library.shots(video), "frames": frames, "said": said, **exports}
 

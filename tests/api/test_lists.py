@@ -84,6 +84,15 @@ def shelves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving,
         yield small, large
 
 
+def cheapest(server: Serving, path: str) -> tuple[Count, Any]:
+    """What a page costs when nobody else asks: threads of the server look at the store now and then."""
+    tries = []
+    for _ in range(3):
+        with counted() as count:
+            tries.append((count, server.get(path)))
+    return min(tries, key=lambda one: one[0].statements)
+
+
 def quiet(server: Serving) -> None:
     """The follower of the streams asks too: while something is counted it does not."""
     server.app.state.hub.stop()
@@ -97,12 +106,7 @@ PAGES = ["/api/v1/videos?limit=50", "/api/v1/jobs?limit=50", "/api/v1/jobs?state
 def test_a_page_of_a_large_library_costs_what_one_of_a_small_library_costs(
     shelves: tuple[Serving, Serving], path: str
 ) -> None:
-    cost = []
-    for shelf in shelves:
-        with counted() as count:
-            shelf.get(path)
-        cost.append(count)
-    small, large = cost
+    small, large = (cheapest(shelf, path)[0] for shelf in shelves)
     assert large.statements == small.statements
     assert large.steps <= 2 * small.steps + 20
 
@@ -111,8 +115,7 @@ def test_the_last_page_costs_what_the_first_one_costs(shelves: tuple[Serving, Se
     large, place, cost = shelves[1], "/api/v1/videos?limit=500", []
     seen: set[str] = set()
     while place:
-        with counted() as count:
-            page = large.get(place)
+        count, page = cheapest(large, place)
         cost.append(count)
         seen |= {video["id"] for video in page["items"]}
         place = page["next"]

@@ -21,7 +21,7 @@ from rushes.records.sqlite import SqliteRecords
 from rushes.transport.poll import Poll
 
 LOOKING = {"known", "job", "jobs", "tasks", "events", "changed", "workers"}
-READING = {"alone", "cursor", "queued", "unsettled", "offers", "shown", "keys"}
+READING = {"alone", "cursor", "queued", "unsettled", "offers", "shown", "keys", "tracks"}
 
 
 @pytest.fixture
@@ -116,6 +116,9 @@ def test_hints_records_and_every_writing_verb_of_the_index(tmp_path: Path, passe
         "take_in": lambda: index.take_in(run, [], {}, []),
         "learn": lambda: index.learn([]),
         "rename": lambda: index.rename("me", "vid_a", "a name"),
+        "correct": lambda: index.correct("me", "line", None),
+        "unsettle": lambda: index.unsettle("me"),
+        "keep_tracks": lambda: index.keep_tracks("me", "vid_a", []),
         "show": lambda: index.show("me", "vid_a", [], []),
         "forget": lambda: index.forget("me", ["key"]),
     }

@@ -68,7 +68,10 @@ def shown_facts(facts: Mapping[str, JSON]) -> dict[str, JSON]:
     """What lists, filters and orders need of a run's facts."""
     return {
         "duration_us": int(facts.get("duration_us") or 0),
-        "name": str(facts.get("name") or ""),
-        "path": str(facts.get("path") or ""),
-        "shot_at": str(facts.get("shot_at") or ""),
+        **{name: _carried(str(facts.get(name) or "")) for name in ("name", "path", "shot_at")},
     }
+
+
+def _carried(text: str) -> str:
+    """Text that every store takes: bytes of a file name that are no text become a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")

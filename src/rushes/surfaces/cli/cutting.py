@@ -55,7 +55,8 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Write subtitles, text or shots of a video, for other tools.
 
-    KIND: srt, vtt, txt, json, csv, jsonl, chapters, chapters.vtt, edl, otio. It goes to stdout unless a file is named.
+    KIND: srt, vtt, txt, json, words, csv, jsonl, chapters, chapters.vtt, edl, otio. It goes to stdout unless a file is
+    named.
     """
     library = opened(session)
     data = library.export(video, kind, out)
