@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON
 from rushes.index.port import Hit
 from rushes.library import Library
-from rushes.library.people import hide_person, merge_people, name_person, split_person
 from rushes.library.said import Anchor, correct, select, take_back
+from rushes.library.said.acts import undo
+from rushes.library.said.people import hide_person, merge_people, name_person, split_person
 from rushes.surfaces.cli.main import main
 from tests.acceptance.planted import Film, films, plant, planted
 
@@ -188,6 +190,29 @@ def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
         assert library.search("person:bert").total == 2
 
 
+def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -> None:
+    with _small(tmp_path) as library:
+        house, states = library.house, [library.people(hidden=True)]
+        bert, anna = (p.id for p in library.people())
+        acts = (
+            lambda: name_person(house, bert, "Bert"),
+            lambda: merge_people(house, anna, "Bert"),
+            lambda: split_person(house, "Bert", "vid_film01", 8_500_000),
+            lambda: hide_person(house, "Bert"),
+        )
+        for act in acts:
+            act()
+            states.append(library.people(hidden=True))
+        assert [states[n] == states[n + 1] for n in range(4)] == [False] * 4
+        told = []
+        for before in states[-2::-1]:
+            told.append(undo(house))
+            assert library.people(hidden=True) == before
+        assert told[-1] == f"{bert} is called Bert"
+        with pytest.raises(NotFound):
+            undo(house)
+
+
 def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
         first = library.video("vid_film02").job
@@ -219,6 +244,9 @@ def test_the_commands_name_compare_and_index(tmp_path: Path) -> None:
     first = rushes("people", "ls")["people"][0]["id"]
     rushes("people", "name", first, "Bert")
     assert rushes("search", "person:bert")["total"] == 3
+    assert rushes("people", "undo")["undone"] == f"{first} is called Bert"
+    assert rushes("search", "person:bert")["total"] == 0
+    rushes("people", "name", first, "Bert")
     rushes("people", "hide", "Bert")
     assert rushes("search", "person:bert")["total"] == 0
     assert rushes("people", "ls", "--hidden")["people"][0]["hidden"]

@@ -36,9 +36,9 @@ from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
 from rushes.library.models import explained
-from rushes.library.people import Seen, everybody
 from rushes.library.promise import Promised, promise
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
+from rushes.library.said.people import Seen, everybody
 from rushes.library.watch import wait, watch
 from rushes.settings import find_home
 from rushes.telemetry import log

@@ -10,6 +10,7 @@ from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.index.follower import SIDECAR
 from rushes.index.port import Offer, Run
+from rushes.library.said import every
 from rushes.telemetry import log
 from rushes.wiring import House
 
@@ -43,12 +44,8 @@ def read_in(house: House, paths: Iterable[Path]) -> list[ReadIn]:
 
 def read_again(house: House) -> None:
     """Read what was read in before into an index that is new."""
-    cursor, first = "", True
-    while cursor or first:
-        rows, cursor = house.records.list(READ, house.settings.owner, cursor, 500)
-        for record in rows:
-            _read(house, Path(str(record.doc["path"])))
-        first = False
+    for record in every(house, READ):
+        _read(house, Path(str(record.doc["path"])))
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -6,8 +6,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
 from rushes.index.follower import CORRECTION
-from rushes.library.people import Seen, everybody, hide_person, merge_people, name_person, split_person
 from rushes.library.said import Anchor, correct, of_video, take_back
+from rushes.library.said.acts import undo
+from rushes.library.said.people import Seen, everybody, hide_person, merge_people, name_person, split_person
 from rushes.surfaces.api.reach import MOST, ADesk, Id, Name, Text
 from rushes.surfaces.api.shapes import RecordShape
 
@@ -76,6 +77,13 @@ def undo_correction(desk: ADesk, correction_id: Id) -> Response:
 def list_people(desk: ADesk, hidden: bool = False) -> list[Seen]:
     """Everybody whose face is known, named first."""
     return everybody(desk.house, hidden=hidden)
+
+
+@router.post("/people/undo")
+def undo_last(desk: ADesk) -> list[Seen]:
+    """Take back what was last said about people: a name, a merge, a split, a hiding. Answers everybody."""
+    undo(desk.house)
+    return everybody(desk.house)
 
 
 @router.patch("/people/{person_id}")

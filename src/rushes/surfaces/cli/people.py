@@ -1,9 +1,10 @@
-"""Who is seen: people ls, name, merge, split, hide."""
+"""Who is seen: people ls, name, merge, split, hide, undo."""
 
 import click
 
 from rushes.domain.span import clock
-from rushes.library.people import hide_person, merge_people, name_person, split_person
+from rushes.library.said.acts import undo as take_back
+from rushes.library.said.people import hide_person, merge_people, name_person, split_person
 from rushes.surfaces.cli.moment import parse_moment
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, Column
@@ -77,6 +78,14 @@ def hide(session: Session, person: str, back: bool) -> None:
     _tell(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
+@verb("undo", "rushes people undo")
+@click.pass_obj
+def undo(session: Session) -> None:
+    """Take back what was last said: a name, a merge, a split, a hiding; again, what was said before that."""
+    what = take_back(opened(session).house)
+    _tell(session, f"no longer: {what}", undone=what)
+
+
 def _tell(session: Session, sentence: str, **doc: object) -> None:
     if session.json:
         session.document(doc)
@@ -84,4 +93,8 @@ def _tell(session: Session, sentence: str, **doc: object) -> None:
         session.out.line(sentence)
 
 
-COMMANDS = {"people": Group("people", "Who is seen: list, name, merge, split, hide.", [ls, name, merge, split, hide])}
+COMMANDS = {
+    "people": Group(
+        "people", "Who is seen: list, name, merge, split, hide, undo.", [ls, name, merge, split, hide, undo]
+    )
+}

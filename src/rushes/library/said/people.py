@@ -1,6 +1,5 @@
 """People: who is seen in the library, and what is said about them, as records that hold on to a place in a film."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound, Refused
@@ -8,8 +7,12 @@ from rushes.domain.keys import JSON, short
 from rushes.index.gather import PERSON
 from rushes.index.people import Mark, Person
 from rushes.index.port import Track
+from rushes.library.said import every
+from rushes.library.said.acts import act
 from rushes.records.port import Record
 from rushes.wiring import House
+
+_Doc = dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,9 @@ def name_person(house: House, who: str, called: str) -> None:
     """
     if not called.strip():
         raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
-    _say(house, _one(house, who), {"name": called.strip(), "person": ""})
+    person = _one(house, who)
+    said = _said_of(house, person, {"name": called.strip(), "person": ""})
+    act(house, f"{_called(person)} is called {called.strip()}", said)
 
 
 def merge_people(house: House, who: str, into: str) -> None:
@@ -50,10 +55,10 @@ def merge_people(house: House, who: str, into: str) -> None:
         NotFound: one of them is not there, or not one.
     """
     other, kept = _one(house, who), _one(house, into)
-    same = {"name": kept.name, "person": "" if kept.name else kept.id}
+    said = _said_of(house, other, _label(kept))
     if not kept.name:
-        _say(house, kept, same)
-    _say(house, other, same)
+        said |= _said_of(house, kept, _label(kept))
+    act(house, f"{_called(other)} and {_called(kept)} are one", said)
 
 
 def split_person(house: House, who: str, video: str, at_us: int, called: str = "") -> str:
@@ -66,17 +71,16 @@ def split_person(house: House, who: str, video: str, at_us: int, called: str = "
     person = _one(house, who)
     there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
     if not there:
-        raise NotFound(f"{person.name or person.id} is not seen there", "See: rushes search 'person:*' --video VIDEO")
+        raise NotFound(f"{_called(person)} is not seen there", "See: rushes search 'person:*' --video VIDEO")
     rest = [t for t in person.tracks if t is not there[0]]
     if not rest:
-        raise Refused(f"{person.name or person.id} is seen only there: there is nothing to split")
-    label = {"name": person.name, "person": "" if person.name else person.id}
+        raise Refused(f"{_called(person)} is seen only there: there is nothing to split")
+    new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
+    said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
     if not any(_stands_on(mark, track) for mark in _marks_of(house, person) for track in rest):
-        _put(house, max(rest, key=_clearest), label)
-    new = "per_" + short(["split", *_anchor(there[0]).values()])
-    _put(house, there[0], {"name": called.strip(), "person": "" if called.strip() else new})
-    house.follower.catch_up()
-    return called.strip() or new
+        said |= _at(max(rest, key=_clearest), _label(person))
+    act(house, f"one face of {_called(person)} is {new}", said)
+    return new
 
 
 def hide_person(house: House, who: str, *, hidden: bool = True) -> None:
@@ -86,30 +90,31 @@ def hide_person(house: House, who: str, *, hidden: bool = True) -> None:
         NotFound: there is no such person, or more than one.
     """
     person = _one(house, who)
-    _say(house, person, {"name": person.name, "person": "" if person.name else person.id, "hidden": hidden})
+    said = _said_of(house, person, {**_label(person), "hidden": hidden})
+    act(house, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
 
 
-def _say(house: House, person: Person, what: dict[str, JSON]) -> None:
+def _said_of(house: House, person: Person, what: _Doc) -> dict[str, _Doc]:
     """At every place where something was said of a person, or at its clearest face if nothing was."""
-    said = list(_marks_of(house, person))
-    for record in said:
-        house.records.put(PERSON, house.settings.owner, record.id, {**record.doc, **what})
-    if not said:
-        _put(house, max(person.tracks, key=_clearest), what)
-    house.follower.catch_up()
+    said = {record.id: {**record.doc, **what} for record in _marks_of(house, person)}
+    return said or _at(max(person.tracks, key=_clearest), what)
 
 
-def _put(house: House, track: Track, what: dict[str, JSON]) -> None:
+def _at(track: Track, what: _Doc) -> dict[str, _Doc]:
     place = _anchor(track)
-    house.records.put(PERSON, house.settings.owner, "face_" + short(place), {**place, **what})
+    return {"face_" + short(place): {**place, **what}}
 
 
-def _marks_of(house: House, person: Person) -> Iterator[Record]:
-    cursor, first = "", True
-    while cursor or first:
-        rows, cursor = house.records.list(PERSON, house.settings.owner, cursor, 500)
-        yield from (r for r in rows if Mark.from_doc(r.doc).label == person.id)
-        first = False
+def _label(person: Person) -> _Doc:
+    return {"name": person.name, "person": "" if person.name else person.id}
+
+
+def _called(person: Person) -> str:
+    return person.name or person.id
+
+
+def _marks_of(house: House, person: Person) -> list[Record]:
+    return [r for r in every(house, PERSON) if Mark.from_doc(r.doc).label == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
@@ -125,7 +130,7 @@ def _clearest(track: Track) -> tuple[float, int]:
     return max(sure for _, _, sure in track.looks), len(track.looks)
 
 
-def _anchor(track: Track) -> dict[str, JSON]:
+def _anchor(track: Track) -> _Doc:
     return {
         "video": track.video,
         "start_us": track.span.start_us,
