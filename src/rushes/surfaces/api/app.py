@@ -76,7 +76,9 @@ def _include(app: FastAPI) -> None:
     for router in (fleet.health, media.router, gate.router):
         app.include_router(router)
     if find_spec("rushes.surfaces.web"):
-        app.router.routes.extend(import_module("rushes.surfaces.web.pages").routes)
+        pages = import_module("rushes.surfaces.web.pages")
+        app.router.routes.extend(pages.routes)
+        pages.dress(app)
     app.include_router(aliases.router)  # last: a page of the same name goes first
 
 

@@ -1,0 +1,94 @@
+"""Pages from templates: everything is escaped, nothing undefined passes, and every page gets the same surroundings."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from rushes.domain.errors import RushesError
+from rushes.domain.job import JobState
+from rushes.surfaces.api.reach import house_of
+from rushes.surfaces.web import wording
+
+THEME = "rushes_theme"  # cookie: auto, light or dark
+SAID = "rushes_said"  # cookie: what the last action says on the next page, once
+SHOWN = 100  # running jobs that are counted for the badge
+_HERE = Path(__file__).parent
+
+
+def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page; `values` are what its template names."""
+    said = unquote(request.cookies.get(SAID, ""))[:300]
+    around = {"path": request.url.path, "asked": dict(request.query_params), "theme": _theme(request), "said": said}
+    html = _templates().get_template(template).render(**around, running=_running(request), **values)
+    page = HTMLResponse(html, status, {"Cache-Control": "no-store"})
+    if said:
+        page.delete_cookie(SAID)
+    return page
+
+
+def back(request: Request, said: str = "", to: str = "") -> RedirectResponse:
+    """After an action: to the page it came from with its filters, or to another; `said` is shown there once."""
+    answer = RedirectResponse(to or _came_from(request), 303)
+    if said:
+        answer.set_cookie(SAID, quote(said[:300]), 60, httponly=True, samesite="lax")
+    return answer
+
+
+def with_query(path: str, asked: dict[str, str], **changes: object) -> str:
+    """An address with some of its questions changed; None or "" leaves one out."""
+    left = {k: str(v) for k, v in {**asked, **changes}.items() if v not in (None, "")}
+    return f"{path}?{urlencode(left)}" if left else path
+
+
+@cache
+def _templates() -> Environment:
+    env = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters |= wording.FILTERS
+    env.globals |= {"static": _static, "with_query": with_query}
+    return env
+
+
+@cache
+def _static(name: str) -> str:
+    """The address of a static file, with its version: the hash of all of them, because modules import each other."""
+    return f"/static/{name}?v={_version()}"
+
+
+@cache
+def _version() -> str:
+    files = sorted(p for p in (_HERE / "static").rglob("*") if p.is_file())
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:12]
+
+
+def _theme(request: Request) -> str:
+    theme = request.cookies.get(THEME, "auto")
+    return theme if theme in {"light", "dark"} else "auto"
+
+
+def _running(request: Request) -> int:
+    """How many jobs are at work, at most SHOWN; a store that is away must not take the error page with it."""
+    house = house_of(request)
+    try:
+        return len(house.ledger.jobs(house.settings.owner, JobState.RUNNING, limit=SHOWN).rows)
+    except RushesError:
+        return 0
+
+
+def _came_from(request: Request) -> str:
+    """The page of ours that the browser names; anything else leads home."""
+    came = urlsplit(request.headers.get("referer", ""))
+    if came.netloc != request.headers.get("host", "") or not came.path.startswith("/") or came.path.startswith("//"):
+        return "/"
+    return f"{came.path}?{came.query}" if came.query else came.path
