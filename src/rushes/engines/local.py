@@ -68,6 +68,11 @@ class LocalEngine:
         with self._lock:
             return self._load("nets.places", "Places", model).guess(picture, most)  # type: ignore[no-any-return]
 
+    def nearness(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+        """How near each part of a picture is."""
+        with self._lock:
+            return self._load("nets.depth", "Depth", model).nearness(picture, inverse=inverse)  # type: ignore[no-any-return]
+
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One direction of length one for each sentence."""
         with self._lock:

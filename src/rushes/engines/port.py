@@ -133,6 +133,13 @@ class Sees(Protocol):
             ModelMissing: the weights are not on this machine.
         """
 
+    def nearness(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+        """How near each part of a picture is, in the size of the net; `inverse`: what the net says is larger if nearer.
+
+        Raises:
+            ModelMissing: the weights are not on this machine.
+        """
+
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One direction of length one for each sentence: those that mean alike point alike.
 

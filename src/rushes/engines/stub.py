@@ -70,6 +70,12 @@ class StubEngine:
         """A place for every picture that is not plain."""
         return [(word, 0.9) for word in _seen(picture)]
 
+    def nearness(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:  # noqa: ARG002
+        """What is bright and low is near."""
+        rows, columns = (np.linspace(0, n - 1, 64).astype(np.intp) for n in picture.shape[:2])
+        light = picture[np.ix_(rows, columns)].mean(axis=2, dtype=np.float64) / 255
+        return np.asarray(light + np.linspace(0, 1, 64)[:, None], np.float32)
+
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002
         """Sentences with the same words point the same way."""
         words = [[zlib.crc32(w.encode()) % 64 for w in (*t.lower().split(), "")] for t in texts]
