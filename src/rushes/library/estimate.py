@@ -73,11 +73,11 @@ def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    guesses = _guesses(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
+    guesses = guess_stages(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
     known = {stage: g for stage, g in guesses.items() if g}
     if len(known) < len(guesses):
         return None
-    p50, p90 = (round(seconds, 1) for seconds in _sum(house, _left(house, job, known)))
+    p50, p90 = (round(seconds, 1) for seconds in together(house, _left(house, job, known)))
     house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
     return p50, p90
 
@@ -114,13 +114,13 @@ def _estimate(
     if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
     facts = probed(house, one.job)
-    guesses = _guesses(house, facts, stages, machine)
+    guesses = guess_stages(house, facts, stages, machine)
     missing = [s for s, g in guesses.items() if g is None]
     if missing and facts.duration > longer_than:
         _calibrate(house, one.path, wish, missing, signals)
-        guesses = _guesses(house, facts, stages, machine, least=1)
+        guesses = guess_stages(house, facts, stages, machine, least=1)
     known = {s: g for s, g in guesses.items() if g}
-    low, high = _sum(house, known)
+    low, high = together(house, known)
     return Estimate(
         one.path,
         low,
@@ -140,9 +140,10 @@ def _why(house: House, job: Job | None) -> RushesError:
     return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be probed")
 
 
-def _guesses(
+def guess_stages(
     house: House, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
 ) -> dict[str, Guess | None]:
+    """What each stage will need of a film; None where nothing that was seen on this machine tells."""
     house.follower.catch_up()
     return {stage: _guess(house, facts, stage, machine, least) for stage in stages}
 
@@ -156,7 +157,7 @@ def _guess(house: House, facts: VideoFacts, stage: str, machine: str, least: int
     return guess(rates, facts, by_pixels=card.reads_source) if len(rates) >= least else None
 
 
-def _sum(house: House, guesses: Mapping[str, Guess]) -> tuple[float, float]:
+def together(house: House, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     """Chunks run side by side; whole-video work is a queue of its own."""
     low = high = 0.0
     for stage, g in guesses.items():

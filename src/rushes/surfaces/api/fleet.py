@@ -95,15 +95,20 @@ def is_alive() -> dict[str, str]:
 @health.get("/readyz")
 def is_ready(house: AHouse) -> JSONResponse:
     """Every backend answers."""
+    said = parts_of(house)
+    fine = all(word == "ok" for word in said.values())
+    return JSONResponse({"status": "ready" if fine else "not ready", "parts": said}, 200 if fine else 503)
+
+
+def parts_of(house: House) -> dict[str, str]:
+    """Each backend, and "ok" or what it says instead."""
     parts: dict[str, Callable[[], object]] = {
         "ledger": house.ledger.workers,
         "records": lambda: house.records.get("ready", house.settings.owner, "ready"),
         "blobs": lambda: house.blobs.read("results/ready"),
         "index": lambda: house.index.video(house.settings.owner, "ready"),
     }
-    said = {name: _answers(ask) for name, ask in parts.items()}
-    fine = all(word == "ok" for word in said.values())
-    return JSONResponse({"status": "ready" if fine else "not ready", "parts": said}, 200 if fine else 503)
+    return {name: _answers(ask) for name, ask in parts.items()}
 
 
 @health.get("/metrics", response_class=PlainTextResponse)
