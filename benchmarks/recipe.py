@@ -1,4 +1,4 @@
-"""The whole default recipe against the bare commands that make the same: one ffmpeg, faster-whisper, PySceneDetect.
+"""Proxy, speech and shots against the bare commands for the same outputs: ffmpeg, faster-whisper, PySceneDetect.
 
     python -m benchmarks.recipe [--samples PATH] [--rounds 5]
 
@@ -36,6 +36,7 @@ model = WhisperModel(sys.argv[2], device="cpu", compute_type="int8", cpu_threads
 found, _ = model.transcribe(sys.argv[1], beam_size=5, vad_filter=True, word_timestamps=True)
 print(sum(len(s.words) for s in found))
 """
+SAME = "playlist,shots,transcript"  # what reads and sees is compared in benchmarks.one_pass
 CUTS = """
 import sys
 from scenedetect import ContentDetector, detect
@@ -77,8 +78,8 @@ def compare(film: Path, rounds: int) -> float:
             folder = Path(name)
             for what, argv in bare(film, folder).items():
                 times.setdefault(what, []).append(cpu(argv, folder))
-            ours = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "run", "--no-beside", str(film)]
-            times.setdefault("rushes run", []).append(cpu(ours, folder))
+            ours = [sys.executable, "-m", "rushes", "--home", str(folder / "home"), "run", "--no-beside"]
+            times.setdefault("rushes run", []).append(cpu([*ours, "--only", SAME, str(film)], folder))
             print(f"round {n + 1} of {rounds}", file=sys.stderr, flush=True)
     middle = {what: statistics.median(c for c, _ in found) for what, found in times.items()}
     wall = statistics.median(w for _, w in times["rushes run"])

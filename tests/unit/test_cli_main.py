@@ -258,3 +258,17 @@ def test_a_wrong_setting_is_told_and_not_thrown(rushes: Invoke, monkeypatch: pyt
     shown = rushes("ls")
     assert shown.exit_code == 2
     assert "RUSHES_SLOTS = 'many'" in shown.stderr
+
+
+def test_an_interrupt_while_it_is_still_being_imported_leaves_no_trace() -> None:
+    interrupted = (
+        "import sys\n"
+        "class Impatient:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'rushes.surfaces.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Impatient())\n"
+        "from rushes.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", interrupted], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
