@@ -14,6 +14,7 @@ from rushes.domain.video import VideoTrack
 _SAME_EVERYWHERE = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
 SMOOTH = Interpolation.BICUBIC | _SAME_EVERYWHERE
 AS_IS = Interpolation.POINT | Interpolation.ACCURATE_RND | Interpolation.BITEXACT  # where no size changes
+_LINEAR = Interpolation.BILINEAR | _SAME_EVERYWHERE
 MEAN = Interpolation.AREA | _SAME_EVERYWHERE
 
 Size = tuple[int, int]
@@ -38,6 +39,15 @@ def lines(frame: av.VideoFrame, plane: int) -> NDArray[np.uint8]:
     """One plane of a small picture, without the padding of its lines, whose bytes mean nothing."""
     p = frame.planes[plane]
     return np.frombuffer(bytes(p), np.uint8).reshape(-1, p.line_size)[: p.height, : p.width]
+
+
+def resized_grey(plane: NDArray[np.uint16], size: Size) -> NDArray[np.uint16]:
+    """A plane of 16 bits in another size."""
+    if plane.shape == size[::-1]:
+        return plane
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(plane), format="gray16le")
+    scaled = VideoReformatter().reformat(frame, *size, "gray16le", interpolation=_LINEAR, threads=1)
+    return scaled.to_ndarray().astype(np.uint16, copy=False)
 
 
 class Scaler:
