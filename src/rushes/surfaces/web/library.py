@@ -1,0 +1,119 @@
+"""The library: posters, facets and bulk actions; filters live in the address and stay after an action."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+
+from rushes.index.port import Video
+from rushes.library import Library, Wish
+from rushes.library.desk import Desk
+from rushes.library.footage import original
+from rushes.plan.recipes import RECIPES
+from rushes.surfaces.api.pages import Cursor, seal, unseal
+from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.web.figures import figures
+from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.wording import language, plural
+
+router = APIRouter(include_in_schema=False)
+PAGE = 20
+LOOKED_AT = 400  # videos that one page of a filtered list looks at; the next page goes on from there
+STATES = {
+    "complete": ("completed",),
+    "running": ("created", "chunking_in_progress", "chunking_complete"),
+    "needs you": ("failed",),
+}
+LABELS = {"object": "Object", "person": "Person", "place": "Place"}
+Asked = Annotated[str, Query(max_length=200)]
+Ids = Annotated[list[str], Form(max_length=100)]
+
+
+@router.get("/library")
+def show_library(
+    request: Request,
+    library: ALibrary,
+    desk: ADesk,
+    name: Asked = "",
+    state: Asked = "",
+    lang: Asked = "",
+    has: Asked = "",
+    view: Asked = "",
+    cursor: Cursor = "",
+) -> Response:
+    """Posters, newest first."""
+    newest, _ = library.videos("", 6)
+    keep = _filter(name, state, lang)
+    found, more = _having(library, desk, has, keep, cursor) if has else _page(library, keep, cursor)
+    return render(
+        request,
+        "library.html",
+        tiles=tiles(library.house, found),
+        cursor=seal(more) if more else "",
+        summary=figures(request, newest),
+        facets=_facets(request, newest),
+        filtered=bool(name or state or lang or has),
+        view="list" if view == "list" else "grid",
+        recipes=list(RECIPES),
+    )
+
+
+@router.post("/library/process")
+def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe: Annotated[str, Form()]) -> Response:
+    """Put chosen videos through a recipe; what is there already is adopted."""
+    places = [_place(desk, id) for id in video]
+    jobs = [a.job for a in library.add(places, Wish(recipe=recipe)) if a.job]
+    return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
+
+
+def _place(desk: Desk, id: str) -> str:
+    source = original(desk.house, desk.video(id)).asked.source
+    return source.path if source.far else str(desk.house.originals / source.path)
+
+
+def _filter(name: str, state: str, lang: str) -> Callable[[Video], bool]:
+    states, words = STATES.get(state, ()), name.casefold().split()
+
+    def keeps(video: Video) -> bool:
+        called = f"{video.name} {video.path}".casefold()
+        spoken = not lang or lang in video.languages or (lang == "none" and not video.languages)
+        return (not states or video.state in states) and spoken and all(word in called for word in words)
+
+    return keeps
+
+
+def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
+    """What a filter keeps; something rare may need several pages, so that none reads the whole library."""
+    found: list[Video] = []
+    at, looked, more = unseal(cursor), 0, True
+    while more and looked < LOOKED_AT and len(found) < PAGE:
+        some, at = library.house.index.videos(library.house.settings.owner, at, PAGE)
+        found += filter(keep, some)
+        looked, more = looked + PAGE, bool(at)
+    return found, at
+
+
+def _having(
+    library: Library, desk: Desk, has: str, keep: Callable[[Video], bool], cursor: str
+) -> tuple[list[Video], str]:
+    """Videos in which something is seen, most of it first."""
+    kind, _, label = has.partition(":")
+    shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
+    at = int(unseal(cursor) or 0)
+    found = [desk.video(id) for id in list(shown)[at : at + PAGE]]
+    return [v for v in found if keep(v)], str(at + PAGE) if len(shown) > at + PAGE else ""
+
+
+def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
+    known = figures(request, newest)
+    spoken = [(code, language(code), None) for code in list(known.languages)[:8] if code]
+    rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
+        ("State", "state", [(s, s, None) for s in STATES]),
+        ("Language", "lang", [*spoken, ("none", "no speech", None)] if spoken else []),
+    ]
+    for kind, title in LABELS.items():
+        labels = [(f"{kind}:{text}", text, None) for text in list(known.labels.get(kind, {}))[:8] if text != "unknown"]
+        rows.append((title, "has", labels))
+    return rows

@@ -1,0 +1,50 @@
+// The first page while jobs run: bars and ranges change in place, once a second at most.
+import { followJobs } from "./live.js";
+import { startScrubbing } from "./scrub.js";
+
+startScrubbing(document);
+const due = new Set();
+const shown = new Set([...document.querySelectorAll("[data-running-job]")].map((one) => one.dataset.runningJob));
+
+followJobs((job) => {
+  if (shown.has(job.id)) due.add(job.id);
+  const begins = job.state === "chunking_complete" && !shown.has(job.id) && shown.size < 3;
+  const ends = shown.has(job.id) && ["completed", "failed", "cancelled"].includes(job.state);
+  if ((begins || ends) && !document.querySelector("dialog[open]")) setTimeout(() => location.reload(), 700);
+});
+
+setInterval(async () => {
+  for (const id of due) {
+    due.delete(id);
+    const answer = await fetch(`/api/v1/jobs/${id}/progress`).catch(() => null);
+    if (answer?.ok) show(id, await answer.json());
+  }
+}, 1000);
+
+function show(id, progress) {
+  const place = document.querySelector(`[data-running-job="${CSS.escape(id)}"]`);
+  for (const stage of progress.stages) {
+    const row = place.querySelector(`[data-stage="${CSS.escape(stage.stage)}"]`);
+    if (!row) continue;
+    const [done, , now] = row.querySelectorAll("rect");
+    done.setAttribute("width", stage.done);
+    now.setAttribute("x", stage.done);
+    now.setAttribute("width", stage.running);
+    row.querySelector("[data-figures]").textContent = `${stage.done} / ${stage.total}`;
+    row.querySelector("[data-left]").textContent = stage.done === stage.total ? "done" : range(stage.remaining) || (stage.active ? "running" : "waits");
+  }
+  place.querySelector("[data-remaining]").textContent = range(progress.remaining) || "measuring";
+}
+
+function range(seconds) {
+  if (!seconds) return "";
+  const [unit, length] = seconds[1] < 90 ? ["s", 1] : seconds[1] < 5400 ? ["min", 60] : ["h", 3600];
+  const [low, high] = seconds.map((value) => Math.max(1, Math.round(value / length)));
+  return low === high ? `${low} ${unit}` : `${low}–${high} ${unit}`;
+}
+
+const drop = document.querySelector("[data-drop]");
+for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
+drop?.addEventListener("dragover", () => drop.classList.add("over"));
+drop?.addEventListener("dragleave", () => drop.classList.remove("over"));
+addEventListener("drop", (event) => { if (event.dataTransfer?.files.length) location.assign("/add"); });
