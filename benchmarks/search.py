@@ -36,7 +36,7 @@ QUERIES = {
     "during": "say:budget during text:quarter near:5s object:laptop",
     "three common terms": "say:word1 near:5s say:word2 near:5s object:chair",
 }
-ASKED = ("count", "find", "around", "shelf", "find_any")
+ASKED = ("count", "find", "around", "shelf", "shelf_some", "find_any")
 
 
 def film(n: int) -> Iterator[Observation]:

@@ -366,7 +366,8 @@ def test_labels_and_the_shelf_say_what_there_is(index: Index) -> None:
     assert index.summary("anna").labels == {"object": {"dog": 2, "cat": 1}}
     index.rename("anna", "vid_1", "Holiday")
     assert [(s.id, s.name, s.shot_at) for s in index.shelf("anna")] == [("vid_1", "Holiday", "2026-01-01")]
-    assert index.shelf("bert") == ()
+    assert index.shelf("anna", ["vid_1", "vid_2"]) == index.shelf("anna")
+    assert index.shelf("anna", []) == index.shelf("anna", ["vid_2"]) == index.shelf("bert") == ()
 
 
 VOCABULARY = ["ask", "asked", "not", "country", "été", "Été", "1,000", "don't", "日本", "a", "a."]

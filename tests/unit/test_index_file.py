@@ -121,6 +121,7 @@ ASKED = [
     "find_any",
     "around",
     "shelf",
+    "shelf_some",
     "summary_labels",
     "lines",
     "video",

@@ -226,8 +226,8 @@ class Reader(Protocol):
     def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
         """All that hold a term and are there (start to until) in one of the windows; others may be among them."""
 
-    def shelf(self, owner: str) -> tuple[Shelved, ...]:
-        """Every video of an owner."""
+    def shelf(self, owner: str, videos: Collection[str] | None = None) -> tuple[Shelved, ...]:
+        """These videos of an owner, or all."""
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """An owner's videos, newest first, and the next cursor ("" at the end)."""

@@ -65,9 +65,10 @@ class PostgresIndex(Searching):
         what = {"owner": legible(owner), "kinds": _kinds(term), "first": term.words[0] if term.words else ""}
         return tuple(Posting(*row) for row in self._ask("around", **what, windows=places))
 
-    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+    def shelf(self, owner: str, videos: Collection[str] | None = None) -> tuple[Shelved, ...]:
         """As the port says."""
-        rows = self._ask("shelf", owner=legible(owner))
+        some = {} if videos is None else {"videos": sorted(map(legible, videos))}
+        rows = self._ask("shelf_some" if some else "shelf", owner=legible(owner), **some)
         return tuple(Shelved(id, safe(json.loads(r) if r else name), path, shot) for id, name, path, shot, r in rows)
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:

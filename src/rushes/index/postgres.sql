@@ -226,6 +226,12 @@ SELECT id, video.name, path, CASE shot_at WHEN '' THEN added_at ELSE shot_at END
 FROM rushes_index.video LEFT JOIN rushes_index.renamed ON renamed.owner = video.owner AND renamed.video = id
 WHERE video.owner = %(owner)s;
 
+-- name: shelf_some
+-- Some of them: what a search has found, however many there are.
+SELECT id, video.name, path, CASE shot_at WHEN '' THEN added_at ELSE shot_at END, renamed.name
+FROM rushes_index.video LEFT JOIN rushes_index.renamed ON renamed.owner = video.owner AND renamed.video = id
+WHERE video.owner = %(owner)s AND id = ANY(%(videos)s);
+
 -- name: count
 -- How many moments hold some words, up to a number.
 SELECT count(*) FROM (SELECT FROM rushes_index.moment

@@ -34,7 +34,7 @@ class Primitives(Protocol):
     def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
         """See the port."""
 
-    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+    def shelf(self, owner: str, videos: Collection[str] | None = None) -> tuple[Shelved, ...]:
         """See the port."""
 
 
@@ -57,27 +57,25 @@ class Searching:
         asked = parse(query)
         if not asked.clauses:
             return Found(note=asked.note, took_ms=_since(begun))
-        shelf = {s.id: s for s in self.shelf(owner)}
-        found, note = _found(self, owner, asked, shelf, {video} if video else None)
+        found, note = _found(self, owner, asked, {video} if video else None)
+        videos = {f.met.anchor.video for f in found}
+        shelf = {s.id: s for s in self.shelf(owner, videos)}
         sort = Order(order, shelf)
         shown, more = page(sorted(found, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
         hits = tuple(hit_of(f, _name(shelf, f.met.anchor.video)) for f in shown)
-        videos = len({f.met.anchor.video for f in found})
-        return Found(hits, len(found), videos, more, note, _since(begun), facets(found, shelf))
+        return Found(hits, len(found), len(videos), more, note, _since(begun), facets(found, shelf))
 
 
-def _found(
-    index: Primitives, owner: str, asked: Query, shelf: Mapping[str, Shelved], only: Collection[str] | None
-) -> tuple[list[Rated], str]:
+def _found(index: Primitives, owner: str, asked: Query, only: Collection[str] | None) -> tuple[list[Rated], str]:
     """What a query finds, and what is to be said of it; by its words alone where meaning cannot be compared."""
     if asks(asked) and index.about is None:
         asked = replace(spelled_out(asked), note="~ looked for the words alone: nothing here compares meanings")
-    looks = [_Look(index, owner, clause, shelf, only) for clause in asked.clauses]
+    looks = [_Look(index, owner, clause, only) for clause in asked.clauses]
     try:
         found = _best([look.hits() for look in looks])
     except ModelMissing as e:
         plain = replace(spelled_out(asked), note=f"~ looked for the words alone: {e}. {e.hint}".strip())
-        return _found(index, owner, plain, shelf, only)
+        return _found(index, owner, plain, only)
     return found, "; ".join(dict.fromkeys(filter(None, [asked.note, *(look.note for look in looks)])))
 
 
@@ -88,7 +86,6 @@ class _Look:
     index: Primitives
     owner: str
     clause: Clause
-    shelf: Mapping[str, Shelved]
     only: Collection[str] | None
     found: dict[Term, list[Occurrence]] = field(default_factory=dict)
     counts: dict[Term, int] = field(default_factory=dict)
@@ -97,7 +94,7 @@ class _Look:
 
     def hits(self) -> list[Rated]:
         """What the clause finds, once for each moment in which something begins."""
-        videos = allowed(self.clause.filters, self.shelf, self.only)
+        videos = allowed(self.clause.filters, lambda: self.index.shelf(self.owner), self.only)
         if videos is not None and not videos:
             return []
         self._count(videos)
@@ -173,11 +170,11 @@ class _Look:
 
 
 def _by_video(terms: Sequence[Sequence[Occurrence]]) -> Iterable[list[list[Occurrence]]]:
-    videos = sorted({o.posting.video for o in terms[0]})
-    for video in videos:
-        here = [[o for o in some if o.posting.video == video] for some in terms]
-        if all(here):
-            yield here
+    films: dict[str, list[list[Occurrence]]] = {}
+    for n, some in enumerate(terms):
+        for o in some:
+            films.setdefault(o.posting.video, [[] for _ in terms])[n].append(o)
+    return [here for _, here in sorted(films.items()) if all(here)]
 
 
 def _merged(windows: Iterable[Window]) -> list[Window]:

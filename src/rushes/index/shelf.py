@@ -1,6 +1,6 @@
 """Filters: which videos and which languages a clause looks at. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rushes.index.port import Posting, Shelved
 from rushes.index.query import Filter, Term
@@ -10,13 +10,13 @@ _SPOKEN = ("speech", "text", "entity")  # kinds that have a language
 
 
 def allowed(
-    filters: Sequence[Filter], shelf: Mapping[str, Shelved], only: Collection[str] | None
+    filters: Sequence[Filter], shelf: Callable[[], Iterable[Shelved]], only: Collection[str] | None
 ) -> Collection[str] | None:
-    """The videos that a clause looks at; None for all."""
+    """The videos that a clause looks at; None for all. The shelf is read only where a filter asks for it."""
     asked = [f for f in filters if f.name in {"in", "date"}]
     if not asked:
         return only
-    there = [s for s in shelf.values() if only is None or s.id in only]
+    there = [s for s in shelf() if only is None or s.id in only]
     return {s.id for s in there if all(_holds(f, s) != f.negated for f in asked)}
 
 

@@ -52,10 +52,12 @@ class SqliteIndex(Searching):
             rows = db.execute(_SQL["around"], values | {"windows": json.dumps(windows)})
             return tuple({row[0]: Posting(*row) for row in rows}.values())
 
-    def shelf(self, owner: str) -> tuple[Shelved, ...]:
+    def shelf(self, owner: str, videos: Collection[str] | None = None) -> tuple[Shelved, ...]:
         """As the port says."""
+        name = "shelf" if videos is None else "shelf_some"
+        asked = {"owner": legible(owner), "videos": json.dumps(sorted(map(legible, videos or ())))}
         with self._file.reading() as db:
-            rows = db.execute(_SQL["shelf"], (legible(owner),)).fetchall()
+            rows = db.execute(_SQL[name], asked).fetchall()
         return tuple(Shelved(id, safe(json.loads(r) if r else name), path, shot) for id, name, path, shot, r in rows)
 
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:

@@ -207,7 +207,13 @@ SELECT text, count(*) FROM moment WHERE owner = ? AND kind = ? GROUP BY text ORD
 -- name: shelf
 -- Every video of an owner under the name that it goes by.
 SELECT video.id, video.name, video.path, CASE video.shot_at WHEN '' THEN video.added_at ELSE video.shot_at END, renamed.name
-FROM video LEFT JOIN renamed ON renamed.owner = video.owner AND renamed.video = video.id WHERE video.owner = ?;
+FROM video LEFT JOIN renamed ON renamed.owner = video.owner AND renamed.video = video.id WHERE video.owner = :owner;
+
+-- name: shelf_some
+-- Some of them: what a search has found, however many there are.
+SELECT video.id, video.name, video.path, CASE video.shot_at WHEN '' THEN video.added_at ELSE video.shot_at END, renamed.name
+FROM json_each(:videos) CROSS JOIN video ON video.owner = :owner AND video.id = json_each.value
+LEFT JOIN renamed ON renamed.owner = video.owner AND renamed.video = video.id;
 
 -- name: count
 -- How many moments hold some words, up to a number. CROSS JOIN keeps the order: words first, then their moments.
