@@ -9,12 +9,12 @@ from fastapi.responses import Response
 from rushes.index.port import Video
 from rushes.library import Library, Wish
 from rushes.library.desk import Desk
-from rushes.library.footage import original
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.pages import Cursor, seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.figures import figures
 from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.web.video import source_of
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import language, plural
 
@@ -63,14 +63,9 @@ def show_library(
 @router.post("/library/process")
 def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe: Annotated[str, Form()]) -> Response:
     """Put chosen videos through a recipe; what is there already is adopted."""
-    places = [_place(desk, id) for id in video]
+    places = [source_of(desk, desk.video(id)) for id in video]
     jobs = [a.job for a in library.add(places, Wish(recipe=recipe)) if a.job]
     return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
-
-
-def _place(desk: Desk, id: str) -> str:
-    source = original(desk.house, desk.video(id)).asked.source
-    return source.path if source.far else str(desk.house.originals / source.path)
 
 
 def _filter(name: str, state: str, lang: str) -> Callable[[Video], bool]:
@@ -114,6 +109,10 @@ def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, l
         ("Language", "lang", [*spoken, ("none", "no speech", None)] if spoken else []),
     ]
     for kind, title in LABELS.items():
-        labels = [(f"{kind}:{text}", text, None) for text in list(known.labels.get(kind, {}))[:8] if text != "unknown"]
+        labels = [(f"{kind}:{text}", text, None) for text in known.labels.get(kind, {}) if _has_a_name(text)][:8]
         rows.append((title, "has", labels))
     return rows
+
+
+def _has_a_name(label: str) -> bool:
+    return label != "unknown" and not label.startswith("per_")

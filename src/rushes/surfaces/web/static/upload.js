@@ -1,0 +1,293 @@
+// Adding films: what was chosen is looked at here (length, picture, already there?), then sent in parts that survive
+// a reload, a pause, a lost line and a restart of the server (tus 1.0: HEAD tells how much is there).
+import { Sha256, base64, hex, sha256 } from "./sha256.js";
+import { timecode } from "./timecode.js";
+
+const PART = 16 << 20;
+const WAIT = [500, 1000, 2000, 5000, 10000]; // milliseconds before the next try when the line is lost
+const TUS = { "Tus-Resumable": "1.0.0" };
+const list = document.querySelector("[data-sending]");
+const start = document.querySelector("[data-start]");
+const wish = document.querySelector("[data-wish]");
+const files = [];
+
+class Sending {
+  constructor(file) {
+    this.file = file;
+    this.state = "new"; // new, sending, paused, lost, here, refused, arrived
+    this.sent = 0;
+    this.row = document.getElementById("file").content.cloneNode(true).firstElementChild;
+    this.row.querySelector("[data-name]").textContent = file.name;
+    this.at("[data-pause]").addEventListener("click", () => (this.state === "sending" ? this.pause() : this.run()));
+    this.at("[data-drop-file]").addEventListener("click", () => this.drop());
+    this.at("[data-drop-file]").setAttribute("aria-label", `Give up ${file.name}`);
+    this.show();
+  }
+
+  at(what) { return this.row.querySelector(what); }
+
+  get mark() { return markOf(this.file); }
+
+  get place() { return localStorage.getItem(this.mark); }
+
+  show(note) {
+    const words = { new: "ready", sending: "sending", paused: "paused", lost: "waiting for the line", here: "already here", refused: "refused", arrived: "arrived" };
+    const badge = this.at("[data-state]");
+    badge.textContent = words[this.state];
+    badge.className = `badge ${{ sending: "now", refused: "alarm", arrived: "done", here: "done" }[this.state] ?? ""}`;
+    this.at("[data-progress]").value = this.state === "arrived" ? 1 : this.sent / (this.file.size || 1);
+    this.at("[data-progress]").setAttribute("aria-label", `${this.file.name} sent`);
+    this.at("[data-amount]").textContent = this.sent && this.state !== "arrived" ? `${size(this.sent)} of ${size(this.file.size)}` : size(this.file.size);
+    if (note !== undefined) this.at("[data-note]").textContent = note;
+    this.showButtons();
+    tell();
+  }
+
+  showButtons() {
+    const pause = this.at("[data-pause]");
+    const can = { sending: "Pause", paused: "Go on", lost: "Go on" }[this.state];
+    pause.hidden = !can;
+    pause.setAttribute("aria-label", `${can} ${this.file.name}`);
+    if (can) pause.replaceChildren(document.getElementById(can === "Pause" ? "sign-pause" : "sign-play").content.cloneNode(true));
+  }
+
+  open(href, word) {
+    const link = this.at("[data-open]");
+    link.href = href;
+    link.textContent = word;
+    link.hidden = false;
+  }
+
+  pause() {
+    this.state = "paused";
+    this.stop?.abort();
+    this.show("What is there stays for 7 days.");
+  }
+
+  async run() {
+    this.wake?.();
+    this.state = "sending";
+    this.show("");
+    this.sends ??= this.keepSending().finally(() => { this.sends = undefined; });
+    await this.sends;
+  }
+
+  async keepSending() {
+    for (let tries = 0; this.state === "sending" || this.state === "lost"; tries += 1) {
+      try {
+        await this.send(() => { tries = 0; });
+      } catch (error) {
+        if (error instanceof Problem) this.refuse(error.message);
+        else if (this.state === "sending" || this.state === "lost") await this.wait(tries);
+      }
+    }
+  }
+
+  async wait(tries) {
+    this.state = "lost";
+    this.show("The line is lost. What arrived is kept; it goes on by itself.");
+    await new Promise((go) => { this.wake = go; setTimeout(go, WAIT[Math.min(tries, WAIT.length - 1)]); });
+  }
+
+  refuse(why) {
+    this.state = "refused";
+    localStorage.removeItem(this.mark);
+    this.show(why);
+  }
+
+  async send(onPart) {
+    let offset = (await this.resume()) ?? (await this.begin());
+    while (offset < this.file.size) {
+      const began = performance.now();
+      const next = await this.part(offset);
+      if (this.state === "lost") this.state = "sending";
+      onPart();
+      const rate = (next - offset) / ((performance.now() - began) / 1000);
+      offset = this.sent = next;
+      if (this.state !== "sending") return;
+      this.show(`${size(rate)}/s, each part checked as it arrives`);
+    }
+    this.arrive();
+  }
+
+  arrive() {
+    this.state = "arrived";
+    localStorage.removeItem(this.mark);
+    this.open(`/jobs/${this.job}`, "See its job");
+    this.show("All of it is here; its job begins when a worker is free.");
+  }
+
+  async resume() {
+    if (!this.place) return undefined;
+    const answer = await fetch(this.place, { method: "HEAD", headers: TUS, cache: "no-store" });
+    if (answer.status >= 500) throw new Error("away");
+    if (!answer.ok) {
+      localStorage.removeItem(this.mark);
+      return undefined;
+    }
+    this.job = answer.headers.get("Rushes-Job");
+    this.sent = Number(answer.headers.get("Upload-Offset"));
+    this.show("Goes on where it was.");
+    return this.sent;
+  }
+
+  async begin() {
+    const said = { filename: this.file.name, ...chosen() };
+    const metadata = Object.entries(said).filter(([, value]) => value).map(([name, value]) => `${name} ${base64(new TextEncoder().encode(value))}`).join(",");
+    const answer = await ask("/api/v1/uploads", { method: "POST", headers: { ...TUS, "Upload-Length": this.file.size, "Upload-Metadata": metadata } });
+    localStorage.setItem(this.mark, new URL(answer.headers.get("Location"), location.href).pathname);
+    this.job = answer.headers.get("Rushes-Job");
+    return 0;
+  }
+
+  async part(offset) {
+    const data = await this.file.slice(offset, offset + PART).arrayBuffer();
+    this.stop = new AbortController();
+    const headers = { ...TUS, "Upload-Offset": offset, "Content-Type": "application/offset+octet-stream", "Upload-Checksum": `sha256 ${base64(await sha256(data))}` };
+    const answer = await fetch(this.place, { method: "PATCH", headers, body: data, signal: this.stop.signal });
+    if (answer.status === 409) return Number(answer.headers.get("Upload-Offset"));
+    if (answer.status === 423 || answer.status === 460 || answer.status >= 500) throw new Error("again");
+    if (!answer.ok) throw new Problem(await words(answer));
+    return Number(answer.headers.get("Upload-Offset"));
+  }
+
+  async drop() {
+    this.state = "refused";
+    this.stop?.abort();
+    if (this.place) await fetch(this.place, { method: "DELETE", headers: TUS }).catch(() => {});
+    localStorage.removeItem(this.mark);
+    files.splice(files.indexOf(this), 1);
+    this.row.remove();
+    tell();
+  }
+}
+
+const markOf = (file) => `rushes.upload ${file.name} ${file.size} ${file.lastModified}`;
+
+class Problem extends Error {}
+
+async function words(answer) {
+  const said = await answer.json().catch(() => ({}));
+  return [said.detail, said.hint].filter(Boolean).join(". ") || `The server says ${answer.status}.`;
+}
+
+async function ask(path, how) {
+  const answer = await fetch(path, how);
+  if (answer.status >= 500) throw new Error("away");
+  if (!answer.ok) throw new Problem(await words(answer));
+  return answer;
+}
+
+const size = (bytes) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1000)} kB`);
+
+const chosen = () => Object.fromEntries(["recipe", "profile", "language"].map((name) => [name, new FormData(wish).get(name)]));
+
+async function add(picked) {
+  const fresh = [...picked].filter((file) => file.size && !files.some((one) => one.mark === markOf(file))).map((file) => new Sending(file));
+  for (const one of fresh) {
+    files.push(one);
+    list.querySelector(`[data-unfinished][data-name="${CSS.escape(one.file.name)}"][data-size="${one.file.size}"]`)?.remove();
+    list.append(one.row);
+    if (one.place) one.run();
+    else look(one);
+  }
+  await compare(fresh.filter((one) => one.state === "new"));
+  tell();
+}
+
+// The browser itself says how long a film is and shows a picture of it, if it can play it.
+function look(one) {
+  const film = document.createElement("video");
+  film.muted = true;
+  film.preload = "metadata";
+  film.src = URL.createObjectURL(one.file);
+  film.addEventListener("loadedmetadata", () => {
+    Object.assign(one, { seconds: film.duration, width: film.videoWidth, height: film.videoHeight });
+    film.currentTime = Math.min(film.duration / 10, 30);
+    one.row.querySelector(".file-thumb").replaceChildren(film);
+    one.show([timecode(film.duration * 1e6), film.videoWidth ? `${film.videoWidth} × ${film.videoHeight}` : "sound only"].join(", "));
+    estimate();
+  });
+}
+
+// Only a film of just the same size can be the same: that one is hashed here before anything is sent.
+async function compare(fresh) {
+  if (!fresh.length) return;
+  const known = await fetch(`/add/known?${fresh.map((one) => `size=${one.file.size}`).join("&")}`).then((a) => a.json()).catch(() => []);
+  for (const one of fresh) {
+    const alike = known.filter((video) => video.size === one.file.size);
+    if (!alike.length) continue;
+    const sum = await summed(one.file);
+    const same = alike.find((video) => video.sha256 === sum);
+    if (!same || one.state !== "new") continue;
+    one.state = "here";
+    one.open(`/videos/${same.id}`, "Open");
+    one.show(`Same content as ${same.name}. Nothing is sent.`);
+  }
+}
+
+async function summed(file) {
+  const sum = new Sha256();
+  for (let at = 0; at < file.size; at += PART) sum.update(new Uint8Array(await file.slice(at, at + PART).arrayBuffer()));
+  return hex(sum.digest());
+}
+
+function tell() {
+  if (!start) return;
+  const ready = files.filter((one) => one.state === "new").length;
+  const busy = files.some((one) => one.state === "sending" || one.state === "lost");
+  start.disabled = !ready;
+  start.textContent = ready ? `Send ${ready} ${ready === 1 ? "film" : "films"}, start each when it is here` : busy ? "Sending" : "Choose files first";
+}
+
+const spans = [[5400, 3600, "h"], [90, 60, "min"], [0, 1, "s"]];
+function span([low, high]) {
+  const [, unit, name] = spans.find(([from]) => high >= from);
+  const [a, b] = [low, high].map((seconds) => Math.max(1, Math.round(seconds / unit)));
+  return a === b ? `${a} ${name}` : `${a}–${b} ${name}`;
+}
+
+async function estimate() {
+  const known = files.filter((one) => one.seconds && one.state !== "here");
+  if (!known.length) return;
+  const seconds = known.reduce((sum, one) => sum + one.seconds, 0);
+  const largest = known.reduce((a, b) => ((a.width ?? 0) * (a.height ?? 0) > (b.width ?? 0) * (b.height ?? 0) ? a : b));
+  const query = new URLSearchParams({ seconds, width: largest.width || 16, height: largest.height || 16 });
+  const answer = await fetch(`/add/forecast?${query}`);
+  if (!answer.ok) return;
+  document.querySelector("[data-basis]").textContent = `${known.length} ${known.length === 1 ? "film" : "films"}, ${timecode(seconds * 1e6)}, this machine`;
+  for (const [recipe, found] of Object.entries(await answer.json())) showForecast(recipe, found);
+}
+
+function showForecast(recipe, found) {
+  const box = document.querySelector(`[data-estimate="${recipe}"]`);
+  const words = found.whole ? span(found.whole) : "unknown";
+  document.querySelector(`[data-range="${recipe}"]`).textContent = words;
+  box.querySelector("[data-whole]").textContent = words;
+  box.querySelector("[data-size]").textContent = `${size(found.size)} kept`;
+  for (const place of box.querySelectorAll("[data-stage]")) {
+    const range = found.stages[place.dataset.stage];
+    if (!range) continue;
+    const [sure, perhaps] = place.querySelectorAll("rect");
+    place.querySelector("svg").setAttribute("viewBox", `0 0 ${found.longest} 1`);
+    sure.setAttribute("width", range[0]);
+    perhaps.setAttribute("x", range[0]);
+    perhaps.setAttribute("width", range[1] - range[0]);
+    place.lastElementChild.textContent = span(range);
+  }
+}
+
+wish?.addEventListener("change", () => {
+  const recipe = new FormData(wish).get("recipe");
+  for (const box of document.querySelectorAll("[data-estimate]")) box.hidden = box.dataset.estimate !== recipe;
+});
+
+if (list) {
+  const zone = document.querySelector("[data-drop]");
+  document.querySelector("[data-files]").addEventListener("change", (event) => { add(event.target.files); event.target.value = ""; });
+  for (const name of ["dragenter", "dragover"]) addEventListener(name, (event) => { event.preventDefault(); zone.classList.add("over"); });
+  for (const name of ["dragleave", "drop"]) addEventListener(name, () => zone.classList.remove("over"));
+  addEventListener("drop", (event) => { event.preventDefault(); add(event.dataTransfer.files); });
+  start.addEventListener("click", () => { for (const one of files) if (one.state === "new") one.run(); });
+  addEventListener("online", () => { for (const one of files) if (one.state === "lost") one.run(); });
+}

@@ -1,0 +1,149 @@
+"""One video: its player, what is said and seen in it, its timeline; correct, cut, export, ask again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import FINAL
+from rushes.index.follower import CORRECTION
+from rushes.index.port import Video
+from rushes.library import Wish
+from rushes.library.desk import Desk
+from rushes.library.export import KINDS
+from rushes.library.footage import original
+from rushes.library.said import Anchor, correct, rename, take_back
+from rushes.plan.recipes import RECIPES
+from rushes.surfaces.api.clips import ClipIn, get_clip, make_clip
+from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
+from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.web.film import film_of, lanes
+from rushes.surfaces.web.view import back, render, with_query
+
+router = APIRouter(include_in_schema=False)
+JOBS = 20  # of a video that are listed
+EXPORTS = {"srt": "Subtitles, SRT", "vtt": "Subtitles, WebVTT", "txt": "Transcript, plain text",
+           "words": "Words with times, JSON", "csv": "Everything, CSV", "jsonl": "Everything, JSON lines",
+           "chapters": "Chapters, FFmetadata", "chapters.vtt": "Chapters, WebVTT", "edl": "Shots, EDL",
+           "otio": "Shots, OpenTimelineIO"}  # fmt: skip
+Us = Annotated[int, Form(ge=0, le=MOST)]
+Asked = Annotated[str, Query(max_length=1000)]
+
+
+@router.get("/videos/{video_id}")
+def show_video(
+    request: Request,
+    library: ALibrary,
+    desk: ADesk,
+    video_id: Id,
+    q: Asked = "",
+    edit: Asked = "",
+    clip: Asked = "",
+) -> Response:
+    """The page; `t` and `q` in its address say where to begin and what to mark."""
+    video = desk.video(video_id)
+    jobs = [desk.job(job) for job in video.jobs[:JOBS]]
+    return render(
+        request,
+        "video.html",
+        video=of_video(video),
+        film=film_of(library, video, q),
+        q=q,
+        edit=edit,
+        clip=get_clip(desk, clip) if clip else None,
+        jobs=jobs,
+        working=next((job for job in jobs if job.state not in FINAL), None),
+        exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
+        recipes=list(RECIPES),
+        stages=sorted({stage for names in RECIPES.values() for stage in names} - {"probe"}),
+    )
+
+
+@router.get("/videos/{video_id}/lanes")
+def get_lanes(library: ALibrary, desk: ADesk, video_id: Id, q: Asked = "") -> JSONResponse:
+    """The timeline as scripts draw it, in microseconds."""
+    video = desk.video(video_id)
+    film = film_of(library, video, q)
+    hits = [(h.start_us, h.end_us) for h in film.hits]
+    return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
+
+
+@router.post("/videos/{video_id}/correct")
+def correct_line(
+    request: Request, desk: ADesk, video_id: Id, start_us: Us, end_us: Us, text: Annotated[Text, Form()] = ""
+) -> Response:
+    """What is really said there; an empty text says that nothing is."""
+    correct(desk.house, "speech", Anchor(desk.video(video_id).id, start_us, end_us), " ".join(text.split()))
+    return back(request, "Corrected. Search and subtitles follow.", _place(video_id, start_us))
+
+
+@router.post("/videos/{video_id}/undo")
+def undo_correction(request: Request, desk: ADesk, video_id: Id, correction: Annotated[Name, Form()]) -> Response:
+    """Take a correction back."""
+    take_back(desk.house, CORRECTION, correction)
+    return back(request, "As it was heard.", f"/videos/{desk.video(video_id).id}")
+
+
+@router.post("/videos/{video_id}/name")
+def name_video(request: Request, desk: ADesk, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
+    """Give it a name for people; an empty one takes it back."""
+    rename(desk.house, desk.video(video_id).id, name.strip())
+    return back(request, "Renamed." if name.strip() else "Called by its file again.", f"/videos/{video_id}")
+
+
+@router.post("/videos/{video_id}/clip")
+def cut_clip(
+    request: Request,
+    desk: ADesk,
+    video_id: Id,
+    start: Annotated[str, Form(max_length=40)],
+    end: Annotated[str, Form(max_length=40)],
+    padding_ms: Annotated[int, Form(ge=0, le=60_000)] = 0,
+) -> Response:
+    """Ask for a clip; the page shows how far it is."""
+    asked = ClipIn(video_id=video_id, t_start=_seconds(start), t_end=_seconds(end), padding_ms=padding_ms)
+    made = make_clip(request, desk, asked)
+    id = made.headers["location"].rpartition("/")[2]
+    return back(request, to=with_query(f"/videos/{video_id}", {}, t=asked.t_start, clip=id))
+
+
+@router.post("/videos/{video_id}/again")
+def ask_again(
+    request: Request,
+    library: ALibrary,
+    desk: ADesk,
+    video_id: Id,
+    recipe: Annotated[Name, Form()] = "",
+    stage: Annotated[Name, Form()] = "",
+    anew: Annotated[bool, Form()] = False,
+) -> Response:
+    """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
+    video = desk.video(video_id)
+    wish = Wish(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    (added,) = library.add([source_of(desk, video)], wish)
+    if added.error:
+        raise added.error
+    said = "A new job is on its way." if added.created else "That job is there already."
+    return back(request, said, f"/videos/{video.id}")
+
+
+def source_of(desk: Desk, video: Video) -> str:
+    """Where the original lies now, as it is taken in from."""
+    source = original(desk.house, video).asked.source
+    return source.path if source.far else str(desk.house.originals / source.path)
+
+
+def _place(video: str, us: int) -> str:
+    return f"/videos/{video}?t={us / 1e6:.3f}#l{us}"
+
+
+def _seconds(text: str) -> float:
+    """Film time as people write it: 63.5, 1:03.5 or 1:02:03.5."""
+    try:
+        parts = [float(part) for part in text.strip().split(":")]
+    except ValueError as e:
+        raise Refused(f"{text[:40]!r} is no time", "Times are like 1:02:03.5 or 63.5") from e
+    if not 1 <= len(parts) <= 3 or any(not 0 <= part < 1e7 for part in parts):
+        raise Refused(f"{text[:40]!r} is no time", "Times are like 1:02:03.5 or 63.5")
+    return float(sum(part * 60**n for n, part in enumerate(reversed(parts))))
