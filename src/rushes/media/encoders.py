@@ -15,7 +15,7 @@ def x264_stream(
     out: av.container.OutputContainer, track: VideoTrack, picture: av.VideoFrame, scale: int, options: dict[str, str]
 ) -> VideoStream:
     """A stream for pictures like this one, in ticks of 1 / scale seconds, with the colours that they have."""
-    stream = out.add_stream("libx264", rate=_sane_rate(track.rate), options=options)
+    stream = out.add_stream("libx264", rate=sane_rate(track.rate), options=options)
     context = stream.codec_context
     context.width, context.height = picture.width, picture.height
     context.pix_fmt = "yuv420p"
@@ -53,5 +53,6 @@ def aac_stream(out: av.container.OutputContainer, layout: str, rate: int) -> Aud
     return stream
 
 
-def _sane_rate(rate: Fraction | None) -> Fraction:
+def sane_rate(rate: Fraction | None) -> Fraction:
+    """A rate that encoders believe; only a hint to them."""
     return rate if rate and 1 <= rate <= 240 else Fraction(25)

@@ -1,5 +1,6 @@
 """Decoded frames of exactly one span: every one with start <= pts < end, once, in order, or an error."""
 
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -49,6 +50,31 @@ def decode(path: Footage, facts: VideoFacts, span: Span, threads: int = 1) -> It
         progress.again = True
         progress.strict = not decoding.open_start
     decoding.complain(decoding.broken_at or span.start, "cannot be decoded")
+
+
+def begins_in(path: Footage, track: VideoTrack, span: Span) -> bool:
+    """Whether any frame has its time within a span, by its packets alone."""
+    with open_footage(path) as container:
+        stream = container.streams[track.index]
+        if track.seekable:
+            container.seek(span.start - int(2 / track.base), stream=stream, backward=True)
+        return any(p.pts is not None and span.start <= p.pts < span.end for p in container.demux(stream))
+
+
+def on_screen(path: Footage, facts: VideoFacts, pts: int) -> av.VideoFrame:
+    """The frame that is shown at a moment: the last one before it.
+
+    Raises:
+        BadMedia: there is none.
+    """
+    track = facts.video
+    assert track is not None
+    for seconds in (1, 8, 64, None):
+        start = track.start if seconds is None else max(track.start, pts - int(seconds / track.base))
+        span = Span(start, pts + 1, track.base)
+        if begins_in(path, track, span):
+            return deque(decode(path, facts, span), 1)[0]
+    raise BadMedia(f"there is no picture at {clock(to_us(pts, track.base))}", "Choose a longer range.")
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ class Clip:
 
     card = Card(
         "clip",
-        2,
+        3,
         Scope.VIDEO,
         ("clip",),
         needs=("probe",),
@@ -40,7 +40,7 @@ class Clip:
             raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
         work.save("clip", "clip.mp4", out, "video/mp4", f"videos/clips/{work.video}/{name}.mp4")
         first, last = (int((moment - zero) * 1_000_000) for moment in (made.start, made.end))
-        work.note("clip", start_us=first, end_us=last, frames=made.frames)
+        work.note("clip", start_us=first, end_us=last, frames=made.frames, copied=made.copied)
 
 
 STAGE = Clip()
