@@ -1,33 +1,26 @@
 """The pages at the door: log in, log out, and the first account. Plain forms, no script."""
 
-from html import escape
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.errors import Refused
 from rushes.records.port import Conflict
-from rushes.surfaces.api.accounts import SESSION_SECONDS, TooManyTries
+from rushes.surfaces.api.accounts import LEAST, SESSION_SECONDS, TooManyTries
 from rushes.surfaces.api.door import COOKIE, Door, cookie_of
+from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=1000)]
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title} - rushes</title><link rel="stylesheet" href="/static/rushes.css"></head>
-<body class="gate"><main><h1>{title}</h1><p role="status">{note}</p>
-<form method="post" action="{action}">{fields}<button>{button}</button></form></main></body></html>"""
-_NAME = '<p><label>Name <input name="name" autocomplete="username" required autofocus></label></p>'
-_HIDDEN = '<p><label>Password <input name="password" type="password" autocomplete="{0}" required></label></p>'
-
 
 @router.get("/login")
-def show_login(next: Annotated[str, Query(max_length=500)] = "/") -> Response:
+def show_login(request: Request, next: Annotated[str, Query(max_length=500)] = "/") -> Response:
     """The form."""
-    return _login(next, "")
+    return _login(request, next, "")
 
 
 @router.post("/login")
@@ -36,8 +29,10 @@ def log_in(request: Request, name: Field, password: Field, next: Field = "/") ->
     try:
         secret = _door(request).accounts.enter(name, password)
     except TooManyTries as e:
-        return _login(next, f"{e}. {e.advice}", 429)
-    return _entered(request, secret, next) if secret else _login(next, "That is not the name or the password.", 401)
+        return _login(request, next, f"{e}. {e.advice}", 429)
+    if not secret:
+        return _login(request, next, "That is not the name or the password.", 401)
+    return _entered(request, secret, next)
 
 
 @router.post("/logout")
@@ -69,28 +64,38 @@ def set_up(request: Request, name: Field, password: Field, code: Field = "") -> 
     return _entered(request, door.accounts.enter(name, password), "/")
 
 
-def _login(next: str, note: str, status: int = 200) -> Response:
-    hidden = f'<input type="hidden" name="next" value="{escape(_local(next))}">'
-    return _page("Log in", "/login", hidden + _NAME + _HIDDEN.format("current-password"), note, "Log in", status)
+def _login(request: Request, next: str, note: str, status: int = 200) -> Response:
+    hidden = {"next": _local(next)}
+    return _page(request, "Log in", "/login", "current-password", hidden, note, "Log in", status)
 
 
 def _setup(request: Request, code: str, note: str, status: int = 200) -> Response:
     door = _door(request)
     if not _may_set_up(door, code):
         told = "There is an account already." if door.accounts.any else "The link with the code is in the terminal."
-        return HTMLResponse(_PAGE.format(title="No", note=told, action="/login", fields="", button="Log in"), 403)
-    hidden = f'<input type="hidden" name="code" value="{escape(code)}">'
-    fields = hidden + _NAME + _HIDDEN.format("new-password")
-    return _page("The first account", "/setup", fields, note or "At least ten characters.", "Make it", status)
+        return _page(request, "No", "/login", "", {}, told, "Log in", 403)
+    hidden, hint = {"code": code}, f"At least {LEAST} characters; four words are easy to remember."
+    return _page(request, "The first account", "/setup", "new-password", hidden, note, "Make it", status, hint)
 
 
 def _may_set_up(door: Door, code: str) -> bool:
     return door.open or (bool(door.setup_code) and code == door.setup_code and not door.accounts.any)
 
 
-def _page(title: str, action: str, fields: str, note: str, button: str, status: int) -> Response:
-    html = _PAGE.format(title=title, action=action, fields=fields, note=escape(note), button=button)
-    return HTMLResponse(html, status)
+def _page(
+    request: Request,
+    title: str,
+    action: str,
+    fields: str,
+    hidden: Mapping[str, str],
+    note: str,
+    button: str,
+    status: int,
+    hint: str = "",
+) -> Response:
+    """`fields` says which password is asked for, "" for none."""
+    said = {"title": title, "action": action, "fields": fields, "hidden": hidden, "note": note, "hint": hint}
+    return render(request, "gate.html", status, **said, button=button, wrong=status >= 400)
 
 
 def _entered(request: Request, secret: str, next: str) -> Response:

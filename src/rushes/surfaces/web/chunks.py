@@ -1,0 +1,112 @@
+"""The chunk map: a row per step, a cell per chunk, in film time; and how long each step took."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from rushes.domain.job import Job
+from rushes.domain.span import Span
+from rushes.domain.task import Task
+from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.surfaces.web.state import task_word
+
+CELLS = 48  # more than that are drawn as one bar: letters need 12 px
+SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead letter": "\u00d7"}
+ORDER = ("done", "adopted", "leased", "ready", "backing off", "waiting", "dead letter", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One task in the map."""
+
+    task: str
+    chunk: int | None
+    word: str
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step: its cells in film time, its counts, its speed and its time."""
+
+    stage: str
+    cells: tuple[Cell, ...]
+    runs: tuple[tuple[str, int, int], ...]  # word, first cell, how many: for maps too wide for cells
+    words: str  # "31 done, 2 leased, 9 ready"
+    progress: StageProgress
+    took: float | None
+
+    @property
+    def now(self) -> bool:
+        """Whether somebody works on it."""
+        return self.progress.active > 0
+
+
+def rows(tasks: Sequence[Task], seen: Snapshot) -> list[Row]:
+    """The map of a job, in plan order."""
+    by_stage: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_stage.setdefault(task.stage, []).append(task)
+    known = {s.stage: s for s in seen.stages}
+    return [_row(stage, some, known.get(stage)) for stage, some in by_stage.items()]
+
+
+def ticks(job: Job, most: int = 5) -> list[int]:
+    """Moments of the film in microseconds, evenly apart, its end among them."""
+    length = json.loads(job.facts).get("duration_us", 0) if job.facts else 0
+    return [length * n // (most - 1) for n in range(most)] if length else []
+
+
+def span_of(task: Task) -> tuple[int, int] | None:
+    """What part of the film a task works on, in microseconds."""
+    span = json.loads(task.spec).get("span")
+    found = Span.from_json(span) if span else None
+    return (found.start_us, found.end_us) if found else None
+
+
+def seconds(start: str | None, end: str | None) -> float | None:
+    """How long it took."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() if start and end else None
+
+
+def _row(stage: str, tasks: list[Task], progress: StageProgress | None) -> Row:
+    tasks = sorted(tasks, key=lambda t: -1 if t.chunk is None else t.chunk)
+    cells = tuple(_cell(t) for t in tasks)
+    done = sum(c.word in ("done", "adopted") for c in cells)
+    return Row(
+        stage,
+        cells,
+        tuple(_runs(c.word for c in cells)),
+        _words(c.word for c in cells),
+        progress or StageProgress(stage, done, len(cells), 0.0, sum(c.word == "leased" for c in cells), None),
+        _took(tasks) if done == len(cells) else None,
+    )
+
+
+def _cell(task: Task) -> Cell:
+    word = task_word(task)
+    sign = str(task.failures + 1) if word == "backing off" else SIGNS.get(word, "")
+    return Cell(task.id, task.chunk, word, sign)
+
+
+def _runs(words: Iterable[str]) -> Iterable[tuple[str, int, int]]:
+    at = 0
+    for word, same in groupby(words):
+        count = len(list(same))
+        yield word, at, count
+        at += count
+
+
+def _words(words: Iterable[str]) -> str:
+    counted = Counter(words)
+    return ", ".join(f"{counted[word]} {word}" for word in ORDER if counted[word])
+
+
+def _took(tasks: Sequence[Task]) -> float | None:
+    return seconds(
+        min((t.started_at for t in tasks if t.started_at), default=None),
+        max((t.finished_at for t in tasks if t.finished_at), default=None),
+    )

@@ -1,0 +1,150 @@
+"""What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or put away together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from rushes.domain.task import Task
+from rushes.ledger.port import Ledger
+from rushes.library import Library
+from rushes.library.failed import Cause as Said
+from rushes.library.failed import FailureGroup, discard, retry
+from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.wording import plural
+
+router = APIRouter(include_in_schema=False)
+NAMED = 3  # jobs that are named of a cause
+CAUSES = 5  # told of a class
+Name = Annotated[str, Query(max_length=100)]
+TITLES = {
+    "BadMedia": "The file is not footage that can be read",
+    "SourceMissing": "The original is not where it was",
+    "SourceChanged": "The original changed since it was added",
+    "ModelMissing": "A model is not on this machine",
+    "SlotDied": "The work ended without an answer",
+    "SlotTimedOut": "The work ran longer than its limit",
+    "SlotTooBig": "The work ran out of memory",
+    "KillsItsWorker": "It takes its worker down",
+    "DamagedBlob": "A stored file is damaged",
+    "StoreAway": "A store did not answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Dead letters of one class that say the same, and where they are."""
+
+    said: Said
+    where: tuple[tuple[str, str, str], ...]  # job, its name, step and chunk
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Dead letters of one class."""
+
+    kind: str
+    title: str
+    count: int
+    jobs: int
+    hopeless: bool
+    causes: tuple[Cause, ...]
+    more: int  # causes that are not told
+
+
+@router.get("/jobs/failed")
+def moved() -> Response:
+    """Where else people look for it."""
+    return RedirectResponse("/failed", 307)
+
+
+@router.get("/failed")
+def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "") -> Response:
+    """The groups; the filters stay in the address."""
+    every = library.failed()
+    some = _chosen(every, (kind,) if kind else (), step)
+    groups = [_group(library.house.ledger, g) for g in some]
+    return render(
+        request,
+        "failed.html",
+        groups=groups,
+        kinds=[(g.kind, f"{TITLES.get(g.kind, g.kind)}: {len(g.tasks)}") for g in every],
+        steps=sorted({t.stage for g in every for t in g.tasks}),
+        tasks=sum(g.count for g in groups),
+        jobs=len({t.job for g in some for t in g.tasks}),
+        all_tasks=sum(len(g.tasks) for g in every),
+        counts=counted(library.house),
+        workers=sum(w.alive for w in library.house.ledger.workers()),
+    )
+
+
+@router.post("/failed/{do}")
+def act(
+    request: Request,
+    library: ALibrary,
+    desk: ADesk,
+    do: Literal["retry", "discard"],
+    kind: Annotated[list[str] | None, Form(max_length=100)] = None,
+    only: Annotated[str, Form(max_length=100)] = "",
+    step: Annotated[str, Form(max_length=100)] = "",
+) -> Response:
+    """Try the chosen classes (or only one) again, or put them away; back to the page with its filters."""
+    kinds = [only] if only else kind or []
+    some = _chosen(library.failed(), kinds, step)
+    if not kinds or not some:
+        return back(request, "Nothing was chosen.")
+    if do == "retry":
+        tasks = retry(library.house.ledger, some)
+        desk.announce(tasks)
+        return back(request, f"{plural(len(tasks), 'task')} will be tried again. {_who(library)}")
+    count = discard(library.house.records, library.house.settings.owner, some)
+    return back(request, f"{plural(count, 'task')} put away. What was done of these films stays.")
+
+
+def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> tuple[FailureGroup, ...]:
+    """The groups of these classes (none: all), with only the tasks of one step ("": all)."""
+    some = [g for g in groups if not kinds or g.kind in kinds]
+    if not step:
+        return tuple(some)
+    narrowed = [FailureGroup(g.kind, _of_step(g.causes, step)) for g in some]
+    return tuple(g for g in narrowed if g.causes)
+
+
+def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
+    some = [replace(c, tasks=tuple(t for t in c.tasks if t.stage == step)) for c in causes]
+    return tuple(c for c in some if c.tasks)
+
+
+def _who(library: Library) -> str:
+    alive = any(w.alive for w in library.house.ledger.workers())
+    return "A worker takes them soon." if alive else "No worker is running: rushes worker, or rushes serve --workers 1."
+
+
+def _group(ledger: Ledger, group: FailureGroup) -> Group:
+    causes = tuple(_cause(ledger, c) for c in group.causes[:CAUSES])
+    return Group(
+        group.kind,
+        TITLES.get(group.kind, group.kind),
+        len(group.tasks),
+        len({t.job for t in group.tasks}),
+        all("will not" in c.verdict for c in group.causes),
+        causes,
+        len(group.causes) - len(causes),
+    )
+
+
+def _cause(ledger: Ledger, said: Said) -> Cause:
+    one_each = list({t.job: t for t in said.tasks}.values())[:NAMED]
+    where = tuple((t.job, ledger.job(t.job).name, _place(t)) for t in one_each)
+    times = sorted(t.finished_at or "" for t in said.tasks)
+    return Cause(said, where, times[0], times[-1])
+
+
+def _place(task: Task) -> str:
+    return task.stage if task.chunk is None else f"{task.stage}, chunk {task.chunk}"

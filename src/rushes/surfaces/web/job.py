@@ -1,0 +1,160 @@
+"""One job: its steps and chunks, its estimate against what it took, why it waits, its history from any number."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+
+from rushes.domain.errors import RushesError
+from rushes.domain.event import Event
+from rushes.domain.job import FINAL, Command, Job
+from rushes.domain.task import Task
+from rushes.jobs.progress import Snapshot
+from rushes.ledger.pages import all_tasks
+from rushes.library import Library
+from rushes.library.desk import Desk, video_of
+from rushes.surfaces.api.jobs import After
+from rushes.surfaces.api.reach import ADesk, ALibrary, Id
+from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.web.chunks import CELLS, ORDER, SIGNS, rows, seconds, span_of, ticks
+from rushes.surfaces.web.state import hands, task_word, word_of
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.watched import look
+from rushes.surfaces.web.wording import plural
+
+router = APIRouter(include_in_schema=False)
+EVENTS = 40
+LINES = 30
+Order = Literal["pause", "resume", "cancel", "retry", "priority"]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """An estimate beside what it came to, in seconds."""
+
+    expected: tuple[float, float] | None
+    elapsed: float
+    remaining: tuple[float, float] | None
+    over: bool
+
+    @property
+    def most(self) -> float:
+        """Where both bars end."""
+        left = self.remaining[1] if self.remaining and not self.over else 0.0
+        return max(self.expected[1] if self.expected else 0.0, self.elapsed + left, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One task that somebody looks at."""
+
+    task: Task
+    word: str
+    span: tuple[int, int] | None
+    lines: list[str]
+    took: float | None
+
+
+@router.get("/jobs/{job_id}")
+def show_job(
+    request: Request,
+    library: ALibrary,
+    desk: ADesk,
+    job_id: Id,
+    task: Annotated[str, Query(max_length=200)] = "",
+    after: After | None = None,
+    step: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Its page."""
+    job = desk.job(job_id)
+    tasks, seen = all_tasks(library.house.ledger, job.id), look(request, job.id)
+    video = library.house.index.video(job.owner, video_of(job)) if job.facts else None
+    return render(
+        request,
+        "job.html",
+        job=job,
+        word=word_of(job, hands(library.house.ledger.workers())),
+        over=job.state in FINAL,
+        video=of_video(video) if video else None,
+        map=rows(tasks, seen),
+        ticks=ticks(job),
+        most_cells=CELLS,
+        legend=[(word, SIGNS.get(word, "2" if word == "backing off" else "")) for word in ORDER],
+        times=_times(library, job, seen),
+        why=() if job.state in FINAL else desk.why(job.id),
+        chosen=_chosen(desk, task) if task else None,
+        events=_events(desk, job, after, step),
+        steps=sorted({t.stage for t in tasks}),
+        counts=job.counts,
+    )
+
+
+@router.post("/jobs/{job_id}")
+def steer_job(
+    request: Request,
+    desk: ADesk,
+    job_id: Id,
+    do: Annotated[Order, Form()],
+    stage: Annotated[str, Form(max_length=40)] = "",
+    value: Annotated[int, Form(ge=-1000, le=1000)] = 0,
+) -> Response:
+    """Pause, resume, cancel, retry or reorder it."""
+    return back(request, _steer(desk, job_id, do, stage, value), f"/jobs/{job_id}" if do == "retry" else "")
+
+
+def _steer(desk: Desk, job: str, do: Order, stage: str, value: int) -> str:
+    if do == "retry":
+        return f"{plural(len(desk.revive(job, stage)), 'task')} will be tried again."
+    desk.command(job, Command(do), value)
+    return {
+        "pause": "Paused. Chunks at work finish first; nothing is lost.",
+        "resume": "It goes on.",
+        "cancel": "Cancelled. What is done stays; Retry brings it back.",
+        "priority": f"Priority {value}. Higher goes first.",
+    }[do]
+
+
+def _times(library: Library, job: Job, seen: Snapshot) -> Times:
+    expected = None
+    with suppress(RushesError):  # what probe found was cleared away
+        expected = library.expected(job) if job.facts else None
+    over = job.state in FINAL
+    elapsed = seconds(job.started_at, job.finished_at if over else datetime.now(UTC).isoformat())
+    return Times(expected, elapsed or 0.0, seen.remaining, over)
+
+
+def _chosen(desk: Desk, id: str) -> Chosen:
+    task = desk.task(id)
+    lines = [str(e.data.get("line", "")) for e in desk.log(id, 0, 500)][-LINES:]
+    kept = list(task.failure.lines) if task.failure and not lines else lines
+    return Chosen(task, task_word(task), span_of(task), kept, seconds(task.started_at, task.finished_at))
+
+
+def _events(desk: Desk, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:
+    """From a number on in order, or the latest ones, newest first."""
+    begin = max(0, job.last_event - EVENTS) if after is None else after
+    found = desk.events(job.id, begin, EVENTS)
+    shown = [_told(e) for e in (found if after is not None else reversed(found))]
+    return [e for e in shown if step in ("", e["stage"])]
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """An event in one line."""
+    data = event.data
+    stage, chunk = str(data.get("stage", "")), data.get("chunk")
+    said = [str(data[name]) for name in ("kind", "message", "reason", "to", "state") if data.get(name)]
+    if took := float(data.get("seconds") or 0):
+        said.insert(0, f"in {took:.1f} s")
+    return {
+        "number": event.number,
+        "at": event.at,
+        "type": event.type.value.replace("_", " "),
+        "stage": stage,
+        "chunk": chunk,
+        "task": event.task or "",
+        "words": ", ".join(said),
+        "worker": str(data.get("worker", "")),
+    }

@@ -1,0 +1,150 @@
+"""Jobs: a live table of what is in work and what is over, with filters in the address that stay after an action."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.task import TaskState
+from rushes.index.port import Video
+from rushes.jobs.progress import Snapshot
+from rushes.library import Library
+from rushes.library.desk import Desk, video_of
+from rushes.plan.recipes import RECIPES
+from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.pages import seal, unseal
+from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.web import job
+from rushes.surfaces.web.chunks import seconds
+from rushes.surfaces.web.state import Hands, hands, word_of
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.watched import look
+from rushes.surfaces.web.wording import plural
+
+router = APIRouter(include_in_schema=False)
+ROWS = 50
+PAGES = 5  # of the ledger that are read for one of ours when a filter leaves rows out
+IN_WORK = (JobState.RUNNING, JobState.CHUNKING, JobState.CREATED)
+TABS = {"work": IN_WORK, "finished": (JobState.COMPLETED, JobState.CANCELLED), "failed": (JobState.FAILED,)}
+Tab = Literal["work", "finished", "failed"]
+Move = Literal["pause", "resume", "cancel", "retry"]
+Name = Annotated[str, Query(max_length=40)]
+TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled; what is done stays", "retry": "tried again"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job as the table shows it."""
+
+    job: Job
+    word: str
+    video: Video | None
+    seen: Snapshot | None
+    where: str
+
+    @property
+    def took(self) -> float | None:
+        """Seconds from its first attempt to its end."""
+        return seconds(self.job.started_at, self.job.finished_at)
+
+    @property
+    def active(self) -> int:
+        """Tasks at work now."""
+        return sum(s.active for s in self.seen.stages) if self.seen else 0
+
+
+@router.get("/jobs")
+def show_jobs(
+    request: Request,
+    library: ALibrary,
+    tab: Tab = "work",
+    recipe: Name = "",
+    state: Name = "",
+    cursor: Annotated[str, Query(max_length=1000)] = "",
+) -> Response:
+    """The table."""
+    busy = hands(library.house.ledger.workers())
+    found, more = _jobs(library, TABS[tab], unseal(cursor), recipe)
+    rows = [row for row in (_row(request, library, job, busy) for job in found) if state in ("", row.word)]
+    return render(
+        request,
+        "jobs.html",
+        tab=tab,
+        rows=rows,
+        recipes=tuple(RECIPES),
+        more=seal(more) if more else "",
+        counts=counted(library.house),
+        workers=sum(w.alive for w in library.house.ledger.workers()),
+    )
+
+
+@router.post("/jobs/some")
+def steer_jobs(
+    request: Request,
+    desk: ADesk,
+    do: Annotated[Move, Form()],
+    job: Annotated[list[str] | None, Form(max_length=ROWS)] = None,
+) -> Response:
+    """The same for all that were chosen; one that cannot be steered so is passed over."""
+    done = sum(steer(desk, one, do) for one in job or ())
+    return back(request, f"{plural(done, 'job')} {TOLD[do]}." if done else "Nothing was chosen that could be.")
+
+
+def steer(desk: Desk, job: str, do: Move) -> bool:
+    """One job; False if it is over."""
+    try:
+        if do == "retry":
+            desk.revive(job)
+        else:
+            desk.command(job, Command(do))
+    except Refused:
+        return False
+    return True
+
+
+def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: str) -> tuple[list[Job], str]:
+    """Some jobs in these states, one state after the other, and where the next ones begin."""
+    name, _, inner = cursor.partition(":")
+    at = states.index(JobState(name)) if name in set(states) else 0
+    found: list[Job] = []
+    for _ in range(PAGES):
+        page = library.jobs(states[at], inner, ROWS - len(found))
+        found += [j for j in page.rows if recipe in ("", j.recipe)]
+        at, inner = (at, page.cursor) if page.cursor else (at + 1, "")
+        if at == len(states):
+            return found, ""
+        if len(found) >= ROWS:
+            break
+    return found, f"{states[at]}:{inner}"
+
+
+def _row(request: Request, library: Library, job: Job, busy: Hands) -> Row:
+    id = video_of(job)
+    video = library.house.index.video(job.owner, id) if id else None
+    word = word_of(job, busy)
+    if word == "waiting" and not job.facts and _awaits_its_file(library, job):
+        word = "arriving"
+    seen = look(request, job.id) if job.state not in FINAL and job.id in busy.jobs else None
+    return Row(job, word, of_video(video) if video else None, seen, _where(job, word, busy))
+
+
+def _awaits_its_file(library: Library, job: Job) -> bool:
+    return bool(library.house.ledger.tasks(job.id, TaskState.WAITING, limit=1).rows)
+
+
+def _where(job: Job, word: str, busy: Hands) -> str:
+    parts = [", ".join(busy.hosts.get(job.id, ()))]
+    if word == "arriving":
+        parts.append("its file is on the way")
+    if word == "waiting":
+        parts.append("a worker takes it soon" if busy.alive else "no worker is running")
+    if job.counts.dead:
+        parts.append(f"{job.counts.dead} gave up")
+    return "; ".join(filter(None, parts))
+
+
+router.include_router(job.router)

@@ -1,0 +1,165 @@
+"""People: faces as cards; a person is named, merged, split and hidden here, and the last word can be taken back."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+
+from rushes.domain.errors import NotFound
+from rushes.index.people import Person
+from rushes.index.port import Track, Video
+from rushes.library import Library
+from rushes.library.said.acts import undo
+from rushes.library.said.people import hide_person, merge_people, name_person, split_person
+from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.wording import plural
+
+router = APIRouter(include_in_schema=False)
+ON_CARD, IN_PANEL = 3, 60  # faces that are shown
+ROOM = 1.7  # a face with what is round it, as a multiple of its own size
+Who = Annotated[str, Form(max_length=100)]
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """One face at the moment it is seen best, and the part of the picture that shows it: x, y and side in pixels."""
+
+    video: str
+    film: str
+    at_us: int
+    sure: float
+    crop: tuple[int, int, int]
+    picture: tuple[int, int]
+
+    @property
+    def src(self) -> str:
+        """The picture of that moment."""
+        return f"/api/v1/videos/{self.video}/frames/{self.at_us // 1000}.jpg"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A person with some faces, the clearest first."""
+
+    id: str
+    name: str
+    hidden: bool
+    count: int
+    videos: int
+    faces: tuple[Face, ...]
+    tracks: int
+
+    @property
+    def called(self) -> str:
+        """By name, else by the end of the id: people need something to say."""
+        return self.name or f"Person {self.id[-4:]}"
+
+
+@router.get("/people")
+def show_people(
+    request: Request,
+    library: ALibrary,
+    who: Annotated[str, Query(max_length=100)] = "",
+    hidden: Annotated[bool, Query()] = False,
+) -> Response:
+    """Everybody, and one of them beside."""
+    library.house.follower.catch_up()
+    known = library.house.follower.people(library.house.settings.owner)
+    films = _films(library, known)
+    chosen = next((p for p in known if p.id == who), None)
+    if who and chosen is None:
+        raise NotFound(f"there is nobody {who[:60]!r}", "Perhaps the two are one now: see everybody.")
+    cards = [_card(p, films, ON_CARD) for p in known if hidden or not p.hidden]
+    return render(
+        request,
+        "people.html",
+        cards=cards,
+        names=sorted({p.name for p in known if p.name}),
+        named=sum(bool(c.name) for c in cards),
+        hidden=sum(p.hidden for p in known),
+        chosen=_card(chosen, films, IN_PANEL) if chosen else None,
+        some=library.summary().videos,
+    )
+
+
+@router.post("/people/name")
+def name(request: Request, library: ALibrary, who: Who, name: Who) -> Response:
+    """What somebody is called; the name of somebody else makes the two one."""
+    name_person(library.house, who, name)
+    return back(request, f"That is {name.strip()}. It stays when faces are run again.", "/people")
+
+
+@router.post("/people/merge")
+def merge(
+    request: Request, library: ALibrary, who: Annotated[list[str] | None, Form(max_length=100)] = None
+) -> Response:
+    """All that were chosen are one: the named one, else the one there is most of."""
+    known = {p.id: p for p in library.house.follower.people(library.house.settings.owner)}
+    some = sorted((known[id] for id in set(who or ()) if id in known), key=_weight)
+    if len(some) < 2:
+        return back(request, "Choose at least two who are one.")
+    kept = some[0].name or some[0].id
+    for other in some[1:]:
+        merge_people(library.house, other.id, kept)
+    return back(request, f"{plural(len(some), 'person', 'people')} are one now.", "/people")
+
+
+@router.post("/people/split")
+def split(
+    request: Request,
+    library: ALibrary,
+    who: Who,
+    face: Annotated[list[str] | None, Form(max_length=IN_PANEL)] = None,
+    name: Who = "",
+) -> Response:
+    """The chosen faces are somebody else's."""
+    places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
+    for video, _, at in places:
+        split_person(library.house, who, video, int(at[:18]), name)
+    return back(request, f"{plural(len(places), 'face')} taken out." if places else "Choose the faces to take out.")
+
+
+@router.post("/people/hide")
+def hide(request: Request, library: ALibrary, who: Who, hidden: Annotated[bool, Form()] = True) -> Response:
+    """Leave somebody out of lists and searches, or take that back."""
+    hide_person(library.house, who, hidden=hidden)
+    return back(request, "Hidden from lists and searches." if hidden else "Shown again.", "/people")
+
+
+@router.post("/people/undo")
+def take_back(request: Request, library: ALibrary) -> Response:
+    """Take the last word back."""
+    return back(request, f"Taken back: {undo(library.house)}.", "/people")
+
+
+def _weight(person: Person) -> tuple[bool, int, str]:
+    return not person.name, -sum(len(t.looks) for t in person.tracks), person.id
+
+
+def _films(library: Library, known: list[Person]) -> dict[str, Video]:
+    ids = {t.video for p in known for t in p.tracks}
+    found = {id: library.house.index.video(library.house.settings.owner, id) for id in ids}
+    return {id: video for id, video in found.items() if video}
+
+
+def _card(person: Person, films: dict[str, Video], most: int) -> Card:
+    tracks = sorted(person.tracks, key=lambda t: -_sure(t))
+    faces = tuple(_face(t, films[t.video]) for t in tracks if t.video in films)
+    count, videos = sum(len(t.looks) for t in tracks), len({t.video for t in tracks})
+    return Card(person.id, person.name, person.hidden, count, videos, faces[:most], len(tracks))
+
+
+def _face(track: Track, film: Video) -> Face:
+    x, y, width, height = track.box
+    side = max(width * film.width, height * film.height) * ROOM
+    side = min(side, film.width, film.height)
+    left = min(max(0.0, (x + width / 2) * film.width - side / 2), film.width - side)
+    top = min(max(0.0, (y + height / 2) * film.height - side / 2), film.height - side)
+    crop, picture = (int(left), int(top), max(1, int(side))), (film.width, film.height)
+    return Face(track.video, film.name, track.span.start_us, _sure(track), crop, picture)
+
+
+def _sure(track: Track) -> float:
+    return max(sure for _, _, sure in track.looks)

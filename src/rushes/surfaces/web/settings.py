@@ -1,0 +1,38 @@
+"""Settings and health: where each value came from, whether every part answers, and what is on this machine."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from rushes.library.doctor import Check
+from rushes.surfaces.api.fleet import list_settings, parts_of
+from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.web.view import render
+from rushes.wiring import VERSION
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/settings")
+def show_settings(request: Request, library: ALibrary, check: Annotated[bool, Query()] = False) -> Response:
+    """The page; `check` lets the doctor look at everything, which takes a moment."""
+    door, house = request.app.state.door, library.house
+    return render(
+        request,
+        "settings.html",
+        parts_ready=parts_of(house),
+        checks=library.doctor() if check else (),
+        settings=sorted(list_settings(house), key=lambda s: s.origin == "default"),
+        models=library.models.ls(),
+        home=house.home,
+        version=VERSION,
+        owner=house.settings.owner,
+        open=door.open,
+        token=bool(house.settings.token),
+        well=_well,
+    )
+
+
+def _well(checks: tuple[Check, ...]) -> bool:
+    return all(check.ok for check in checks)

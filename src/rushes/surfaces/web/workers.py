@@ -1,0 +1,82 @@
+"""Workers: who works where, on what, for how long its lease still holds; and telling one to stop."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from rushes.domain.job import Job
+from rushes.domain.keys import parse_task_id
+from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
+from rushes.domain.worker import Worker
+from rushes.library import Library
+from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.web.view import back, render
+
+router = APIRouter(include_in_schema=False)
+SHOWN = 200  # workers; the dead ones last
+HELD = 100  # tasks that are looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A worker with what it holds."""
+
+    worker: Worker
+    word: str
+    held: tuple[tuple[Task, str], ...]  # with the name of its job
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was last heard of."""
+        return max(0.0, LEASE_SECONDS - self.worker.lease_left)
+
+
+@router.get("/workers")
+def show_workers(request: Request, library: ALibrary) -> Response:
+    """The table."""
+    found = sorted(library.house.ledger.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
+    alive = [w for w in found if w.alive]
+    return render(
+        request,
+        "workers.html",
+        rows=_rows(library, found[:SHOWN]),
+        left_out=max(0, len(found) - SHOWN),
+        alive=len(alive),
+        slots=sum(w.incarnation.slots for w in alive),
+        busy=sum(len(w.held) for w in alive),
+        lease=LEASE_SECONDS,
+        renew=RENEW_SECONDS,
+        counts=counted(library.house),
+        workers=len(alive),
+    )
+
+
+@router.post("/workers")
+def drain(request: Request, desk: ADesk, worker: Annotated[str, Form(max_length=300)]) -> Response:
+    """Tell one to stop claiming and hand back."""
+    desk.drain(worker)
+    return back(request, "It finishes what it holds, takes nothing new, and leaves.")
+
+
+def _rows(library: Library, workers: list[Worker]) -> list[Row]:
+    ids = [task for w in workers if w.alive for task in w.held][:HELD]
+    tasks = {t.id: t for t in library.house.ledger.tasks(ids=ids).rows} if ids else {}
+    jobs = {job: library.house.ledger.job(job) for job in {parse_task_id(id)[0] for id in tasks}}
+    return [Row(w, _word(w), _held(w, tasks, jobs, library.house.settings.owner)) for w in workers]
+
+
+def _held(worker: Worker, tasks: dict[str, Task], jobs: dict[str, Job], owner: str) -> tuple[tuple[Task, str], ...]:
+    """What is somebody else's is only counted."""
+    mine = [tasks[id] for id in worker.held if id in tasks and jobs[tasks[id].job].owner == owner]
+    return tuple((task, jobs[task.job].name) for task in mine)
+
+
+def _word(worker: Worker) -> str:
+    if not worker.alive:
+        return "gone"
+    if worker.draining or worker.note.startswith("draining"):
+        return "draining"
+    return worker.note or ("working" if worker.held else "idle")
