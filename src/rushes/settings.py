@@ -68,7 +68,7 @@ class Settings:
     keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
     clip_days: int = _field("clips are kept this many days", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
-    beside: bool = _field("write subtitles beside the film", default=True)
+    beside: bool = _field("write subtitles and a sidecar beside the film", default=True)
     token: str = _field("secret with which programs call the API (Authorization: Bearer ...), never shown", "")
     hosts: str = _field("names under which the API may be called besides this machine's own, comma separated", "")
     cors: str = _field("web origins whose pages may call the API, comma separated", "")

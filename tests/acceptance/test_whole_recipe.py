@@ -68,6 +68,27 @@ def test_subtitles_lie_beside_the_film_and_a_foreign_file_is_never_overwritten(d
     assert "country" in srt.read_text()
 
 
+def test_a_home_that_is_lost_is_searchable_again_by_the_sidecar_that_the_run_wrote(
+    done: tuple[Library, Path], tmp_path: Path
+) -> None:
+    library, film = done
+    library.write_beside(library.jobs(JobState.COMPLETED).rows)
+    (hit,) = library.search('"can do for you"').hits
+    with Library(tmp_path / "new") as other:
+        (read,) = other.read_sidecars([film.parent])
+        assert (read.path.name, read.kept) == ("speech.rushes.jsonl", "")
+        (again,) = other.search('"can do for you"').hits
+    assert (again.video, again.span, again.matched) == (hit.video, hit.span, hit.matched)
+
+
+def test_a_run_that_is_told_to_writes_nothing_beside_the_film(spoken_film: Path, tmp_path: Path) -> None:
+    film = tmp_path / "quiet.mp4"
+    film.write_bytes(spoken_film.read_bytes())
+    with Library(tmp_path / "home") as library:
+        library.run([film], Wish(only=("audio",)), beside=False)
+    assert {p.name for p in tmp_path.iterdir()} == {"quiet.mp4", "home"}
+
+
 def test_a_clip_is_exact_and_the_same_again_is_the_same(done: tuple[Library, Path], tmp_path: Path) -> None:
     library, _ = done
     clip = library.clip("speech.mp4", 3_000_000, 5_000_000, 0, tmp_path / "clip.mp4")

@@ -25,7 +25,7 @@ from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library import sidecars
-from rushes.library.beside import Beside, write_all, write_subtitles
+from rushes.library.beside import Beside, write_all, write_sidecar, write_subtitles
 from rushes.library.compare import Compared, compare
 from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
@@ -214,8 +214,8 @@ class Library:
         return export(self.house, self.video(video), kind, Path(out) if out else None)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:
-        """Write the subtitles of finished jobs beside their films, never over what we did not write: that is told."""
-        return [file for job in jobs for file in write_subtitles(self.house, job)]
+        """Write subtitles and sidecars of finished jobs beside their films; what is not ours is kept, and told."""
+        return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.house, job)]
 
     # Jobs
     def job(self, name: str) -> Job:

@@ -1,4 +1,4 @@
-"""Subtitles beside the film, under the name that players read, never over a file that we did not write."""
+"""What a run leaves beside the film: subtitles as players name them, a sidecar, and never over a file of others."""
 
 import contextlib
 import hashlib
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
-from rushes.domain.job import Job
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.task import TaskState
 from rushes.exports import sidecar
@@ -62,6 +62,16 @@ def write_subtitles(house: House, job: Job) -> list[Beside]:
     return files
 
 
+def write_sidecar(house: House, job: Job) -> list[Beside]:
+    """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
+    source = Asked.from_text(job.payload).source
+    if job.state is not JobState.COMPLETED or source.etag:
+        return []
+    house.follower.catch_up()
+    video = house.index.video(job.owner, json.loads(job.facts)["video"])
+    return _sidecar(house, video, house.originals / source.path) if video else []
+
+
 def write_all(house: House, video: Video) -> list[Beside]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
     film = house.originals / at_home(house, video).path
@@ -71,13 +81,18 @@ def write_all(house: House, video: Video) -> list[Beside]:
             files.append(_write(house, video.owner, _named(film, video, ending), export(house, video, kind)))
         except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
             log.info("%s has no %s: %s", video.name, kind, e)
-    lines = [line for line in everything(house, video) if line.kind != PERSON]
-    files.append(
-        _write(house, video.owner, beside(film, "", sidecar.ENDING), sidecar.write(_facts(house, video), lines))
-    )
+    files += _sidecar(house, video, film)
     if video.poster and (data := house.blobs.read(video.poster)):
         files.append(_write(house, video.owner, film.with_name(f"{film.stem}-poster.jpg"), data))
     return files
+
+
+def _sidecar(house: House, video: Video, film: Path) -> list[Beside]:
+    lines = [line for line in everything(house, video) if line.kind != PERSON]
+    if not lines:
+        return []
+    data = sidecar.write(_facts(house, video), lines)
+    return [_write(house, video.owner, beside(film, "", sidecar.ENDING), data)]
 
 
 def _named(film: Path, video: Video, ending: str) -> Path:
@@ -91,7 +106,7 @@ def _facts(house: House, video: Video) -> dict[str, JSON]:
     for id in video.jobs:
         with contextlib.suppress(NotFound):
             job = house.ledger.job(id)
-            return {**json.loads(job.facts), "name": Path(video.path).name, "made_at": job.created_at}
+            return {**json.loads(job.facts), "name": Path(video.path).name}
     raise Refused(f"{video.name} was read from a sidecar: it is there already")
 
 

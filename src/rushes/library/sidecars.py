@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rushes.domain.errors import Refused
@@ -59,7 +60,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _read(house: House, path: Path) -> ReadIn:
     try:
-        data = path.read_bytes()
+        data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         log.warning("the sidecar %s cannot be read: %s", path, error)
         return ReadIn(path, kept=str(error.strerror))
@@ -69,7 +70,7 @@ def _read(house: House, path: Path) -> ReadIn:
     facts = {**found.facts, "path": _film(house, path, found.facts)}
     owner, video = house.settings.owner, str(facts["video"])
     job, sha256 = f"side_{short(video)}", hashlib.sha256(data).hexdigest()
-    run = Run(job, owner, video, "sidecar", "completed", str(facts.get("made_at") or ""), facts)
+    run = Run(job, owner, video, "sidecar", "completed", made_at.isoformat(timespec="seconds"), facts)
     offers = [
         Offer(owner, video, job, READ, None, kind, SIDECAR + sha256, sha256) for kind in sidecar.kinds(found.lines)
     ]
