@@ -113,7 +113,7 @@ bare_venv() {
 
 install_packages() {
     case $1 in
-        run) set -- -e . ;;
+        run) set -- -e '.[serve]' ;;
         test) set -- -e '.[test]' hatchling editables ;; # the wheel is built without a network
         prove) set -- -e '.[test,prove]' hatchling editables ;;
     esac
