@@ -78,6 +78,40 @@ def test_a_damaged_picture_is_an_error_and_not_a_guess(tmp_path: Path) -> None:
         list(decode(path, facts, facts.video.span))
 
 
+def test_one_damaged_picture_is_hidden_and_told_where_that_is_wanted(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
+    facts = probe(path)
+    with av.open(str(path)) as container:
+        packet = [p for p in container.demux(video=0) if p.pts is not None][40]
+        at, size, pts = packet.pos or 0, packet.size, packet.pts
+    data = bytearray(path.read_bytes())
+    for i in range(at + 12, at + size, 3):
+        data[i] ^= 0x55
+    path.write_bytes(data)
+    assert facts.video
+    with pytest.raises(BadMedia):
+        list(decode(path, facts, facts.video.span))
+    told: list[int] = []
+    times = [f.pts for f in decode(path, facts, facts.video.span, on_damage=told.append)]
+    assert pts in told
+    assert len(times) >= 74
+    assert times == sorted(set(times), key=lambda t: t or 0)
+
+
+def test_footage_that_is_mostly_lost_is_refused_all_the_same(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
+    facts = probe(path)
+    with av.open(str(path)) as container:
+        places = [((p.pos or 0), p.size) for p in container.demux(video=0) if p.pts is not None][10:60]
+    data = bytearray(path.read_bytes())
+    for at, size in places:
+        data[at + 4 : at + size] = bytes(size - 4)
+    path.write_bytes(data)
+    assert facts.video
+    with pytest.raises(BadMedia, match="lost"):
+        list(decode(path, facts, facts.video.span, on_damage=lambda _: None))
+
+
 def test_damage_of_single_bits_is_noticed_where_it_shows(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
     facts, good = probe(path), path.read_bytes()

@@ -52,18 +52,32 @@ def test_the_height_can_be_chosen(tmp_path: Path) -> None:
     assert (saved["proxy"].facts["width"], saved["proxy"].facts["height"]) == (96, 54)
 
 
-def test_a_damaged_chunk_is_refused_and_saves_nothing(tmp_path: Path) -> None:
+def test_damaged_pictures_do_not_stop_a_chunk_and_are_told(tmp_path: Path) -> None:
     film = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
     work = FilmWork(film, tmp_path)
     work.run(probe.STAGE)
-    data = bytearray(film.read_bytes())
-    middle = data.index(b"mdat") + len(data) // 3
-    for i in range(middle, middle + 3000, 7):
-        data[i] ^= 0x55
-    film.write_bytes(data)
+    _spoil(film, 3000)
+    saved = work.run(develop.STAGE, chunks(work.facts, 60)[0])
+    assert saved["proxy"].facts["hidden_us"] == saved["frames"].facts["hidden_us"] != []
+    assert any("cannot be decoded" in line for line in work.said)
+
+
+def test_a_chunk_that_is_mostly_lost_is_refused_and_saves_nothing(tmp_path: Path) -> None:
+    film = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
+    work = FilmWork(film, tmp_path)
+    work.run(probe.STAGE)
+    _spoil(film, film.stat().st_size // 2, 1)
     with pytest.raises(BadMedia, match="the picture at"):
         work.run(develop.STAGE, chunks(work.facts, 60)[0])
     assert not any(name.startswith("develop") for name in work.made)
+
+
+def _spoil(film: Path, size: int, step: int = 7) -> None:
+    data = bytearray(film.read_bytes())
+    middle = data.index(b"mdat") + len(data) // 3
+    for i in range(middle, middle + size, step):
+        data[i] ^= 0x55
+    film.write_bytes(data)
 
 
 def test_sound_alone_gives_empty_outputs(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import av
 
 from rushes.domain.span import Span
 from rushes.domain.video import Footage, VideoFacts
-from rushes.media.frames import decode
+from rushes.media.frames import Damage, decode
 
 
 class Sink(Protocol):
@@ -18,7 +18,12 @@ class Sink(Protocol):
 
 
 def develop(
-    path: Footage, facts: VideoFacts, span: Span, sinks: Sequence[Sink], on_progress: Callable[[float], None]
+    path: Footage,
+    facts: VideoFacts,
+    span: Span,
+    sinks: Sequence[Sink],
+    on_progress: Callable[[float], None],
+    on_damage: Damage | None = None,
 ) -> int:
     """Show every frame of a span to every sink; how many there were.
 
@@ -26,7 +31,7 @@ def develop(
         BadMedia: a frame is lost, see `decode`.
     """
     count = 0
-    for frame in decode(path, facts, span):
+    for frame in decode(path, facts, span, on_damage=on_damage):
         pts = frame.pts or 0
         for sink in sinks:
             sink.see(pts, frame)

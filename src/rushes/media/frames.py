@@ -1,7 +1,7 @@
 """Decoded frames of exactly one span: every one with start <= pts < end, once, in order, or an error."""
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,11 +20,19 @@ from rushes.media.open import check_pixels, limits_of, open_footage, video_strea
 _ONE_FRAME_PER_PACKET = frozenset(
     {"h264", "hevc", "av1", "mpeg1video", "mpeg2video", "mjpeg", "prores", "dnxhd", "ffv1"}
 )
+_LOST_SHARE = 10  # with more than a tenth of its pictures lost, a span is no footage any more
 _BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the span to try; None: from the beginning
 
 
-def decode(path: Footage, facts: VideoFacts, span: Span, threads: int = 1) -> Iterator[av.VideoFrame]:
+Damage = Callable[[int], None]  # told the time of a picture that cannot be decoded as it was
+
+
+def decode(
+    path: Footage, facts: VideoFacts, span: Span, threads: int = 1, on_damage: Damage | None = None
+) -> Iterator[av.VideoFrame]:
     """The frames of a span; more `threads` of the decoder give the same frames sooner.
+
+    With `on_damage` pictures that cannot be decoded are told and hidden as well as the decoder can, or left out.
 
     Raises:
         BadMedia: a frame is lost or has no time, and probe did not say that the footage is damaged.
@@ -34,8 +42,8 @@ def decode(path: Footage, facts: VideoFacts, span: Span, threads: int = 1) -> It
         return
     goal = max(span.start, track.start)
     progress = _Progress(strict=not track.damaged)
-    for back in _BACK_SECONDS if track.seekable else (None,):
-        decoding = _Decoding(path, track, span, threads, progress)
+    for back in _BACK_SECONDS if track.seekable else (None, None, None):
+        decoding = _Decoding(path, track, span, threads, progress, on_damage)
         with closing(decoding.frames(goal, back)) as frames:
             first = next(frames, None)
             late = first is None or first.pts is None or first.pts > goal  # a seek may land on nothing at all
@@ -45,10 +53,10 @@ def decode(path: Footage, facts: VideoFacts, span: Span, threads: int = 1) -> It
         if decoding.broken_at is None:
             decoding.check()
             return
-        if progress.again:
+        if progress.again and not decoding.may_hide(decoding.broken_at):
             break
+        progress.strict = not progress.again and not decoding.open_start
         progress.again = True
-        progress.strict = not decoding.open_start
     decoding.complain(decoding.broken_at or span.start, "cannot be decoded")
 
 
@@ -96,6 +104,7 @@ class _Decoding:
     span: Span
     threads: int
     progress: _Progress
+    on_damage: Damage | None = None
     sent: int = 0  # packets that must show as frames of the span
     broken_at: int | None = None
     open_start: bool = False  # the file begins with frames whose references were cut off
@@ -130,7 +139,9 @@ class _Decoding:
 
     def check(self) -> None:
         """None may be missing."""
-        shown = self.progress.shown
+        shown, hidden = self.progress.shown, self.on_damage is not None and not self.progress.strict
+        if hidden and self.sent - shown <= max(1, self.sent // _LOST_SHARE):
+            return
         countable = self.track.codec in _ONE_FRAME_PER_PACKET and not self.track.interlaced
         if countable and shown < self.sent:
             self.complain(self.span.start, f"or one after it is lost: {shown} of {self.sent} could be decoded")
@@ -154,9 +165,19 @@ class _Decoding:
         try:
             return packet.decode()
         except FFmpegError:
-            if self._shows(packet) and self.progress.strict:  # before the span, a lost reference is no loss
-                self.broken_at = packet.pts
+            if self._shows(packet):  # before the span, a lost reference is no loss
+                if self.progress.strict:
+                    self.broken_at = packet.pts
+                elif self.on_damage and packet.pts is not None:
+                    self.on_damage(packet.pts)
             return []
+
+    def may_hide(self, pts: int) -> bool:
+        """Whether to go on after a picture that cannot be decoded; tells of it."""
+        if self.on_damage is None or not self.progress.strict:
+            return False
+        self.on_damage(pts)
+        return True
 
     def complain(self, pts: int, what: str) -> None:
         """Refuse to go on, unless the footage is known to be damaged."""

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from rushes.domain.span import Span
+from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Card, Scope
 from rushes.media.boxes import avc_codec
 from rushes.media.develop import Sink, develop
@@ -32,10 +32,11 @@ class Develop:
             _save_nothing(work)
             return
         span = Span(work.span.start, work.span.end, track.base)
-        makers = _Makers(work, span)
+        makers, damaged = _Makers(work, span), list[int]()
         try:
-            develop(work.footage(), work.facts, span, makers.sinks(), work.progress)
+            develop(work.footage(), work.facts, span, makers.sinks(), work.progress, damaged.append)
             makers.save()
+            _note_damage(work, [to_us(pts, track.base) for pts in damaged])
         finally:
             makers.let_go()
 
@@ -82,6 +83,15 @@ class _Makers:
             metrics = self._metrics.close()
             self._work.save("metrics", "metrics.bin", metrics.to_bytes(), "application/octet-stream")
             self._work.count("metrics", len(metrics.pts))
+
+
+def _note_damage(work: Work, times: list[int]) -> None:
+    """Say in the manifests and the log where pictures are not what the camera saw."""
+    if times:
+        some = ", ".join(clock(us) for us in times[:5])
+        work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
+        for output in work.wanted:
+            work.note(output, hidden_us=times)
 
 
 def _save_nothing(work: Work) -> None:
