@@ -36,6 +36,7 @@ class Sending {
     badge.textContent = words[this.state];
     badge.className = `badge ${{ sending: "now", refused: "alarm", arrived: "done", here: "done" }[this.state] ?? ""}`;
     this.at("[data-progress]").value = this.state === "arrived" ? 1 : this.sent / (this.file.size || 1);
+    this.at("[data-progress]").hidden = this.state === "new" || this.state === "here";
     this.at("[data-progress]").setAttribute("aria-label", `${this.file.name} sent`);
     this.at("[data-amount]").textContent = this.sent && this.state !== "arrived" ? `${size(this.sent)} of ${size(this.file.size)}` : size(this.file.size);
     if (note !== undefined) this.at("[data-note]").textContent = note;
@@ -188,8 +189,8 @@ async function add(picked) {
     files.push(one);
     list.querySelector(`[data-unfinished][data-name="${CSS.escape(one.file.name)}"][data-size="${one.file.size}"]`)?.remove();
     list.append(one.row);
+    look(one);
     if (one.place) one.run();
-    else look(one);
   }
   await compare(fresh.filter((one) => one.state === "new"));
   tell();
@@ -205,7 +206,7 @@ function look(one) {
     Object.assign(one, { seconds: film.duration, width: film.videoWidth, height: film.videoHeight });
     film.currentTime = Math.min(film.duration / 10, 30);
     one.row.querySelector(".file-thumb").replaceChildren(film);
-    one.show([timecode(film.duration * 1e6), film.videoWidth ? `${film.videoWidth} × ${film.videoHeight}` : "sound only"].join(", "));
+    if (one.state === "new") one.show([timecode(film.duration * 1e6), film.videoWidth ? `${film.videoWidth} × ${film.videoHeight}` : "sound only"].join(", "));
     estimate();
   });
 }
