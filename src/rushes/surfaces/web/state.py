@@ -30,8 +30,13 @@ def hands(workers: Iterable[Worker]) -> Hands:
     alive = [w for w in workers if w.alive]
     for worker in alive:
         for task in worker.held:
-            hosts.setdefault(parse_task_id(task)[0], set()).add(worker.incarnation.host)
+            hosts.setdefault(parse_task_id(task)[0], set()).add(host_of(worker))
     return Hands({job: tuple(sorted(names)) for job, names in hosts.items()}, len(alive))
+
+
+def host_of(worker: Worker) -> str:
+    """The machine's name, out of the worker's id: `x86_64-2.studio.local.a0fb65.17570b12`."""
+    return worker.incarnation.id.partition(".")[2].rsplit(".", 2)[0] or worker.incarnation.host
 
 
 def word_of(job: Job, busy: Hands) -> str:

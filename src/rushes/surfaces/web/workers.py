@@ -13,6 +13,7 @@ from rushes.domain.worker import Worker
 from rushes.library import Library
 from rushes.surfaces.api.fleet import counted
 from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.web.state import host_of
 from rushes.surfaces.web.view import back, render
 
 router = APIRouter(include_in_schema=False)
@@ -25,6 +26,7 @@ class Row:
     """A worker with what it holds."""
 
     worker: Worker
+    host: str
     word: str
     held: tuple[tuple[Task, str], ...]  # with the name of its job
 
@@ -65,7 +67,7 @@ def _rows(library: Library, workers: list[Worker]) -> list[Row]:
     ids = [task for w in workers if w.alive for task in w.held][:HELD]
     tasks = {t.id: t for t in library.house.ledger.tasks(ids=ids).rows} if ids else {}
     jobs = {job: library.house.ledger.job(job) for job in {parse_task_id(id)[0] for id in tasks}}
-    return [Row(w, _word(w), _held(w, tasks, jobs, library.house.settings.owner)) for w in workers]
+    return [Row(w, host_of(w), _word(w), _held(w, tasks, jobs, library.house.settings.owner)) for w in workers]
 
 
 def _held(worker: Worker, tasks: dict[str, Task], jobs: dict[str, Job], owner: str) -> tuple[tuple[Task, str], ...]:
