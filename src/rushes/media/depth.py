@@ -15,9 +15,10 @@ from rushes.media.picture import Size, resized_grey
 
 Map = NDArray[np.uint16]
 
-WIDTH = 192  # of a map: nets see 224 columns, and softly
+SIDE = 192  # the longer one of a map: nets see 224 columns, and softly
 LEVELS = 33
 _DIGITS = 5  # of what a model says
+_STEPS = np.uint16(0xFFF0)  # what lies below is noise and takes half of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class DepthWriter:
         found = np.asarray(nearness, np.float64).round(_DIGITS)
         low, high = float(found.min()), float(found.max())
         whole = np.rint((found - low) * (65535 / max(high - low, 10**-_DIGITS))).astype(np.uint16)
-        small = resized_grey(whole, self._size)
+        small = resized_grey(whole, self._size) & _STEPS
         data = zlib.compress(np.diff(small, axis=1, prepend=np.uint16(0)).astype("<u2").tobytes(), 6)
         steps = np.linspace(0, found.size - 1, LEVELS).astype(np.intp)
         levels = tuple(float(v) for v in np.sort(found, axis=None)[steps])
@@ -85,7 +86,8 @@ class DepthWriter:
 
 def map_size(picture: Size) -> Size:
     """The size of a map for pictures of some size."""
-    return WIDTH, max(16, round(Fraction(WIDTH * picture[1], picture[0])))
+    width, height = (max(16, round(Fraction(SIDE * side, max(picture)))) for side in picture)
+    return width, height
 
 
 def read_map(file: BinaryIO, depth: Depth, size: Size) -> Map:

@@ -60,7 +60,7 @@ def places(shift: Shift, *, left: bool) -> Places:
     if not left:
         return _filled(_moved(shift))
     mirrored = _filled(_moved(np.ascontiguousarray(shift[:, ::-1])))[:, ::-1]
-    return FINE * (shift.shape[1] - 1) - mirrored
+    return np.asarray(FINE * (shift.shape[1] - 1) - mirrored, np.int32)
 
 
 def _between(plane: Plane) -> Plane:

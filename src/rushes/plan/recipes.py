@@ -6,11 +6,14 @@ from rushes.domain.errors import Refused
 from rushes.domain.stage import Card
 
 _SEEN = ("read_text", "segments", "objects", "faces", "places")
+_STEREO = ("depth", "grade", "stereo", "join")
 RECIPES: Mapping[str, tuple[str, ...]] = {
     "searchable": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN),
     "subtitles": ("probe", "audio", "transcribe", "transcript"),
     "analyse": ("probe", "develop", "audio", "shots", "transcribe", "transcript", *_SEEN),
     "text": ("probe", "develop", "playlist", "read_text", "segments"),
+    "3d": ("probe", "develop", "shots", *_STEREO),
+    "everything": ("probe", "develop", "audio", "playlist", "shots", "transcribe", "transcript", *_SEEN, *_STEREO),
 }
 
 

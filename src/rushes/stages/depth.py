@@ -1,0 +1,46 @@
+"""Depth: how near things are in the kept frames of a chunk."""
+
+from rushes.domain.stage import Card, Scope
+from rushes.engines.models.depth import gives_inverse
+from rushes.engines.pictures import decoded
+from rushes.media.depth import DepthWriter
+from rushes.media.pack import PackIndex, read_frame
+from rushes.stages.port import Work
+
+
+class Depth:
+    """Measures; what that means for a shot is decided over all chunks, elsewhere."""
+
+    card = Card(
+        "depth",
+        1,
+        Scope.CHUNK,
+        ("depth",),
+        needs=("probe", "develop"),
+        options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
+        models=("depth",),
+        passing=("depth",),
+    )
+
+    def run(self, work: Work) -> None:
+        """Save depth.bin with depth.json; nothing where there are no pictures."""
+        work.count("depth", 0)
+        pack = work.input("develop", "frames")
+        if not pack.manifest.artifacts:
+            return
+        index, out = PackIndex.from_json(pack.json("frames.json")), work.temporary(".bin")
+        model = work.models["depth"]
+        inverse = gives_inverse(model, str(work.options["output"]))
+        writer = DepthWriter(out, index.base, (index.width, index.height))
+        with pack.path("frames.pack").open("rb") as file:
+            for n, kept in enumerate(index.frames):
+                picture = decoded(read_frame(file, kept))
+                writer.add(kept.pts, work.engine.nearness(model, picture, inverse=inverse))
+                work.progress(n / len(index.frames))
+        found = writer.close()
+        work.save("depth", "depth.bin", out, "application/octet-stream")
+        work.save_json("depth", "depth.json", found.to_json())
+        work.count("depth", len(found.maps))
+
+
+STAGE = Depth()

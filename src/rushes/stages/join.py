@@ -1,0 +1,36 @@
+"""Join: the film in 3D as one file, verified before it is done."""
+
+from rushes.domain.errors import TryAgain
+from rushes.domain.stage import Card, Scope
+from rushes.media.join import join
+from rushes.media.join_pictures import Part
+from rushes.media.stereo_view import LOOKS, Format
+from rushes.stages.port import Work
+
+
+class Join:
+    """Puts the pieces of all chunks in the order of the plan, with sound, chapters and subtitles of the original."""
+
+    card = Card("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
+
+    def run(self, work: Work) -> None:
+        """Save film.mp4 under a name that tells its format; nothing where there are no pictures."""
+        work.count("film", 0)
+        pieces = [p for p in work.inputs("stereo", "stereo") if p.manifest.artifacts]
+        if not pieces:
+            return
+        facts = [piece.manifest.facts for piece in pieces]
+        parts = [Part(p.path("piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)]
+        look = LOOKS[Format(facts[0]["format"])]
+        out = work.temporary(".mp4")
+        made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)
+        if made.frames != sum(f["frames"] for f in facts):
+            raise TryAgain(f"{made.frames} frames were joined, {sum(f['frames'] for f in facts)} were made")
+        name = f"videos/3d/{work.video}/{facts[0]['format']}.mp4"
+        work.save("film", "film.mp4", out, "video/mp4", name)
+        sounds = [[s.numerator, s.denominator] for s in made.sounds]
+        work.note("film", frames=made.frames, sounds=sounds, format=facts[0]["format"], name=look.name)
+        work.count("film", made.frames)
+
+
+STAGE = Join()

@@ -1,0 +1,93 @@
+"""Stereo: a chunk of the film for both eyes."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import BinaryIO
+
+from rushes.domain.span import Span
+from rushes.domain.stage import Card, Scope
+from rushes.domain.video import VideoTrack
+from rushes.media.depth import Depth, DepthIndex, Map, read_map
+from rushes.media.depth_grade import Grade
+from rushes.media.depth_time import REACH, DepthInTime
+from rushes.media.develop import develop
+from rushes.media.picture import shown_size
+from rushes.media.stereo_piece import StereoPiece
+from rushes.media.stereo_render import Renderer
+from rushes.media.stereo_view import View, format_of
+from rushes.stages.port import Input, Work
+
+
+class Stereo:
+    """Decodes the original once more and renders each frame with what is known of its depth."""
+
+    card = Card(
+        "stereo",
+        1,
+        Scope.CHUNK,
+        ("stereo",),
+        needs=("probe", "grade"),
+        options={"format": "half-sbs", "height": 1080, "crf": 20},
+        reads_source=True,
+        passing=("stereo",),
+    )
+
+    def run(self, work: Work) -> None:
+        """Save piece.mp4; nothing where there are no pictures."""
+        track = work.facts.video
+        work.count("stereo", 0)
+        if track is None or work.span is None:
+            return
+        span = Span(work.span.start, work.span.end, track.base)
+        view = View(format_of(str(work.options["format"])), shown_size(track, int(work.options["height"])))
+        out = work.temporary(".mp4")
+        with ExitStack() as stack:
+            renderer = _renderer(work, track, span, view, stack)
+            piece = StereoPiece(out, track, span, renderer, view, int(work.options["crf"]))
+            stack.callback(piece.let_go)
+            develop(work.footage(), work.facts, span, [piece], work.progress)
+            piece.close()
+        work.save("stereo", "piece.mp4", out, "video/mp4")
+        work.note("stereo", frames=piece.frames, start=span.start, end=span.end, format=str(view.format))
+        work.count("stereo", piece.frames)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maps:
+    """The maps of some chunks, as if they lay in one file."""
+
+    files: dict[int, tuple[BinaryIO, DepthIndex]]  # by the time of each map
+
+    def read(self, depth: Depth) -> Map:
+        """One map."""
+        file, index = self.files[depth.pts]
+        return read_map(file, depth, index.size)
+
+
+def _renderer(work: Work, track: VideoTrack, span: Span, view: View, stack: ExitStack) -> Renderer:
+    grade = work.input("grade", "grade")
+    doc = grade.json("grade.json")
+    depths: list[Depth] = []
+    maps = _Maps({})
+    for n in _near(doc["maps"], span, REACH):
+        index, file = _opened(grade, n, stack)
+        depths += index.maps
+        maps.files.update((depth.pts, (file, index)) for depth in index.maps)
+    grades = [Grade.from_json(row) for row in doc["shots"]]
+    return Renderer(track, view, DepthInTime(depths, maps.read, track.base), grades)
+
+
+def _near(spans: list[list[int]], span: Span, reach: Fraction) -> list[int]:
+    """The chunks whose maps say something about this one: its own, and those on both sides."""
+    ticks = int(reach / span.base)
+    inside = [n for n, (first, last) in enumerate(spans) if first < span.end + ticks and last >= span.start - ticks]
+    return list(range(max(0, inside[0] - 1), min(len(spans), inside[-1] + 2))) if inside else []
+
+
+def _opened(grade: Input, n: int, stack: ExitStack) -> tuple[DepthIndex, BinaryIO]:
+    index = DepthIndex.from_json(grade.json(f"depth_{n:05d}.json"))
+    return index, stack.enter_context(grade.path(f"depth_{n:05d}.bin").open("rb"))
+
+
+STAGE = Stereo()
