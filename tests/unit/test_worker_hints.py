@@ -97,3 +97,17 @@ class Deaf:
 
     def announce(self, lane: str, tasks: list[str]) -> None:
         """The hint is lost."""
+
+
+def test_what_is_urgent_goes_first_though_it_was_announced_last(bench: Bench) -> None:
+    gate = bench.folder / "gate"
+    gate.touch()
+    with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=60.0)):
+        first = bench.submit("first", gate=str(gate))
+        wait_for(lambda: bench.task(first).state is TaskState.LEASED, "it never began")
+        later = [bench.submit(f"n{n}") for n in range(10)]
+        urgent = bench.submit("urgent", priority=9)
+        gate.unlink()
+        wait_for(lambda: done(bench) == 12, "something was never done")
+    ends = {task: bench.ledger.events(task.partition(".")[0])[-1].at for task in (*later, urgent)}
+    assert ends[urgent] <= min(ends.values())

@@ -40,12 +40,12 @@ class Bench:
     opens: Callable[[str], bool] = lambda _stage: False
     open_plan: Callable[..., None] = lambda _lease, _finish: None
 
-    def submit(self, name: str, **options: Any) -> str:
+    def submit(self, name: str, *, priority: int = 0, **options: Any) -> str:
         """A job of one task; its id."""
         job, task = f"job_{name}", f"job_{name}.toy"
         spec = {"results": {"piece": f"key-{name}"}, "owner": "me", "options": options, "inputs": {}, "needs": []}
         draft = Draft(task, job, "toy", None, json.dumps(spec), lane_of(task))
-        self.ledger.submit(NewJob(job, "me", name, f"{name}.mp4", "toys", "{}"), draft)
+        self.ledger.submit(NewJob(job, "me", name, f"{name}.mp4", "toys", "{}", priority=priority), draft)
         self.transport.announce(draft.lane, [task])
         return task
 

@@ -40,6 +40,7 @@ class DynamoLedger:
     """Jobs, tasks, leases, results, events and workers in one table."""
 
     batch = dynamodb_claim.STATEMENTS
+    finds_next = False
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class MemoryLedger(MemoryMoves):
     """Jobs, tasks, leases, results, events and workers in dicts, under one lock."""
 
     batch = 500
+    finds_next = True
 
     # Taking in
     def submit(self, new: NewJob, first: Draft) -> Submitted:

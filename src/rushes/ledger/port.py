@@ -73,6 +73,7 @@ class Ledger(Protocol):
     """Jobs, tasks, leases, results, events and workers; nothing of video."""
 
     batch: int  # how many tasks one claim or complete may carry
+    finds_next: bool  # a claim of any task is as quick as one of hinted ids, and keeps to the order of priorities
 
     # Taking in
     def submit(self, new: NewJob, first: Draft) -> Submitted:

@@ -35,6 +35,7 @@ class PostgresLedger:
     """Jobs, tasks, leases, results, events and workers in one database, by its clock."""
 
     batch = 500
+    finds_next = True
 
     def __init__(
         self,

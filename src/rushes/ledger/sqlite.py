@@ -29,6 +29,7 @@ class SqliteLedger:
     """Jobs, tasks, leases, results, events and workers in one SQLite file on a local disk."""
 
     batch = 500
+    finds_next = True
 
     def __init__(
         self,

@@ -171,10 +171,14 @@ class Shell:
     # What the core orders
     def _claim(self, deed: orders.Claim) -> None:
         leases: tuple[Lease, ...] = ()
+        ledger = self._o.ledger
+        hinted = (
+            () if ledger.finds_next else deed.hinted
+        )  # then a hint says that there is work, and order decides which
         if self._has_room():
-            leases = self._o.ledger.claim(self.me.id, deed.lanes, min(deed.n, self._o.ledger.batch), deed.hinted)
+            leases = ledger.claim(self.me.id, deed.lanes, min(deed.n, ledger.batch), hinted)
         self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
-        self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n, bool(deed.hinted)))
+        self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
 
     def _renew(self, deed: orders.Renew) -> None:
         reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
