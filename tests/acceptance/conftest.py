@@ -91,6 +91,9 @@ def spoken_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return draw(tmp_path_factory.mktemp("films") / "spoken.mp4", 14, (160, 90), voice=VOICE)
 
 
+SIGHT = "toy_join,segments,objects,faces,places"  # what is seen, and a toy that can be held at a gate
+
+
 @pytest.fixture(scope="session")
 def seen_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve seconds with speech, text, a face and a cup: every stage of the default recipe finds something."""

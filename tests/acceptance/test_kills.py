@@ -42,8 +42,8 @@ def toys(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Reference:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, spoken_film: Path) -> Reference:
-    film = Film(spoken_film, "", chunk="5")
+def real(tmp_path_factory: pytest.TempPathFactory, seen_film: Path) -> Reference:
+    film = Film(seen_film, "", chunk="5")
     return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
 
 

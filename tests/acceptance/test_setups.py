@@ -25,14 +25,16 @@ from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
 from rushes.wiring import House, open_home
-from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 from tests.acceptance.test_zombies import signal_tree
 
 SETUPS = ("postgres", "postgres+valkey+s3", "aws")
+SEEING = "postgres+sight"  # the same with stages that see, on a film in which there is something
 SEED = 20261116
 POINTS = ("blob:after", "manifest:before", "manifest:after", "hint:before", "hint:after", "ledger.claim:after",
           "ledger.draft:after", "ledger.complete:before", "ledger.complete:after", "publish:before")  # fmt: skip
 SAMPLE = {setup: random.Random(f"{SEED}{setup}").sample(POINTS, 3) for setup in SETUPS}
+SAMPLE[SEEING] = ["manifest:before"]
 
 
 @dataclass(slots=True)
@@ -59,27 +61,37 @@ def all_servers() -> Iterator[Servers]:
 
 
 @pytest.fixture(scope="module")
-def sites(all_servers: Servers, toy_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Site]:
+def sites(
+    all_servers: Servers, toy_film: Path, seen_film: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Site]:
     made: dict[str, Site] = {}
     corners = itertools.count()
 
     def site(setup: str) -> Site:
         if setup not in made:
-            film = Film(toy_film, "toy_join", settings=all_servers.settings(setup, f"run-{next(corners)}"))
+            what = (seen_film, SIGHT) if setup == SEEING else (toy_film, "toy_join")
+            film = Film(*what, settings=all_servers.settings(setup, f"run-{next(corners)}"))
             made[setup] = Site(setup, film, all_servers, corners, *undisturbed(tmp_path_factory.mktemp("run"), film))
         return made[setup]
 
     return site
 
 
-@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("setup", [*SETUPS, SEEING])
 def test_a_film_goes_through(setup: str, sites: Callable[[str], Site]) -> None:
     site = sites(setup)
     assert site.reference.bad == ()
     assert set(POINTS) <= set(site.visits)
 
 
-@pytest.mark.parametrize(("setup", "point"), [(setup, point) for setup in SETUPS for point in SAMPLE[setup]])
+def test_postgres_and_sqlite_see_the_same_to_the_byte(sites: Callable[[str], Site], tmp_path: Path) -> None:
+    site = sites(SEEING)
+    laptop, _ = undisturbed(tmp_path, replace(site.film, settings=""))
+    assert differences(laptop.outputs, site.reference.outputs) == []
+    assert len(laptop.outputs) > 20
+
+
+@pytest.mark.parametrize(("setup", "point"), [(setup, point) for setup in SAMPLE for point in SAMPLE[setup]])
 def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str], Site], tmp_path: Path) -> None:
     site = sites(setup)
     nth = random.Random(f"{SEED}{point}").randint(1, max(1, len(site.visits[point]) * 2 // 3))
@@ -88,7 +100,7 @@ def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str],
     assert outcome.died
 
 
-@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("setup", [*SETUPS, SEEING])
 def test_a_frozen_worker_wakes_up_to_refusals(
     setup: str, sites: Callable[[str], Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

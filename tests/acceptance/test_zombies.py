@@ -14,7 +14,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.wiring import House, open_home
-from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 
 
 def signal_tree(process: subprocess.Popen[bytes], number: int) -> None:
@@ -29,11 +29,18 @@ def successor(home: Path) -> House:
     return house
 
 
-@pytest.mark.parametrize("stage", ["toy_chunk.1", "toy_join.None"])
+@pytest.mark.parametrize(
+    ("drawn", "only", "stage"),
+    [
+        ("toy_film", "toy_join", "toy_chunk.1"),
+        ("toy_film", "toy_join", "toy_join.None"),
+        ("seen_film", SIGHT, "toy_chunk.1"),
+    ],
+)
 def test_a_frozen_worker_wakes_up_to_refusals(
-    stage: str, tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch
+    drawn: str, only: str, stage: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    film = Film(toy_film, "toy_join")
+    film = Film(request.getfixturevalue(drawn), only)
     (tmp_path / "reference").mkdir()
     reference, _ = undisturbed(tmp_path / "reference", film)
     folder = tmp_path / "run"
