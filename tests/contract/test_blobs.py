@@ -19,7 +19,7 @@ import pytest
 
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.memory import MemoryBlobs
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import Blobs, Part
 from rushes.blobs.s3 import S3Blobs
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
@@ -164,6 +164,25 @@ def test_a_published_name_can_be_replaced_and_removed(blobs: Blobs) -> None:
     assert blobs.sound("anna", two.sha256)
 
 
+def test_a_published_name_is_read_by_parts(blobs: Blobs) -> None:
+    one, two = blobs.put("anna", b"0123456789"), blobs.put("anna", b"abcdefghij")
+    assert blobs.part("videos/v.mp4", 0, 10) is None
+    blobs.publish("videos/v.mp4", "anna", one.sha256)
+    parts = [_part(blobs, *at) for at in ((0, 10), (3, 5), (8, 99), (10, 20), (0, 0))]
+    assert [part.data for part in parts] == [b"0123456789", b"34", b"89", b"", b""]
+    assert {(part.size, part.version) for part in parts} == {(10, parts[0].version)}
+    blobs.publish("videos/v.mp4", "anna", two.sha256)
+    other = _part(blobs, 0, 3)
+    assert other.data == b"abc"
+    assert other.version != parts[0].version
+
+
+def _part(blobs: Blobs, start: int, end: int) -> Part:
+    part = blobs.part("videos/v.mp4", start, end)
+    assert part
+    return part
+
+
 def test_an_address_names_the_place(blobs: Blobs) -> None:
     assert blobs.address("videos/clips/v/c.mp4").endswith("videos/clips/v/c.mp4")
 
@@ -184,6 +203,7 @@ def test_hostile_keys_are_refused_by_every_verb(blobs: Blobs, key: str) -> None:
     verbs: list[Callable[[], object]] = [
         lambda: blobs.create(key, b""),
         lambda: blobs.read(key),
+        lambda: blobs.part(key, 0, 1),
         lambda: blobs.remove(key),
         lambda: blobs.publish(key, "anna", HELLO),
         lambda: blobs.address(key),

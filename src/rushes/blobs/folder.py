@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.blobs.names import blob_place, checked_key
-from rushes.blobs.port import Blob
+from rushes.blobs.port import Blob, Part
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.telemetry import effect
 
@@ -136,6 +136,17 @@ class FolderBlobs:
             return None
         with _translated(f"reading {key}"), file:
             return file.read()
+
+    def part(self, key: str, start: int, end: int) -> Part | None:
+        """As the port says."""
+        file = self._open(checked_key(key))
+        if file is None:
+            return None
+        with _translated(f"reading {key}"), file:
+            found = os.fstat(file.fileno())
+            file.seek(start)
+            data = file.read(max(0, end - start))
+        return Part(data, found.st_size, f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}")
 
     def remove(self, key: str) -> None:
         """As the port says."""

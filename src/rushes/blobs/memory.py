@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.blobs.names import blob_place, checked_key
-from rushes.blobs.port import Blob
+from rushes.blobs.port import Blob, Part
 from rushes.domain.errors import DamagedBlob
 from rushes.telemetry import effect
 
@@ -88,6 +88,11 @@ class MemoryBlobs:
     def read(self, key: str) -> bytes | None:
         """As the port says."""
         return self._bytes.get(checked_key(key))
+
+    def part(self, key: str, start: int, end: int) -> Part | None:
+        """As the port says."""
+        data = self._bytes.get(checked_key(key))
+        return None if data is None else Part(data[start:end], len(data), hashlib.sha256(data).hexdigest())
 
     def remove(self, key: str) -> None:
         """As the port says."""

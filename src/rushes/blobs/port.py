@@ -17,6 +17,15 @@ class Blob:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of a document or published name, how many it has in all, and a word that changes with its bytes."""
+
+    data: bytes
+    size: int
+    version: str
+
+
 class Blobs(Protocol):
     """Bytes by hash and owner, small documents by key."""
 
@@ -61,6 +70,9 @@ class Blobs(Protocol):
 
     def read(self, key: str) -> bytes | None:
         """The document's bytes, None if it is not there."""
+
+    def part(self, key: str, start: int, end: int) -> Part | None:
+        """Bytes [start, end) of a document or published name, as far as it goes; None if it is not there."""
 
     def remove(self, key: str) -> None:
         """Delete a document or a published name; no error if it is gone."""

@@ -1,11 +1,13 @@
 """Files for players and people: playlists, pieces, posters, frames, clips and originals, by range and with an ETag."""
 
 import hashlib
+import re
+from collections.abc import Iterator
 from pathlib import Path as File
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
-from fastapi.responses import FileResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.index.port import Video
@@ -20,6 +22,7 @@ api = APIRouter(tags=["files"])
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
          ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
 PUBLIC = ("videos/proxy/", "videos/clips/", "thumbs/", "frames/")  # the published names that hold a video's id
+PIECE = 1 << 20  # bytes that are fetched from a far store at once
 _WEEK = "private, max-age=604800"
 
 
@@ -71,17 +74,52 @@ def _poster(video: Video) -> Response:
 
 
 def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
-    """From the folder by range; a far store's is read whole, so big ones are better fetched from there."""
+    """From the folder, or by parts from a far store."""
     try:
         place = File(desk.house.blobs.address(name))
-        if place.is_file():
-            return _file(request, place, kind)
-        data = desk.house.blobs.read(name)
+        return _file(request, place, kind) if place.is_file() else _far(request, desk, name, kind)
     except Refused as e:
         raise NotFound("there is no such file") from e
-    if data is None:
+
+
+def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
+    found = desk.house.blobs.part(name, 0, 0)
+    if found is None:
         raise NotFound("there is no such file", "It comes when its stage is done.")
-    return _bytes(request, data, kind)
+    etag = f'"{found.version}"'
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    whole = request.headers.get("if-range", etag) != etag
+    start, end = (0, found.size) if whole else wanted(request.headers.get("range", ""), found.size)
+    if start >= end and found.size:
+        return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{found.size}"})
+    headers["Content-Length"] = str(end - start)
+    if end - start < found.size:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{found.size}"
+    status = 206 if "Content-Range" in headers else 200
+    return StreamingResponse(_parts(desk, name, found.version, start, end), status, headers, kind)
+
+
+def wanted(said: str, size: int) -> tuple[int, int]:
+    """What a Range header asks for, end exclusive; empty if there is nothing, all of it if it is no single range."""
+    asked = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", said.strip())
+    if not asked or asked.group(1) == asked.group(2) == "":
+        return 0, size
+    first, last = asked.groups()
+    if not first:
+        return max(0, size - int(last)), size
+    return int(first), min(size, int(last) + 1) if last else size
+
+
+def _parts(desk: Desk, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
+    """Piece by piece; one that is replaced meanwhile ends early, so that no player gets half of each."""
+    while start < end:
+        part = desk.house.blobs.part(name, start, min(end, start + PIECE))
+        if part is None or part.version != version or not part.data:
+            return
+        yield part.data
+        start += len(part.data)
 
 
 def _file(request: Request, place: File, kind: str, download: str = "") -> Response:
