@@ -114,8 +114,8 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
 
 
 @pytest.fixture(scope="module")
-def shared_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with servers(tmp_path_factory.mktemp("servers")) as found:
+def shared_servers() -> Iterator[Servers]:
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:  # another user must be let in
         yield found
 
 
