@@ -35,6 +35,7 @@ MESSAGES = {
     "worker": "`worker`: the first line, what it takes",
     "task": "`worker`: how one attempt ended: done, found (it was there), failed, dead or given back",
     "skipped": "`run`, `add`: something was passed over, and why; it is no fault",
+    "film": "`stereo make`: a finished film: where it lies, its size, frames and format",
     "part": "`up`: a server or worker is there",
     "up": "`up`: everything is there; the home and the settings that use it",
     "serving": "`serve`: it listens: its address, whether it is open, and where the first account is made",

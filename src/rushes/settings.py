@@ -65,6 +65,7 @@ class Settings:
     objects_model: str = _field("a folder with an EfficientDet-Lite model.tflite to use instead", "")
     faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
     places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
+    depth_model: str = _field("a folder with a depth net in ONNX form (MiDaS, Depth Anything) to use instead", "")
     keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
     clip_days: int = _field("clips are kept this many days", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)

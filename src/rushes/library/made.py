@@ -8,7 +8,8 @@ from rushes.sources.folder import fingerprint
 from rushes.sources.port import Found
 from rushes.wiring import House
 
-_WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/")  # keys of a home with films
+# Keys of a home with films
+_WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
 CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
 
 

@@ -17,8 +17,9 @@ from rushes.domain.errors import TryAgain
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
 from rushes.media.join_pictures import Part, pictures, tagged
 from rushes.media.join_sound import COPIED, copied, encoded, text
-from rushes.media.join_text import TEXTS
+from rushes.media.join_text import TEXTS, plain
 from rushes.media.open import create_file, foreign_errors, open_footage
+from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
 _SLACK = Fraction(1, 500)  # seconds: containers round the times of sound
@@ -26,11 +27,12 @@ _SLACK = Fraction(1, 500)  # seconds: containers round the times of sound
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a film holds: pictures, their summed times in ticks, and the seconds of each track of sound."""
+    """What a film holds: pictures, their summed times in ticks, where each track of sound ends, in seconds."""
 
     frames: int
     times: int
     sounds: tuple[Fraction, ...]
+    texts: tuple[Cue, ...] = ()  # of its first track of subtitles
 
 
 @dataclass(slots=True)
@@ -64,9 +66,8 @@ def join(
     options = {"strict": "unofficial", "movflags": "+faststart", "video_track_timescale": str(timescale(track.base))}
     with open_footage(source) as original, create_file(out, options) as film:
         made = _Joining(film, original, source, facts, track).write(parts, layout, on_progress)
-    found = read_back(out)
-    _compare(made, found)
-    return found
+    _compare(made, read_back(out))
+    return made
 
 
 class _Joining:
@@ -78,6 +79,7 @@ class _Joining:
         self._film, self._original, self._source, self._facts, self._track = film, original, source, facts, track
         self._zero = facts.start
         self._ends: dict[int, Fraction] = {}
+        self._texts: dict[int, list[Cue]] = {}
 
     def write(self, parts: Sequence[Part], layout: str, on_progress: Callable[[float], None]) -> Joined:
         """All of it, in order of time."""
@@ -92,10 +94,18 @@ class _Joining:
             if packet.stream is stream:
                 seen.see(packet)
                 on_progress(float((packet.pts or 0) / (scale * max(self._facts.duration, Fraction(1, 1000)))))
-            elif packet.stream.type == "audio":
-                self._ends[packet.stream.index] = _moment(packet) + (packet.duration or 0) * packet.time_base
+            else:
+                self._note(packet)
             self._film.mux(packet)
-        return Joined(seen.frames, seen.times, tuple(self._ends[n] for n in sorted(self._ends)))
+        texts = tuple(self._texts[min(self._texts)]) if self._texts else ()
+        return Joined(seen.frames, seen.times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
+
+    def _note(self, packet: Packet) -> None:  # type: ignore[type-arg]
+        if packet.stream.type == "audio":
+            self._ends[packet.stream.index] = _end(packet)
+        elif lines := plain(bytes(packet), "mov_text"):
+            cue = Cue(packet.pts or 0, int(_end(packet) * 1000), tuple(lines.splitlines()))
+            self._texts.setdefault(packet.stream.index, []).append(cue)
 
     def _rest(self) -> list[Iterator[Packet]]:  # type: ignore[type-arg]
         """Sound as it is where the container can hold it, else as AAC; subtitles that are text."""
@@ -124,7 +134,7 @@ def read_back(path: Path) -> Joined:
             if packet.stream.type == "video":
                 seen.see(packet)
             else:
-                ends[packet.stream.index] = _moment(packet) + (packet.duration or 0) * packet.time_base
+                ends[packet.stream.index] = _end(packet)
     return Joined(seen.frames, seen.times, tuple(ends[n] for n in sorted(ends)))
 
 
@@ -136,6 +146,10 @@ def _compare(made: Joined, found: Joined) -> None:
 
 def _moment(packet: Packet) -> Fraction:  # type: ignore[type-arg]
     return (packet.dts if packet.dts is not None else packet.pts or 0) * packet.time_base
+
+
+def _end(packet: Packet) -> Fraction:  # type: ignore[type-arg]
+    return ((packet.pts or 0) + (packet.duration or 0)) * packet.time_base
 
 
 def _chapters(original: InputContainer, zero: Fraction) -> list[Any]:

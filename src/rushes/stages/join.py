@@ -4,6 +4,7 @@ from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Card, Scope
 from rushes.media.join import join
 from rushes.media.join_pictures import Part
+from rushes.media.stereo_text import ass
 from rushes.media.stereo_view import LOOKS, Format
 from rushes.stages.port import Work
 
@@ -14,7 +15,7 @@ class Join:
     card = Card("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
 
     def run(self, work: Work) -> None:
-        """Save film.mp4 under a name that tells its format; nothing where there are no pictures."""
+        """Save film.mp4, and film.ass if there are subtitles for two views; nothing where there are no pictures."""
         work.count("film", 0)
         pieces = [p for p in work.inputs("stereo", "stereo") if p.manifest.artifacts]
         if not pieces:
@@ -28,6 +29,8 @@ class Join:
             raise TryAgain(f"{made.frames} frames were joined, {sum(f['frames'] for f in facts)} were made")
         name = f"videos/3d/{work.video}/{facts[0]['format']}.mp4"
         work.save("film", "film.mp4", out, "video/mp4", name)
+        if made.texts and look.layout:
+            work.save("film", "film.ass", ass(made.texts, look).encode(), "text/x-ssa")
         sounds = [[s.numerator, s.denominator] for s in made.sounds]
         work.note("film", frames=made.frames, sounds=sounds, format=facts[0]["format"], name=look.name)
         work.count("film", made.frames)

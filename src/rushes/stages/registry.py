@@ -13,7 +13,7 @@ from rushes.stages.port import Stage
 OURS = (
     *("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript"),
     *("read_text", "segments", "objects", "faces", "places", "clip"),
-    *("depth", "grade", "stereo", "join"),
+    *("preview", "depth", "grade", "stereo", "join"),
 )
 GROUP = "rushes.stages"
 _RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not to be had on every platform

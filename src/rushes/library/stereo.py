@@ -1,0 +1,181 @@
+"""3D: what is wanted of it, a preview before the long run, and the finished film beside the original."""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.blobs.manifests import read_manifest
+from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.job import Job
+from rushes.domain.keys import JSON, task_id
+from rushes.domain.result import Manifest
+from rushes.domain.task import TaskState
+from rushes.exports.target import check_target
+from rushes.jobs.submit import display_name
+from rushes.library.intake import Wish, add, missing_models, wake
+from rushes.library.made import remember
+from rushes.library.run import run, stopped
+from rushes.media.stereo_text import ass
+from rushes.media.stereo_view import LOOKS, Format, format_of
+from rushes.media.subtitles import cues
+from rushes.plan.planner import Asked, results_of
+from rushes.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """How a film is to be shown in 3D; strength and convergence in per cent of its width, or auto."""
+
+    format: str = "half-sbs"
+    strength: str = "auto"
+    convergence: str = "auto"
+    height: int = 1080
+    output: str = "auto"  # what a depth model of one's own gives: depth or inverse
+
+    def wish(self, chunk: str = "", again: int = 0) -> Wish:
+        """The same as a wish for the whole film.
+
+        Raises:
+            Refused: there is no such format.
+        """
+        look = {"strength": self.strength, "convergence": self.convergence}
+        stereo: dict[str, JSON] = {"format": self._format(), "height": self.height}
+        options = {"depth": {"output": self.output}, "grade": look, "stereo": stereo}
+        return Wish("3d", chunk=chunk, again=again, options=options)
+
+    def trial(self) -> Wish:
+        """The same as a wish for a preview."""
+        look = {"strength": self.strength, "convergence": self.convergence, "output": self.output}
+        return Wish(only=("preview",), options={"preview": {"format": self._format(), **look}})
+
+    def _format(self) -> str:
+        try:
+            return str(format_of(self.format))
+        except RushesError as e:
+            raise Refused(str(e), e.hint) from e
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """Eight frames of a film, and what suits it."""
+
+    path: str
+    strength: float
+    convergence: float
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Film3D:
+    """A finished film in 3D."""
+
+    path: str
+    size: int
+    frames: int
+    format: str
+    subtitles: str = ""
+    made: bool = True  # false: it lay there already
+
+
+def preview(house: House, path: str, depths: Depths, *, signals: bool = False) -> Previewed:
+    """Eight frames of a film in 3D, in seconds.
+
+    Raises:
+        RushesError: it could not be made; says why.
+    """
+    wish = depths.trial()
+    if lacks := missing_models(house, wish):
+        house.models.pull(lacks)
+    added = list(add(house, [path], wish))
+    for one in added:
+        if one.error:
+            raise one.error
+        if one.job:
+            wake(house, one.job)
+    ran = run(house, added, 1, signals=signals)
+    if ran.signal:
+        raise stopped(ran.signal)
+    if len(ran.jobs) != 1:
+        raise Refused(f"{path} is not one film", "A preview is made of one file.")
+    manifest = _result(house, ran.jobs[0], "preview", "preview")
+    strip, facts = manifest.artifact("strip.jpg"), manifest.facts
+    where = house.blobs.address(strip.publish) if strip.publish else ""
+    return Previewed(where, facts["strength"], facts["convergence"], facts["frames"])
+
+
+def finished(house: House, job: Job, out: Path | None = None) -> Film3D:
+    """Lay the film beside its original under a name that players read, or where somebody wants it.
+
+    Raises:
+        NotFound: it is not made.
+        Refused: something else lies there.
+    """
+    manifest = _result(house, job, "join", "film")
+    if not manifest.artifacts:
+        raise NotFound(f"{job.name} has no pictures: there is no 3D of it")
+    film, format = manifest.artifact("film.mp4"), str(manifest.facts["format"])
+    frames = int(manifest.facts["frames"])
+    source = Asked.from_text(job.payload).source
+    if out is None and source.far:
+        return Film3D(house.blobs.address(film.publish or ""), film.size, frames, format)
+    original = house.originals / source.path
+    target = out or original.with_name(f"{original.stem}.{LOOKS[Format(format)].name}.mp4")
+    blob = house.blobs.local(job.owner, film.sha256)
+    made = _laid(house, blob, target)
+    texts = _subtitles(house, job, manifest, Format(format), target.with_suffix(".ass"))
+    return Film3D(str(target), film.size, frames, format, texts, made)
+
+
+def _result(house: House, job: Job, stage: str, output: str) -> Manifest:
+    tasks = house.ledger.tasks(ids=[task_id(job.id, stage, None)]).rows
+    if not tasks or tasks[0].state is not TaskState.DONE:
+        failure = next((t.failure for t in house.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
+        if failure:
+            raise RushesError(failure.message, failure.hint)
+        raise NotFound(f"{job.name} is not finished", f"rushes jobs show {job.id}")
+    return read_manifest(house.blobs, job.owner, results_of(tasks[0].spec)[output])
+
+
+def _laid(house: House, blob: Path, target: Path) -> bool:
+    """Copy the film there, in one step; whether it was not there yet."""
+    if target.exists() and _same(blob, target):
+        return False
+    check_target(target, (".mp4",))
+    half = target.with_name(f".{display_name(target.name)}.part")
+    shutil.copyfile(blob, half)
+    half.replace(target)
+    remember(house, target)
+    return True
+
+
+def _same(a: Path, b: Path) -> bool:
+    if a.stat().st_size != b.stat().st_size:
+        return False
+    with a.open("rb") as one, b.open("rb") as two:
+        while block := one.read(1 << 20):
+            if block != two.read(1 << 20):
+                return False
+    return True
+
+
+def _subtitles(house: House, job: Job, manifest: Manifest, format: Format, target: Path) -> str:
+    """Lines for both eyes beside the film: those of the original, else what is said in it, if that is known."""
+    if not LOOKS[format].layout or target.exists():
+        return str(target) if target.exists() else ""
+    known = {artifact.name: artifact for artifact in manifest.artifacts}
+    if "film.ass" in known:
+        with house.blobs.open(job.owner, known["film.ass"].sha256) as f:
+            text = f.read()
+    else:
+        text = _spoken(house, job, format)
+    if text and os.access(target.parent, os.W_OK):
+        target.write_bytes(text)
+    return str(target) if text else ""
+
+
+def _spoken(house: House, job: Job, format: Format) -> bytes:
+    house.follower.catch_up()
+    lines = house.index.lines(job.owner, json.loads(job.facts)["video"])
+    return ass(cues(lines), LOOKS[format]).encode() if lines else b""

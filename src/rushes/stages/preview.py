@@ -1,0 +1,106 @@
+"""Preview: eight frames of a film in 3D, and how strong its depth should be, before the long run."""
+
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+import simplejpeg
+from av import VideoFrame
+
+from rushes.domain.errors import BadMedia
+from rushes.domain.span import Span, rescale_up
+from rushes.domain.stage import Card, Scope
+from rushes.domain.video import VideoTrack
+from rushes.engines.models.depth import gives_inverse
+from rushes.engines.port import Picture
+from rushes.media.depth import DepthWriter, read_map
+from rushes.media.depth_grade import AUTO, Grade, Wanted, grade
+from rushes.media.depth_time import DepthInTime
+from rushes.media.frames import decode
+from rushes.media.picture import RgbScaler, shown_size
+from rushes.media.stereo_render import Renderer
+from rushes.media.stereo_view import View, format_of
+from rushes.stages.port import Work
+
+FRAMES = 8
+_ACROSS = 4
+_QUALITY = 90
+
+
+class Preview:
+    """Looks at moments from all over the film, each as if it were a shot of its own."""
+
+    card = Card(
+        "preview",
+        1,
+        Scope.VIDEO,
+        ("preview",),
+        needs=("probe",),
+        options={"format": "anaglyph", "strength": AUTO, "convergence": AUTO, "height": 360, "output": AUTO},
+        models=("depth",),
+        reads_source=True,
+        expiring=("preview",),
+    )
+
+    def run(self, work: Work) -> None:
+        """Save strip.jpg, with the strength that suits the film in its facts."""
+        track = work.facts.video
+        if track is None:
+            raise BadMedia("there are no pictures in it", "3D is made of films with pictures.")
+        wanted = Wanted.of(work.options)
+        view = View(format_of(str(work.options["format"])), shown_size(track, int(work.options["height"])))
+        shown, grades = [], []
+        for n, (pts, frame) in enumerate(_moments(work, track)):
+            picture, found = _rendered(work, track, view, wanted, pts, frame)
+            shown.append(picture)
+            grades.append(found)
+            work.progress(n / FRAMES)
+        sheet = simplejpeg.encode_jpeg(_sheet(shown), _QUALITY, "RGB", "420", fastdct=False)
+        name = f"videos/3d/{work.video}/preview-{view.format}.jpg"
+        work.save("preview", "strip.jpg", sheet, "image/jpeg", name)
+        strength, convergence = (round(median(values), 1) for values in zip(*map(_said, grades), strict=True))
+        work.note("preview", strength=strength, convergence=convergence, frames=len(shown), format=str(view.format))
+
+
+def _said(grade: Grade) -> tuple[float, float]:
+    return grade.strength, grade.convergence
+
+
+def _moments(work: Work, track: VideoTrack) -> Iterator[tuple[int, VideoFrame]]:
+    """The first frame at or after evenly spread moments; key frames where there are enough, for they are quick."""
+    step = (track.end - track.start) / FRAMES
+    even = [track.start + int((n + 0.5) * step) for n in range(FRAMES)]
+    keys = [min(track.keys, key=lambda key: abs(key - moment)) for moment in even] if track.keys else []
+    chosen = keys if len(set(keys)) == FRAMES else even
+    for moment in chosen:
+        some = Span(moment, min(track.end, moment + rescale_up(work.facts.duration, track.base)), track.base)
+        frame = next(decode(work.footage(), work.facts, some), None)
+        if frame is not None:
+            yield frame.pts or 0, frame
+
+
+def _rendered(
+    work: Work, track: VideoTrack, view: View, wanted: Wanted, pts: int, frame: VideoFrame
+) -> tuple[Picture, Grade]:
+    model, file = work.models["depth"], work.temporary(".bin")
+    writer = DepthWriter(file, track.base, view.eye)
+    inverse = gives_inverse(model, str(work.options["output"]))
+    writer.add(pts, work.engine.nearness(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
+    index = writer.close()
+    found = grade(pts, pts + 1, index.maps, wanted)
+    with file.open("rb") as maps:
+        depth = DepthInTime(index.maps, lambda one: read_map(maps, one, index.size), track.base)
+        made = Renderer(track, view, depth, [found]).rendered(pts, frame)
+    rgb = made.to_ndarray(format="rgb24")
+    return np.asarray(rgb, np.uint8), found
+
+
+def _sheet(pictures: list[Picture]) -> Picture:
+    """All in one picture, four in a row; a film of few frames leaves black ones."""
+    blank = np.zeros_like(pictures[0])
+    full = [*pictures, *[blank] * (FRAMES - len(pictures))]
+    rows = [np.concatenate(full[n : n + _ACROSS], axis=1) for n in range(0, FRAMES, _ACROSS)]
+    return np.ascontiguousarray(np.concatenate(rows))
+
+
+STAGE = Preview()
