@@ -95,13 +95,15 @@ def check_proxy(path: Path, facts: VideoFacts, spans: list[Span], want: list[See
     """The pieces of all chunks one after another: the same times, and every picture most like its own."""
     track = facts.video
     assert track
-    shown = []
+    data = b""
     for number, span in enumerate(spans):
         proxy = Proxy(folder / f"piece{number}.mp4", facts, span)
         develop(path, facts, span, [proxy], lambda _: None)
         layout = proxy.close()
         assert sum(s.duration for s in layout.segments) == span.end - span.start
-        shown += list(_shown(folder / f"piece{number}.mp4", shift_seconds(facts)))
+        data += (folder / f"piece{number}.mp4").read_bytes()[layout.init if number else 0 :]
+    (folder / "joined.mp4").write_bytes(data)
+    shown = list(_shown(folder / "joined.mp4", shift_seconds(facts)))
     assert [time for time, _ in shown] == [f.pts * track.base for f in want]
     turns = -track.rotation // 90
     for n, (_, picture) in enumerate(shown):

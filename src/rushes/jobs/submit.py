@@ -44,12 +44,12 @@ def submit_clip(
     asked: Asked,
     name: str,
     sha256: str,
-    probe_keys: Mapping[str, str],
+    inputs: Mapping[str, list[str]],
 ) -> Submitted:
     """Submit a clip: a job of one task that jumps every queue."""
     request = digest(["clip", asdict(asked), card.version, sha256])
     job = job_id(asked.owner, request)
-    draft = clip_task(job, asked, card, sha256, probe_keys)
+    draft = clip_task(job, asked, card, sha256, inputs)
     return _send(ledger, transport, _new(job, asked, request, name, "clip", 100), draft)
 
 

@@ -202,12 +202,13 @@ class Library:
         padding_ms: int = 2000,
         out: str | Path | None = None,
         *,
+        proxy: bool = False,
         signals: bool = False,
     ) -> Clip:
-        """Cut [start - padding, end + padding] to the exact frame."""
+        """Cut [start - padding, end + padding] to the exact frame, from the original or from the proxy."""
         found = self.video(video)
         target = Path(out) if out else None
-        return cut(self.house, found, start_us, end_us, padding_ms, target, signals=signals)
+        return cut(self.house, found, start_us, end_us, padding_ms, target, proxy=proxy, signals=signals)
 
     def export(self, video: str, kind: str, out: str | Path | None = None) -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""

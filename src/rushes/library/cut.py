@@ -7,14 +7,14 @@ from pathlib import Path
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import JobState
-from rushes.domain.keys import short, task_id
+from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.index.port import Video
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
-from rushes.library.footage import original
+from rushes.library.footage import Original, original, places
 from rushes.library.intake import wake
 from rushes.library.made import remember
 from rushes.library.run import Work, stopped
@@ -45,9 +45,12 @@ def cut(
     padding_ms: int,
     out: Path | None = None,
     *,
+    proxy: bool = False,
     signals: bool = False,
 ) -> Clip:
     """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
+
+    From the `proxy` it is smaller and sooner there, and the original need not be.
 
     Raises:
         Refused: the range is empty or begins after the film, or the file cannot be written.
@@ -57,7 +60,7 @@ def cut(
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
         check_target(out, (".mp4",))
-    job, _, created = ask(house, video, start_us, end_us, padding_ms)
+    job, _, created = ask(house, video, start_us, end_us, padding_ms, proxy=proxy)
     row = wake(house, house.ledger.job(job))
     if row.state is JobState.COMPLETED and _is_gone(house, job):
         house.ledger.revive(job, again=True)
@@ -78,28 +81,47 @@ def _is_gone(house: House, job: str) -> bool:
     return len(house.ledger.known(house.settings.owner, keys)) < len(keys)
 
 
-def ask(house: House, video: Video, start_us: int, end_us: int, padding_ms: int) -> tuple[str, str, bool]:
+def ask(
+    house: House, video: Video, start_us: int, end_us: int, padding_ms: int, *, proxy: bool = False
+) -> tuple[str, str, bool]:
     """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
 
     Raises:
-        Refused: the range is empty or begins after the film.
+        Refused: the range is empty or begins after the film, or there is no proxy.
     """
     _check(video, start_us, end_us)
-    end_us, place = min(end_us, video.duration_us), original(house, video)
-    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms])
+    end_us = min(end_us, video.duration_us)
+    place, inputs = _proxy(house, video) if proxy else _original(house, video)
+    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *(["proxy"] if proxy else [])])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
+    options |= {"source": "proxy"} if proxy else {}
     question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
-    (probe,) = house.ledger.tasks(ids=[task_id(place.job, "probe", None)]).rows
-    made = submit_clip(
-        house.ledger,
-        house.transport,
-        house.cards["clip"],
-        question,
-        video.name,
-        video.sha256,
-        results_of(probe.spec),
-    )
+    made = submit_clip(house.ledger, house.transport, house.cards["clip"], question, video.name, video.sha256, inputs)
     return made.job.id, clip_id, made.created
+
+
+def _original(house: House, video: Video) -> tuple[Original, dict[str, list[str]]]:
+    place = original(house, video)
+    return place, _results(house, place.job, ("probe",))
+
+
+def _proxy(house: House, video: Video) -> tuple[Original, dict[str, list[str]]]:
+    for place in places(house, video):
+        inputs = _results(house, place.job, ("probe", "develop", "audio"))
+        if "develop.proxy" in inputs:
+            return place, inputs
+    raise Refused(f"there is no proxy of {video.name} yet", f"Make one: rushes run {video.name}")
+
+
+def _results(house: House, job: str, stages: tuple[str, ...]) -> dict[str, list[str]]:
+    """Result keys by stage and output, in order of time; none of a stage of which some are missing."""
+    found: dict[str, list[str]] = {}
+    for stage in stages:
+        tasks = sorted(all_tasks(house.ledger, job, stage=stage), key=lambda task: task.chunk or 0)
+        for task in tasks if all(t.state is TaskState.DONE for t in tasks) else ():
+            for output, key in results_of(task.spec).items():
+                found.setdefault(f"{stage}.{output}", []).append(key)
+    return found
 
 
 def _check(video: Video, start_us: int, end_us: int) -> None:

@@ -27,7 +27,7 @@ def original(house: House, video: Video) -> Original:
     Raises:
         SourceMissing: it lies at none of them any more.
     """
-    for place in _places(house, video):
+    for place in places(house, video):
         if is_there(house, place.asked.source):
             return place
     raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
@@ -60,7 +60,8 @@ def probed(house: House, job: Job) -> VideoFacts:
     return read_facts(house.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def _places(house: House, video: Video) -> Iterator[Original]:
+def places(house: House, video: Video) -> Iterator[Original]:
+    """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:
             yield Original(job, Asked.from_text(house.ledger.job(job).payload))

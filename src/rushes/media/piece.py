@@ -17,6 +17,7 @@ from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.timeline import SEGMENT_SECONDS, Beat, shift_seconds, timescale
 
+_REORDERED = 3  # ticks, of which there are at least 10,000 a second; x264 with two B-frames needs two packets
 _FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 
 
@@ -73,8 +74,10 @@ class Proxy:
 
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
         for packet in packets:
-            # The lead that B-frames need must stay small where frames are far apart: times are never negative.
-            packet.dts = max(packet.dts or 0, self._first - self._scale + self._packets)
+            # What B-frames need before the first picture must not reach back into the chunk before, however close or
+            # far apart frames are: players drop a key frame whose order of decoding goes back (VFR showed it).
+            if (packet.dts or 0) < self._first:
+                packet.dts = self._first - _REORDERED + self._packets
             if not self._packets:
                 self._lead = packet.dts
             self._packets += 1

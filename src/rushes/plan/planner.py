@@ -67,9 +67,8 @@ def first_task(job: str, asked: Asked, card: Card, needs: Sequence[Need] = ()) -
     return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0, tuple(needs))
 
 
-def clip_task(job: str, asked: Asked, card: Card, sha256: str, probe_keys: Mapping[str, str]) -> Draft:
-    """The one task of a clip: probe's result is there already and is its only input."""
-    inputs = {f"probe.{o}": [k] for o, k in probe_keys.items()}
+def clip_task(job: str, asked: Asked, card: Card, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
+    """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
     keys = _keys(card, asked, sha256, None, inputs)
     spec = _spec(card, asked, None, keys, inputs)
     return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0)

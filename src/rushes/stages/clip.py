@@ -2,12 +2,15 @@
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
 from rushes.domain.stage import Card, Scope
-from rushes.media.clip import clip
-from rushes.stages.port import Work
+from rushes.media.clip import ClipFacts, clip
+from rushes.media.layout import Layout
+from rushes.media.reel import Proxy, clip_from_proxy
+from rushes.stages.port import Input, Work
 
 
 class Clip:
@@ -20,7 +23,7 @@ class Clip:
         ("clip",),
         needs=("probe",),
         lane="now",
-        options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": ""},
+        options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": "", "source": "original"},
         reads_source=True,
         expiring=("clip",),
     )
@@ -34,13 +37,25 @@ class Clip:
         out = work.temporary(".mp4")
         zero = work.facts.start
         span = (zero + Fraction(start - padding, 1_000_000), zero + Fraction(end + padding, 1_000_000))
-        made = clip(work.footage(), work.facts, *span, out, work.progress)
+        made = _cut(work, span, out)
         name = str(work.options["clip_id"]) or "clip_" + short([work.video, start, end, padding])
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
             raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
         work.save("clip", "clip.mp4", out, "video/mp4", f"videos/clips/{work.video}/{name}.mp4")
         first, last = (int((moment - zero) * 1_000_000) for moment in (made.start, made.end))
         work.note("clip", start_us=first, end_us=last, frames=made.frames, copied=made.copied)
+
+
+def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
+    if work.options["source"] == "original":
+        return clip(work.footage(), work.facts, *part, out, work.progress)
+    pictures = [(p.path("piece.mp4"), Layout.from_json(p.manifest.facts)) for p in _parts(work, "develop", "proxy")]
+    sounds = [(s.path("sound.mp4"), Layout.from_json(s.manifest.facts)) for s in _parts(work, "audio", "sound")]
+    return clip_from_proxy(Proxy(pictures, sounds), work.facts, part, work.scratch, out, work.progress)
+
+
+def _parts(work: Work, stage: str, output: str) -> list[Input]:
+    return [part for part in work.inputs(stage, output) if part.manifest.artifacts]
 
 
 STAGE = Clip()

@@ -17,7 +17,7 @@ class Develop:
 
     card = Card(
         "develop",
-        1,
+        2,
         Scope.CHUNK,
         ("proxy", "frames", "metrics"),
         needs=("probe",),

@@ -27,8 +27,11 @@ AIR = 2.0  # seconds round a hit, so that its words can be followed
     "--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help="Air on both sides (for a hit 2, else 0)."
 )
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it here as well; else it stays in the home.")
+@click.option("--proxy", is_flag=True, help="From the proxy: smaller, sooner, and the original need not be there.")
 @click.pass_obj
-def clip(session: Session, video: str, start: str | None, end: str | None, padding: float | None, out: str) -> None:
+def clip(
+    session: Session, video: str, start: str | None, end: str | None, padding: float | None, out: str, proxy: bool
+) -> None:
     """Cut a span out, to the frame.
 
     VIDEO is an id, a file name, a path, or a hit as search names it (ID@FROM-TO). The same span again is the same clip.
@@ -36,7 +39,7 @@ def clip(session: Session, video: str, start: str | None, end: str | None, paddi
     library = opened(session)
     name, begin, finish, air = _wanted(video, start, end)
     air = air if padding is None else padding
-    made = library.clip(name, begin, finish, round(air * 1000), out or None, signals=True)
+    made = library.clip(name, begin, finish, round(air * 1000), out or None, proxy=proxy, signals=True)
     if session.json:
         session.document(made)
         return
