@@ -12,7 +12,7 @@ function choose(next) {
   hits[at]?.classList.remove("chosen-hit");
   at = Math.max(0, Math.min(hits.length - 1, next));
   hits[at].classList.add("chosen-hit");
-  hits[at].querySelector("a").focus({ preventScroll: true });
+  hits[at].querySelector(".hit-do a").focus({ preventScroll: true });
   hits[at].scrollIntoView({ block: "nearest" });
   count.hidden = false;
   count.textContent = `hit ${at + 1} of ${hits.length} here`;

@@ -70,9 +70,9 @@ export class Timeline {
     this.width = width;
     const second = width / (this.duration / 1e6);
     const step = STEPS.find((seconds) => seconds * second >= 84) ?? 7200;
-    for (const tick of this.ruler.querySelectorAll(".tick")) tick.remove();
+    for (const tick of this.ruler.querySelectorAll(".ruler-time")) tick.remove();
     for (let at = 0; at * 1e6 < this.duration && at / step < 2000; at += step) {
-      const tick = this.put(make("span", "tick"), at * 1e6);
+      const tick = this.put(make("span", "ruler-time"), at * 1e6);
       tick.textContent = timecode(at * 1e6, step < 1 ? 1 : 0);
       this.ruler.append(tick);
     }
