@@ -2,6 +2,7 @@ import hashlib
 import re
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -14,7 +15,9 @@ from media_files import Film, cfr, decoded, make, number_of, plain
 from rushes.media.audio import extract
 from rushes.media.hls import Part, media_playlist
 from rushes.media.layout import Layout, Segment
+from rushes.media.pack import Kept, PackIndex
 from rushes.media.timeline import shift_seconds
+from rushes.media.trickplay import moments, sheets, webvtt
 from rushes.stages import develop, playlist, probe
 from rushes.stages.port import Saved
 
@@ -134,7 +137,7 @@ def test_sound_alone_can_be_played_and_has_no_poster(tmp_path: Path) -> None:
     work, saved = through_all_stages(film, tmp_path)
     (tmp_path / "hls").mkdir()
     folder = work.export(saved["hls"], tmp_path / "hls")
-    assert saved["poster"].artifacts == []
+    assert saved["poster"].artifacts == saved["trickplay"].artifacts == []
     with av.open(str(folder / "index.m3u8")) as player:
         heard = sum(f.samples for f in player.decode(audio=0))
     assert heard / 48000 == pytest.approx(6, abs=0.1)
@@ -147,3 +150,32 @@ def test_a_new_header_is_announced(tmp_path: Path) -> None:
     assert text.count("#EXT-X-MAP") == 2
     assert text.index("#EXT-X-DISCONTINUITY") > text.index("b.mp4")
     assert media_playlist([replace(p, init_sha256="one") for p in parts]).count("DISCONTINUITY") == 0
+
+
+def test_sheets_for_seeking_show_what_is_on_screen_every_ten_seconds(tmp_path: Path) -> None:
+    cuts = [230, 480, 730]  # a new shot shortly before 10, 20 and 30 s
+    film = make(tmp_path / "x.mp4", Film(cfr(32), cuts=cuts, gop=50, still=True))
+    work, saved = through_all_stages(film, tmp_path)
+    sheet, vtt = saved["trickplay"].artifacts
+    assert sheet.publish
+    assert sheet.publish.endswith("/trickplay/320 - 10x10/0.jpg")
+    with work.blobs.open("me", sheet.sha256) as f:
+        picture = simplejpeg.decode_jpeg(f.read())
+    assert picture.shape == (1800, 3200, 3)
+    tiles = [picture[:180, n * 320 : (n + 1) * 320].astype(int) for n in range(5)]
+    assert min(np.abs(a - b).mean() for a, b in pairwise(tiles)) > 20
+    assert tiles[4].mean() < 2
+    with work.blobs.open("me", vtt.sha256) as f:
+        text = f.read().decode()
+    assert text.startswith("WEBVTT\n\n00:00:00.000 --> 00:00:10.000\n320%20-%2010x10/0.jpg#xywh=0,0,320,180\n\n")
+    assert text.endswith("00:00:30.000 --> 00:00:32.000\n320%20-%2010x10/0.jpg#xywh=960,0,320,180\n\n")
+    assert saved["trickplay"].facts == {"interval_ms": 10_000, "width": 320, "height": 180, "tiles": 4}
+
+
+def test_more_than_a_hundred_tiles_are_two_sheets() -> None:
+    kept = Kept(0, 0, 0, 9, "0", 0, 0)
+    shown = moments([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
+    jpeg = simplejpeg.encode_jpeg(np.zeros((36, 64, 3), np.uint8))
+    assert len(shown) == 102
+    assert len(list(sheets(shown, (32, 18), lambda _: jpeg))) == 2
+    assert "1.jpg#xywh=32,0,32,18" in webvtt(shown, (32, 18), Fraction(1011))

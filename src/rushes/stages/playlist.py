@@ -1,9 +1,9 @@
-"""Playlist: the proxy as players want it, and the picture that stands for the film."""
+"""Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
 
 from rushes.domain.stage import Card, Scope
-from rushes.media import hls, poster
+from rushes.media import hls, poster, trickplay
 from rushes.media.layout import Layout
-from rushes.media.pack import PackIndex, read_frame
+from rushes.media.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Input, Work
 
 _PLAYLIST = "application/vnd.apple.mpegurl"
@@ -12,14 +12,16 @@ _PLAYLIST = "application/vnd.apple.mpegurl"
 class Playlist:
     """Joins the pieces of all chunks and the sound by naming them; no bytes are copied."""
 
-    card = Card("playlist", 1, Scope.VIDEO, ("hls", "poster"), needs=("probe", "develop", "audio"))
+    card = Card("playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio"))
 
     def run(self, work: Work) -> None:
-        """Save the playlists (index, video, audio) and poster.jpg under the names that people know."""
+        """Save the playlists (index, video, audio), poster.jpg and the sheets under the names that people know."""
         if "hls" in work.wanted:
             _save_hls(work)
         if "poster" in work.wanted:
             _save_poster(work)
+        if "trickplay" in work.wanted:
+            _save_trickplay(work)
 
 
 def _save_hls(work: Work) -> None:
@@ -56,16 +58,40 @@ def _origin_us(parts: list[hls.Part]) -> int:
 
 
 def _save_poster(work: Work) -> None:
-    packs = [p for p in work.inputs("develop", "frames") if p.manifest.artifacts]
-    chosen = poster.choose([PackIndex.from_json(p.json("frames.json")) for p in packs])
+    packs = _packs(work)
+    chosen = poster.choose([index for _, index in packs])
     work.count("poster", 0)
     if chosen is None:
         return
     pack, kept = chosen
-    with packs[pack].path("frames.pack").open("rb") as f:
-        jpeg = read_frame(f, kept)
+    jpeg = _jpeg(packs[pack][0], kept)
     work.save("poster", "poster.jpg", jpeg, "image/jpeg", f"thumbs/{work.video}/poster.jpg")
     work.note("poster", us=kept.us)
+
+
+def _save_trickplay(work: Work) -> None:
+    packs, facts = _packs(work), work.facts
+    work.count("trickplay", 0)
+    shown = trickplay.moments([index for _, index in packs], facts.start, facts.duration)
+    if not shown:
+        return
+    size, folder = trickplay.tile_size(packs[0][1].width, packs[0][1].height), f"thumbs/{work.video}/trickplay"
+    sheets = trickplay.sheets(shown, size, lambda place: _jpeg(packs[place[0]][0], place[1]))
+    for n, jpeg in enumerate(sheets):
+        work.save("trickplay", f"{n}.jpg", jpeg, "image/jpeg", f"{folder}/{trickplay.FOLDER}/{n}.jpg")
+    text = trickplay.webvtt(shown, size, facts.duration)
+    work.save("trickplay", "thumbnails.vtt", text.encode(), "text/vtt", f"{folder}/thumbnails.vtt")
+    work.note("trickplay", interval_ms=trickplay.INTERVAL_MS, width=size[0], height=size[1], tiles=len(shown))
+
+
+def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
+    packs = [p for p in work.inputs("develop", "frames") if p.manifest.artifacts]
+    return [(p, PackIndex.from_json(p.json("frames.json"))) for p in packs]
+
+
+def _jpeg(pack: Input, kept: Kept) -> bytes:
+    with pack.path("frames.pack").open("rb") as f:
+        return read_frame(f, kept)
 
 
 STAGE = Playlist()
