@@ -1,6 +1,7 @@
 """A job row while a transaction changes it: counters, and events that are numbered as they are told."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +54,13 @@ class OpenJob:
         self._add(type, at, 1, task, data)
 
     def tell_each(
-        self, type: EventType, at: int, worker: str | None, tasks: list[str], fences: list[int], seconds: list[float]
+        self,
+        type: EventType,
+        at: int,
+        worker: str | None,
+        tasks: Sequence[str],
+        fences: Sequence[int],
+        seconds: Sequence[float],
     ) -> None:
         """An event for each of some tasks (named without their job), kept as one row."""
         if tasks:

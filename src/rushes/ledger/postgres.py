@@ -84,7 +84,7 @@ class PostgresLedger:
         completed = self._write(
             "complete", lambda turn: postgres_finish.complete(turn, worker, finishes, known, new=next(hopes))
         )
-        self._claims.over(finish.task for finish in finishes)
+        self._claims.over([finish.task for finish in finishes])
         return completed
 
     def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:

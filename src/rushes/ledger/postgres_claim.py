@@ -1,7 +1,11 @@
 """Claims on PostgreSQL: one statement each, and marks that spare large ones the walk over what was taken before."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any
 
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.task import Lease
@@ -11,6 +15,7 @@ KNOWN = 20_000  # keys of leased tasks that are remembered
 _LARGE = 100  # smaller claims always look from the beginning
 _FRESH_SECONDS = 1.0
 _BEGINNING = (-(2**31), 0)
+_lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 
 
@@ -50,8 +55,7 @@ class Claims:
 
     def over(self, tasks: Iterable[str]) -> None:
         """These leases have ended: their keys need not be remembered."""
-        for task in tasks:
-            self.known.pop(task, None)
+        deque(map(self.known.pop, tasks, repeat(None)), maxlen=0)  # without a step of ours for each
 
     def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
         if n < _LARGE or time.monotonic() > self._fresh_until:
@@ -64,7 +68,9 @@ class Claims:
         if len(rows) < n and marked:
             self._marks.clear()
             return rows or self._next(who, lanes, n)
-        self._marks.update((row[5], (row[10], row[9])) for row in rows)
+        if rows:
+            *_, lanes_of, _, _, _, keys, ranks = zip(*rows, strict=True)
+            self._marks.update(zip(lanes_of, zip(ranks, keys, strict=True), strict=True))
         return rows
 
     def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], hinted: Collection[str]) -> list[Row]:
@@ -88,5 +94,8 @@ class Claims:
     def _leases(self, rows: Sequence[Row]) -> tuple[Lease, ...]:
         if len(self.known) > KNOWN and not self._doubts:
             self.known.clear()  # leases that were lost; the others are looked up
-        self.known.update((row[0], row[9]) for row in rows)
-        return tuple(Lease._make(row[:9]) for row in rows)
+        if not rows:
+            return ()
+        *columns, keys, _ = zip(*rows, strict=True)
+        self.known.update(zip(columns[0], keys, strict=True))
+        return tuple(map(_lease, zip(*columns, strict=True)))
