@@ -16,7 +16,6 @@ from rushes.jobs.progress import Snapshot
 from rushes.ledger.pages import all_tasks
 from rushes.library import Library
 from rushes.library.desk import Desk, video_of
-from rushes.surfaces.api.jobs import After
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id
 from rushes.surfaces.api.shapes import of_video
 from rushes.surfaces.web.chunks import CELLS, ORDER, SIGNS, rows, seconds, span_of, ticks
@@ -65,7 +64,7 @@ def show_job(
     desk: ADesk,
     job_id: Id,
     task: Annotated[str, Query(max_length=200)] = "",
-    after: After | None = None,
+    after: Annotated[str, Query(pattern=r"^[0-9]{0,15}$")] = "",
     step: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Its page."""
@@ -86,7 +85,7 @@ def show_job(
         times=_times(library, job, seen),
         why=() if job.state in FINAL else desk.why(job.id),
         chosen=_chosen(desk, task) if task else None,
-        events=_events(desk, job, after, step),
+        events=_events(desk, job, int(after) if after else None, step),
         steps=sorted({t.stage for t in tasks}),
         counts=job.counts,
     )

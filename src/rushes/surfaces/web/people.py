@@ -18,6 +18,7 @@ from rushes.surfaces.web.wording import plural
 
 router = APIRouter(include_in_schema=False)
 ON_CARD, IN_PANEL = 3, 60  # faces that are shown
+CARDS = 120  # people on a page
 ROOM = 1.7  # a face with what is round it, as a multiple of its own size
 Who = Annotated[str, Form(max_length=100)]
 
@@ -57,27 +58,44 @@ class Card:
         return self.name or f"Person {self.id[-4:]}"
 
 
+class Films:
+    """The films of one answer, each read once."""
+
+    def __init__(self, library: Library) -> None:
+        self._house = library.house
+        self._found: dict[str, Video | None] = {}
+
+    def of(self, id: str) -> Video | None:
+        """One of them."""
+        if id not in self._found:
+            self._found[id] = self._house.index.video(self._house.settings.owner, id)
+        return self._found[id]
+
+
 @router.get("/people")
 def show_people(
     request: Request,
     library: ALibrary,
     who: Annotated[str, Query(max_length=100)] = "",
     hidden: Annotated[bool, Query()] = False,
+    cursor: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
     """Everybody, and one of them beside."""
     library.house.follower.catch_up()
     known = library.house.follower.people(library.house.settings.owner)
-    films = _films(library, known)
+    listed = [p for p in known if hidden or not p.hidden]
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
         raise NotFound(f"there is nobody {who[:60]!r}", "Perhaps the two are one now: see everybody.")
-    cards = [_card(p, films, ON_CARD) for p in known if hidden or not p.hidden]
+    films = Films(library)
     return render(
         request,
         "people.html",
-        cards=cards,
+        cards=[_card(p, films, ON_CARD) for p in listed[cursor : cursor + CARDS]],
+        more=str(cursor + CARDS) if len(listed) > cursor + CARDS else "",
+        everybody=len(listed),
         names=sorted({p.name for p in known if p.name}),
-        named=sum(bool(c.name) for c in cards),
+        named=sum(bool(p.name) for p in listed),
         hidden=sum(p.hidden for p in known),
         chosen=_card(chosen, films, IN_PANEL) if chosen else None,
         some=library.summary().videos,
@@ -138,17 +156,11 @@ def _weight(person: Person) -> tuple[bool, int, str]:
     return not person.name, -sum(len(t.looks) for t in person.tracks), person.id
 
 
-def _films(library: Library, known: list[Person]) -> dict[str, Video]:
-    ids = {t.video for p in known for t in p.tracks}
-    found = {id: library.house.index.video(library.house.settings.owner, id) for id in ids}
-    return {id: video for id, video in found.items() if video}
-
-
-def _card(person: Person, films: dict[str, Video], most: int) -> Card:
+def _card(person: Person, films: Films, most: int) -> Card:
     tracks = sorted(person.tracks, key=lambda t: -_sure(t))
-    faces = tuple(_face(t, films[t.video]) for t in tracks if t.video in films)
+    faces = tuple(_face(t, film) for t in tracks[:most] if (film := films.of(t.video)))
     count, videos = sum(len(t.looks) for t in tracks), len({t.video for t in tracks})
-    return Card(person.id, person.name, person.hidden, count, videos, faces[:most], len(tracks))
+    return Card(person.id, person.name, person.hidden, count, videos, faces, len(tracks))
 
 
 def _face(track: Track, film: Video) -> Face:

@@ -1,11 +1,18 @@
 // Jobs as they change: one stream per page, and a banner while it is lost.
 const listeners = new Set();
+const arrivals = new Set();
 let source;
 
 export function followJobs(listener) {
   listeners.add(listener);
   if (!source) connect();
   return () => listeners.delete(listener);
+}
+
+// What changed before the stream was there, or while it was lost, is not told by it: look again when it is.
+export function whenLive(listener) {
+  arrivals.add(listener);
+  if (source?.readyState === EventSource.OPEN) listener();
 }
 
 function connect() {
@@ -15,7 +22,7 @@ function connect() {
     for (const listener of listeners) listener(job);
   });
   let lost;
-  source.addEventListener("open", () => { clearTimeout(lost); lost = undefined; banner(false); });
+  source.addEventListener("open", () => { clearTimeout(lost); lost = undefined; banner(false); for (const listener of arrivals) listener(); });
   source.addEventListener("error", () => { lost ??= setTimeout(() => banner(true), 3000); });
   addEventListener("pagehide", () => source.close());
 }

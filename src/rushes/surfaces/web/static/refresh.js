@@ -1,6 +1,6 @@
 // Parts of a page that change: when a job moves, or every few seconds, the page is asked for again and what differs is
 // put in its place. New rows wait behind a link, nothing moves under the pointer, and what has the focus stays.
-import { followJobs } from "./live.js";
+import { followJobs, whenLive } from "./live.js";
 import { showMoments } from "./moments.js";
 
 const LEAST = 1000; // milliseconds between two looks
@@ -9,20 +9,27 @@ const subject = document.querySelector("[data-job]")?.dataset.job;
 const every = Number(document.querySelector("[data-every]")?.dataset.every || 0) * 1000;
 let last = 0;
 let due;
+let looking = false;
+let again = false; // something happened during a look, which may not have seen it
 let leaving = false;
 
 function soon() {
-  due ??= setTimeout(look, Math.max(0, last + LEAST - Date.now()));
+  if (looking) again = true;
+  else due ??= setTimeout(look, Math.max(0, last + LEAST - Date.now()));
 }
 
 async function look() {
+  due = undefined;
+  looking = true;
   last = Date.now();
   try {
     if (!leaving && !document.hidden) await show();
   } catch {
     // the server is away: the banner says so, and the next event comes when it is back
   }
-  due = undefined;
+  looking = false;
+  if (again) soon();
+  again = false;
 }
 
 async function show() {
@@ -52,5 +59,6 @@ function tellNew(fresh) {
 addEventListener("submit", (event) => { leaving ||= !event.defaultPrevented; });
 addEventListener("pageshow", () => { leaving = false; });
 document.addEventListener("visibilitychange", soon);
+whenLive(soon);
 followJobs((job) => { if (!subject || subject === job.id) soon(); });
 const timer = every ? setInterval(soon, every) : undefined;
