@@ -120,6 +120,14 @@ def test_another_profile_runs_only_what_depends_on_the_model(done: tuple[Library
     assert ran == {"transcribe", "transcript", "read_text", "segments", "faces"}
 
 
+def test_another_proxy_runs_no_model_again(done: tuple[Library, Path]) -> None:
+    library, film = done
+    smaller = Wish(chunk="5", profile="fast", options={"develop": {"height": 72}})
+    (job,) = library.run([film], smaller, beside=False).jobs
+    ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
+    assert ran == {"develop", "playlist"}
+
+
 def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:
     library, _ = done
     for key in library.house.blobs.keys("results/"):

@@ -163,3 +163,25 @@ def test_a_payload_survives_names_that_are_no_text() -> None:
 def test_task_ids_are_built_and_parsed_by_one_pair(job: str, stage: str, chunk: int | None) -> None:
     assert is_name(stage)
     assert parse_task_id(task_id(job, stage, chunk)) == (job, stage, chunk)
+
+
+def test_who_needs_one_output_is_not_asked_again_when_only_another_changes() -> None:
+    cards = CARDS | {
+        "develop": replace(CARDS["develop"], options={"height": 720}, asked={"metrics": ()}),
+        "shots": replace(CARDS["shots"], needs=("probe", "develop.metrics")),
+    }
+    question, facts = asked(stages=stages_of("searchable", cards)), film()
+    before = planned(question, facts, cards)
+    after = planned(replace(question, options={"develop": {"height": 360}}), facts, cards)
+    changed = {(parse_task_id(t)[1], o) for t, keys in after.items() for o, k in keys.items() if before[t][o] != k}
+    assert changed == {("develop", "proxy"), ("playlist", "hls")}
+
+
+def test_a_need_of_one_output_still_waits_for_its_stage_and_reads_nothing_else() -> None:
+    cards = CARDS | {"shots": replace(CARDS["shots"], needs=("probe", "develop.metrics", "develop.proxy"))}
+    question, facts = asked(stages=stages_of("searchable", cards, only=["shots"])), film()
+    (shots,) = [d for d in plan("job_a", question, facts, cards, first_task("job_a", question, cards["probe"]).spec)
+                if d.stage == "shots"]  # fmt: skip
+    assert len(needs_of(shots.spec)) == len(set(needs_of(shots.spec))) == 5
+    assert set(json.loads(shots.spec)["inputs"]) == {"probe.facts", "develop.metrics", "develop.proxy"}
+    assert "develop" not in stages_of("searchable", cards, skip=["develop"])

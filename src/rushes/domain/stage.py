@@ -18,8 +18,9 @@ class Scope(StrEnum):
 class Card:
     """A kind of work: its name and version, what it needs, makes and is asked.
 
-    `version` changes when the bytes of its outputs change. `needs` names stages: a chunk task needs the same
-    chunk of a chunked stage and the whole of a whole-video stage; a whole-video task needs every chunk.
+    `version` changes when the bytes of its outputs change. `needs` names stages, or one output of a stage
+    (`develop.frames`): a chunk task needs the same chunk of a chunked stage and the whole of a whole-video stage; a
+    whole-video task needs every chunk. `asked` names, for outputs that not every option changes, those that do.
     `models` names the capabilities whose model is part of the question. `opens_plan` is true of probe alone.
     `passing` names outputs that only other stages read: gc may set them aside once the job is done.
     `expiring` names outputs made on request: gc may set them aside when the days of clips are over.
@@ -32,8 +33,14 @@ class Card:
     needs: tuple[str, ...] = ()
     lane: str = "cpu"
     options: Mapping[str, JSON] = field(default_factory=dict)
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     reads_source: bool = False
     opens_plan: bool = False
     passing: tuple[str, ...] = ()
     expiring: tuple[str, ...] = ()
+
+
+def stage_of(need: str) -> str:
+    """The stage that a need names."""
+    return need.partition(".")[0]

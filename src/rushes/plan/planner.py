@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
 from rushes.domain.span import Span
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Card, Scope, stage_of
 from rushes.domain.task import Draft, Need
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.plan.grid import grid, trial_grid
@@ -146,13 +146,15 @@ def _task(
     span: Span | None,
     made: Mapping[str, Sequence[Planned]],
 ) -> tuple[Draft, Planned]:
-    upstream = [p for need in card.needs for p in made[need] if chunk is None or p.chunk in (None, chunk)]
+    wanted = [(need, p) for need in card.needs for p in made[stage_of(need)]]
+    upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
     inputs: dict[str, list[str]] = {}
-    for p in upstream:
+    for need, p in upstream:
         for output, key in p.keys.items():
-            inputs.setdefault(f"{p.stage}.{output}", []).append(key)
+            if need in (p.stage, f"{p.stage}.{output}"):
+                inputs.setdefault(f"{p.stage}.{output}", []).append(key)
     keys = _keys(card, asked, facts.sha256, span, inputs)
-    needs = [task_id(job, p.stage, p.chunk) for p in upstream if p.stage != "probe"]
+    needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _spec(card, asked, span, keys, inputs, needs)
     draft = Draft(
         task_id(job, card.name, chunk), job, card.name, chunk, spec, card.lane, needs=tuple(Need(n) for n in needs)
@@ -171,7 +173,13 @@ def _keys(
         "source": sha256,
         **_stage_question(card, asked),
     }
-    return {o: result_key(sha256, question | {"output": o}) for o in card.outputs}
+    return {o: result_key(sha256, question | _output_question(card, asked, o)) for o in card.outputs}
+
+
+def _output_question(card: Card, asked: Asked, output: str) -> dict[str, JSON]:
+    """Only the options that change an output are part of its question."""
+    options = _options(card, asked)
+    return {"output": output, "options": {n: options[n] for n in card.asked.get(output, options)}}
 
 
 def _stage_question(card: Card, asked: Asked) -> dict[str, JSON]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from rushes.domain.errors import Refused
-from rushes.domain.stage import Card
+from rushes.domain.stage import Card, stage_of
 
 _SEEN = ("read_text", "segments", "objects", "faces", "places")
 _STEREO = ("depth", "grade", "stereo", "join")
@@ -47,7 +47,7 @@ def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
         if name in ordered:
             return
         for need in cards[name].needs:
-            visit(need)
+            visit(stage_of(need))
         ordered.append(name)
 
     for name in ("probe", *names):
@@ -58,4 +58,4 @@ def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
 def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> bool:
     if name in skip:
         return True
-    return any(_needs_any(need, skip, cards) for need in cards[name].needs)
+    return any(_needs_any(stage_of(need), skip, cards) for need in cards[name].needs)

@@ -16,7 +16,7 @@ class Depth:
         1,
         Scope.CHUNK,
         ("depth",),
-        needs=("probe", "develop"),
+        needs=("probe", "develop.frames"),
         options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
         models=("depth",),
         passing=("depth",),

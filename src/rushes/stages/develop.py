@@ -22,6 +22,7 @@ class Develop:
         ("proxy", "frames", "metrics"),
         needs=("probe",),
         options={"height": 720, "crf": 23},
+        asked={"frames": (), "metrics": ()},
         reads_source=True,
     )
 

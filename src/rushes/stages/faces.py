@@ -19,7 +19,7 @@ class Faces:
         1,
         Scope.CHUNK,
         ("faces",),
-        needs=("probe", "develop"),
+        needs=("probe", "develop.frames"),
         options={"profile": "balanced", "min_confidence": 0.7},
         models=("faces",),
     )

@@ -15,7 +15,7 @@ class Objects:
         1,
         Scope.CHUNK,
         ("objects",),
-        needs=("probe", "develop"),
+        needs=("probe", "develop.frames"),
         options={"min_confidence": 0.4},
         models=("objects",),
     )

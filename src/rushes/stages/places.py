@@ -17,7 +17,7 @@ class Places:
         1,
         Scope.CHUNK,
         ("places",),
-        needs=("probe", "develop"),
+        needs=("probe", "develop.frames"),
         options={"min_confidence": 0.3, "top_k": 5},
         models=("places",),
     )

@@ -20,7 +20,7 @@ class ReadText:
         1,
         Scope.CHUNK,
         ("lines",),
-        needs=("probe", "develop"),
+        needs=("probe", "develop.frames"),
         options={"profile": "balanced", "languages": ["en"], "min_confidence": 0.6},
         models=("text",),
     )
