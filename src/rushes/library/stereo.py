@@ -9,18 +9,19 @@ from pathlib import Path
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
-from rushes.domain.keys import JSON, task_id
+from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.jobs.submit import display_name
 from rushes.library.intake import Wish, add, missing_models, wake
-from rushes.library.made import remember
+from rushes.library.made import CLIP, remember
 from rushes.library.run import run, stopped
 from rushes.media.stereo_text import ass
 from rushes.media.stereo_view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
 from rushes.plan.planner import Asked, results_of
+from rushes.sources.folder import fingerprint
 from rushes.wiring import House
 
 
@@ -103,6 +104,16 @@ def preview(house: House, path: str, depths: Depths, *, signals: bool = False) -
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
     where = house.blobs.address(strip.publish) if strip.publish else ""
     return Previewed(where, facts["strength"], facts["convergence"], facts["frames"])
+
+
+def check_out(house: House, out: Path) -> None:
+    """Say before the work that a film cannot go there; one that we laid there is no hindrance.
+
+    Raises:
+        Refused: says why.
+    """
+    if not (out.is_file() and house.records.get(CLIP, house.settings.owner, short(fingerprint(out).path))):
+        check_target(out, (".mp4",))
 
 
 def finished(house: House, job: Job, out: Path | None = None) -> Film3D:

@@ -39,7 +39,6 @@ class Preview:
         options={"format": "anaglyph", "strength": AUTO, "convergence": AUTO, "height": 360, "output": AUTO},
         models=("depth",),
         reads_source=True,
-        expiring=("preview",),
     )
 
     def run(self, work: Work) -> None:

@@ -9,7 +9,7 @@ import click
 from rushes.domain.errors import Refused
 from rushes.jobs.progress import Snapshot
 from rushes.library import Added, Library, Ran, Wish
-from rushes.library.stereo import Depths, finished, preview
+from rushes.library.stereo import Depths, check_out, finished, preview
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.progress import watcher
 from rushes.surfaces.cli.pulling import Pulling
@@ -93,6 +93,8 @@ def make(
     Sound, chapters and subtitles are kept. Ctrl-C loses nothing: the same command goes on where it stopped.
     """
     library = _opened(session, depth_model)
+    if out:
+        check_out(library.house, Path(out))
     ran = _run(session, library, paths, Depths(output=depth_output, **words).wish(chunk), slots)
     if out and len(ran.jobs) > 1:
         raise Refused("--out names one file, and these are several films", "Leave it out: each goes beside its film.")
