@@ -20,7 +20,7 @@ from rushes.surfaces.web.wording import language, plural
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
-LOOKED_AT = 400  # videos that one page of a filtered list looks at; the next page goes on from there
+LOOKED_AT = 200  # videos that one page of a filtered list looks at; the next page goes on from there
 STATES = {
     "complete": ("completed",),
     "running": ("created", "chunking_in_progress", "chunking_complete"),
