@@ -1,16 +1,34 @@
 // The first page while jobs run: bars and ranges change in place, once a second at most.
 import { followJobs } from "./live.js";
+import { showMoments } from "./moments.js";
 import { startScrubbing } from "./scrub.js";
 
-startScrubbing(document);
 const due = new Set();
-const shown = new Set([...document.querySelectorAll("[data-running-job]")].map((one) => one.dataset.runningJob));
+let shown, changing;
+begin();
+
+// The page as it is now, without leaving it: the stream of changes stays open.
+async function change() {
+  changing = undefined;
+  const page = new DOMParser().parseFromString(await fetch("/").then((answer) => answer.text()), "text/html");
+  document.querySelector("main").replaceChildren(...page.querySelector("main").childNodes);
+  begin();
+}
+
+function begin() {
+  shown = new Set([...document.querySelectorAll("[data-running-job]")].map((one) => one.dataset.runningJob));
+  showMoments(document);
+  startScrubbing(document);
+  const drop = document.querySelector("[data-drop]");
+  drop?.addEventListener("dragover", () => drop.classList.add("over"));
+  drop?.addEventListener("dragleave", () => drop.classList.remove("over"));
+}
 
 followJobs((job) => {
   if (shown.has(job.id)) due.add(job.id);
   const begins = job.state === "chunking_complete" && !shown.has(job.id) && shown.size < 3;
   const ends = shown.has(job.id) && ["completed", "failed", "cancelled"].includes(job.state);
-  if ((begins || ends) && !document.querySelector("dialog[open]")) setTimeout(() => location.reload(), 700);
+  if (begins || ends) changing ??= setTimeout(change, 700);
 });
 
 setInterval(async () => {
@@ -23,6 +41,7 @@ setInterval(async () => {
 
 function show(id, progress) {
   const place = document.querySelector(`[data-running-job="${CSS.escape(id)}"]`);
+  if (!place) return;
   for (const stage of progress.stages) {
     const row = place.querySelector(`[data-stage="${CSS.escape(stage.stage)}"]`);
     if (!row) continue;
@@ -43,8 +62,5 @@ function range(seconds) {
   return low === high ? `${low} ${unit}` : `${low}–${high} ${unit}`;
 }
 
-const drop = document.querySelector("[data-drop]");
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
-drop?.addEventListener("dragover", () => drop.classList.add("over"));
-drop?.addEventListener("dragleave", () => drop.classList.remove("over"));
 addEventListener("drop", (event) => { if (event.dataTransfer?.files.length) location.assign("/add"); });

@@ -15,15 +15,21 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
-const running = new Set();
+// How many jobs run: asked anew when one begins or ends, at most every two seconds.
+const states = new Map();
 const badge = document.querySelector("[data-running]");
-let before = Number(badge?.querySelector("[data-running-count]").textContent || 0);
+let counting;
 followJobs((job) => {
-  const at_work = job.state === "chunking_complete";
-  if (at_work === running.has(job.id)) return;
-  at_work ? running.add(job.id) : running.delete(job.id);
-  const count = Math.max(before, running.size);
-  if (!badge || !count) return;
-  badge.hidden = false;
-  badge.querySelector("[data-running-count]").textContent = count;
+  if (states.get(job.id) === job.state) return;
+  states.set(job.id, job.state);
+  counting ??= setTimeout(count, 2000);
 });
+
+async function count() {
+  counting = undefined;
+  const answer = await fetch("/api/v1/jobs?state=chunking_complete&limit=100").catch(() => null);
+  if (!answer?.ok) return;
+  const { items } = await answer.json();
+  badge.hidden = !items.length;
+  badge.querySelector("[data-running-count]").textContent = items.length;
+}

@@ -9,7 +9,8 @@ export class Transcript {
     this.words = new Map();
     this.follows = true;
     this.read();
-    player.onTime((us) => this.show(us));
+    this.listener = (us) => this.show(us);
+    player.onTime(this.listener);
     root.closest("[data-panel]").addEventListener("wheel", () => { this.follows = false; setTimeout(() => { this.follows = true; }, 4000); }, { passive: true });
     this.findBox();
     root.addEventListener("click", (event) => {
@@ -17,6 +18,8 @@ export class Transcript {
       if (edit) { event.preventDefault(); this.edit(edit.closest("li")); }
     });
   }
+
+  stop() { this.player.listeners.delete(this.listener); }
 
   async read() {
     this.lines = [...this.root.querySelectorAll("li[data-start]")].map((place) => ({ place, start: Number(place.dataset.start), end: Number(place.dataset.end) }));

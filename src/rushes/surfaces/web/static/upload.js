@@ -3,10 +3,10 @@
 import { Sha256, base64, hex, sha256 } from "./sha256.js";
 import { timecode } from "./timecode.js";
 
-const PART = 16 << 20;
 const WAIT = [500, 1000, 2000, 5000, 10000]; // milliseconds before the next try when the line is lost
 const TUS = { "Tus-Resumable": "1.0.0" };
 const list = document.querySelector("[data-sending]");
+const PART = Number(list?.dataset.part);
 const start = document.querySelector("[data-start]");
 const wish = document.querySelector("[data-wish]");
 const files = [];

@@ -95,5 +95,6 @@ async function refresh() {
   for (const panel of page.querySelectorAll("[data-panel]")) document.getElementById(panel.id).replaceChildren(...panel.childNodes);
   document.querySelector("[data-working]")?.replaceWith(page.querySelector("[data-working]") ?? "");
   showMoments(document);
+  transcript.stop();
   transcript = new Transcript(document.querySelector("[data-transcript]"), player, id);
 }

@@ -1,0 +1,139 @@
+"""One video: plays, steps, follows what is said, is corrected and cut; by pointer, by key, and by a link."""
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from rushes.library.said import Anchor, correct
+from tests.api.kit import Serving
+from tests.browser.conftest import NAME, Open
+from tests.browser.looks import look_at, until
+
+NOW = "document.querySelector('video').currentTime"
+
+
+def ready(page: Page) -> Page:
+    page.wait_for_selector(".lane.shot li", state="attached")
+    until(page, "document.querySelector('video').readyState >= 2")
+    return page
+
+
+def test_the_page_of_a_video_can_be_shown(opened: Open, served: Serving, film: str, pictures: Path) -> None:
+    look_at(opened, served, "video", f"/videos/{film}?t=4.5&q=country", pictures, ".lane.shot li")
+
+
+def test_it_plays_and_the_word_that_is_said_is_marked(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}?t=3"))
+    page.get_by_role("button", name="Play", exact=True).click()
+    until(page, f"{NOW} > 3.5")
+    expect(page.locator(".transcript li.current")).to_have_count(1)
+    page.wait_for_selector(".transcript .now")
+
+
+def test_the_keys_of_a_player(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    page.keyboard.press("ArrowRight")
+    until(page, f"Math.abs({NOW} - 5) < 0.01")
+    page.keyboard.press(".")
+    until(page, f"Math.abs({NOW} - 5.2) < 0.02")
+    page.keyboard.press(",")
+    until(page, f"Math.abs({NOW} - 5.0) < 0.02")
+    page.keyboard.press("i")
+    page.keyboard.press("l")
+    page.keyboard.press("j")
+    page.keyboard.press(">")
+    assert page.evaluate("document.querySelector('video').playbackRate") == 1.25
+    expect(page.locator("[data-in]")).not_to_have_value("")
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Keys")).to_be_hidden()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search")).to_be_focused()
+
+
+def test_everything_can_be_reached_by_tab(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id ?? ''"))
+    assert {"play", "forward", "captions", "boxes", "tab-said"} <= seen
+
+
+def test_tabs_hold_what_is_known(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    page.get_by_role("tab", name="Objects").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("person")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("tab", name="People")).to_be_focused()
+    expect(page.get_by_role("tabpanel")).to_contain_text("Person 1")
+
+
+def test_boxes_lie_over_the_picture(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}?t=4"))
+    page.get_by_role("button", name="Boxes").click()
+    page.wait_for_selector(".boxes .box")
+    inside = page.evaluate("""[...document.querySelectorAll('.boxes .box')].every((box) => {
+        const [a, b] = [box.getBoundingClientRect(), document.querySelector('video').getBoundingClientRect()];
+        return a.left >= b.left - 2 && a.right <= b.right + 2 && a.top >= b.top - 2 && a.bottom <= b.bottom + 2; })""")
+    assert inside
+
+
+def test_a_correction_is_kept(opened: Open, served: Serving, film: str) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    line = page.locator(".transcript li").first
+    line.hover()
+    line.get_by_role("link", name="Correct this line").click()
+    line.get_by_label("What is said").fill("And so, my fellow <b>Americans</b>: ask not")
+    line.get_by_role("button", name="Keep").click()
+    expect(line.locator(".badge")).to_have_text("edited")
+    page.reload()
+    expect(line.locator("[data-text]")).to_have_text("And so, my fellow <b>Americans</b>: ask not")
+    assert page.locator(".transcript b").count() == 0
+    assert "<b>Americans</b>" in served.http.get(f"/api/v1/videos/{film}/exports/txt").text
+    line.get_by_role("button", name="Take the correction back").click()
+    expect(page.locator(".transcript li").first).not_to_contain_text("<b>")
+
+
+def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: str) -> None:
+    house = served.library.house
+    line = house.index.lines("me", film, "text")[0]
+    evil = "</textarea><script>document.title=1</script>"
+    correct(house, "text", Anchor(film, line.span.start_us, line.span.end_us), evil)
+    page = ready(opened(served, f"/videos/{film}"))
+    page.get_by_role("tab", name="Text").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text(evil)
+    assert page.locator("main script").count() == 0
+    assert page.title() == f"{NAME} · rushes"
+
+
+def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: str, tmp_path: Path) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    lane = page.locator(".lane.speech .lane-spans")
+    box = lane.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 4, steps=5)
+    page.mouse.up()
+    expect(page.locator("[data-selection-length]")).to_contain_text("frames")
+    page.get_by_role("button", name="Clip", exact=True).click()
+    expect(page.locator("[data-toasts]")).to_contain_text("being cut")
+    assert served.library.work(slots=1, until_idle=True) == 0
+    with page.expect_download() as download:
+        page.locator("[data-toasts]").get_by_role("link", name="Download").click()
+    download.value.save_as(tmp_path / "clip.mp4")
+    assert (tmp_path / "clip.mp4").stat().st_size > 1000
+
+
+def test_without_script_a_line_is_corrected_by_a_form(opened: Open, served: Serving, film: str) -> None:
+    page = opened(served, f"/videos/{film}", java_script_enabled=False)
+    page.get_by_role("link", name="Correct this line").first.click()
+    page.get_by_label("What is said").fill("said by a form")
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator("[data-transcript]")).to_contain_text("said by a form")
+    page.get_by_role("button", name="Take the correction back").click()
+    expect(page.locator("[data-transcript]")).not_to_contain_text("said by a form")
