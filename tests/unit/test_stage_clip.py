@@ -1,12 +1,17 @@
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import pytest
 from film_work import FilmWork
-from media_files import Film, decoded, make, plain
+from media_files import Film, cfr, decoded, make, plain
 
 from rushes.domain.errors import NeverWorks
+from rushes.domain.keys import canonical
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
 from rushes.stages import clip, probe
+from rushes.stages.port import Saved
 
 
 def clipped(film: Path, folder: Path, **options: object) -> FilmWork:
@@ -46,3 +51,23 @@ def test_nonsense_is_refused_in_words(options: dict[str, object], tmp_path: Path
     film = plain(tmp_path / "x.mp4", 1)
     with pytest.raises(NeverWorks):
         clipped(film, tmp_path, **options)
+
+
+@pytest.mark.parametrize("kind", ["track", "burnt"])
+def test_what_is_said_can_be_read_in_the_clip(kind: str, tmp_path: Path) -> None:
+    work = FilmWork(make(tmp_path / "x.mp4", Film(cfr(4), tone=Fraction(4))), tmp_path)
+    work.run(probe.STAGE)
+    said = Observation("speech", Span(1500, 2500, Fraction(1, 1000)), "hello there", 0.9)
+    doc = {"language": "en", "lines": [said.to_json()]}
+    artifact = work.artifact("transcript.json", canonical(doc), "application/json")
+    work.keep("transcript", "transcript", Saved([artifact]))
+    asked = {"start_us": 1_000_000, "end_us": 3_000_000, "padding_ms": 0}
+    work.run(clip.STAGE, options=asked | {"subtitles": kind})
+    path = work.made["clip.clip"][-1].path("clip.mp4")
+    assert [n for _, n in decoded(path)] == list(range(25, 75))
+    with av.open(str(path)) as container:
+        assert len(container.streams.subtitles) == (kind == "track")
+        if kind == "track":
+            packets = [p for p in container.demux(subtitles=0) if p.size > 2]
+            assert [bytes(p)[2:] for p in packets] == [b"hello there"]
+            assert [float((p.pts or 0) * p.time_base) for p in packets] == [0.5]

@@ -203,12 +203,23 @@ class Library:
         out: str | Path | None = None,
         *,
         proxy: bool = False,
+        subtitles: str = "",
         signals: bool = False,
     ) -> Clip:
-        """Cut [start - padding, end + padding] to the exact frame, from the original or from the proxy."""
+        """Cut [start - padding, end + padding] to the exact frame; `subtitles` as a "track", "burnt", or none."""
         found = self.video(video)
         target = Path(out) if out else None
-        return cut(self.house, found, start_us, end_us, padding_ms, target, proxy=proxy, signals=signals)
+        return cut(
+            self.house,
+            found,
+            start_us,
+            end_us,
+            padding_ms,
+            target,
+            proxy=proxy,
+            subtitles=subtitles,
+            signals=signals,
+        )
 
     def export(self, video: str, kind: str, out: str | Path | None = None) -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""

@@ -46,11 +46,12 @@ def cut(
     out: Path | None = None,
     *,
     proxy: bool = False,
+    subtitles: str = "",
     signals: bool = False,
 ) -> Clip:
     """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
 
-    From the `proxy` it is smaller and sooner there, and the original need not be.
+    From the `proxy` it is smaller and sooner there, and the original need not be; `subtitles`: track or burnt.
 
     Raises:
         Refused: the range is empty or begins after the film, or the file cannot be written.
@@ -60,7 +61,7 @@ def cut(
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
         check_target(out, (".mp4",))
-    job, _, created = ask(house, video, start_us, end_us, padding_ms, proxy=proxy)
+    job, _, created = ask(house, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     row = wake(house, house.ledger.job(job))
     if row.state is JobState.COMPLETED and _is_gone(house, job):
         house.ledger.revive(job, again=True)
@@ -82,22 +83,38 @@ def _is_gone(house: House, job: str) -> bool:
 
 
 def ask(
-    house: House, video: Video, start_us: int, end_us: int, padding_ms: int, *, proxy: bool = False
+    house: House,
+    video: Video,
+    start_us: int,
+    end_us: int,
+    padding_ms: int,
+    *,
+    proxy: bool = False,
+    subtitles: str = "",
 ) -> tuple[str, str, bool]:
     """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
 
     Raises:
-        Refused: the range is empty or begins after the film, or there is no proxy.
+        Refused: the range is empty or begins after the film, or there is no proxy or no transcript.
     """
     _check(video, start_us, end_us)
     end_us = min(end_us, video.duration_us)
     place, inputs = _proxy(house, video) if proxy else _original(house, video)
-    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *(["proxy"] if proxy else [])])
-    options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id}
-    options |= {"source": "proxy"} if proxy else {}
+    inputs |= _transcript(house, video) if subtitles else {}
+    more = {"source": "proxy"} if proxy else {}
+    more |= {"subtitles": subtitles} if subtitles else {}
+    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
+    options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
     question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
     made = submit_clip(house.ledger, house.transport, house.cards["clip"], question, video.name, video.sha256, inputs)
     return made.job.id, clip_id, made.created
+
+
+def _transcript(house: House, video: Video) -> dict[str, list[str]]:
+    for place in places(house, video):
+        if found := _results(house, place.job, ("transcript",)):
+            return found
+    raise Refused(f"nobody has listened to {video.name} yet", f"Have it transcribed: rushes run {video.name}")
 
 
 def _original(house: House, video: Video) -> tuple[Original, dict[str, list[str]]]:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
+from rushes.domain.observation import Observation
 from rushes.domain.stage import Card, Scope
+from rushes.media.captions import add_track, burn, shifted
 from rushes.media.clip import ClipFacts, clip
+from rushes.media.clip_pictures import CRF
 from rushes.media.layout import Layout
 from rushes.media.reel import Proxy, clip_from_proxy
+from rushes.media.subtitles import cues
 from rushes.stages.port import Input, Work
 
 
@@ -23,7 +27,14 @@ class Clip:
         ("clip",),
         needs=("probe",),
         lane="now",
-        options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": "", "source": "original"},
+        options={
+            "start_us": 0,
+            "end_us": 0,
+            "padding_ms": 2000,
+            "clip_id": "",
+            "source": "original",  # or proxy
+            "subtitles": "",  # or track, burnt
+        },
         reads_source=True,
         expiring=("clip",),
     )
@@ -38,6 +49,7 @@ class Clip:
         zero = work.facts.start
         span = (zero + Fraction(start - padding, 1_000_000), zero + Fraction(end + padding, 1_000_000))
         made = _cut(work, span, out)
+        out = _captioned(work, made, out) if work.options["subtitles"] else out
         name = str(work.options["clip_id"]) or "clip_" + short([work.video, start, end, padding])
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
             raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
@@ -52,6 +64,18 @@ def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
     pictures = [(p.path("piece.mp4"), Layout.from_json(p.manifest.facts)) for p in _parts(work, "develop", "proxy")]
     sounds = [(s.path("sound.mp4"), Layout.from_json(s.manifest.facts)) for s in _parts(work, "audio", "sound")]
     return clip_from_proxy(Proxy(pictures, sounds), work.facts, part, work.scratch, out, work.progress)
+
+
+def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
+    """The clip with what is said in it, as track or in the pictures."""
+    doc, out = work.input("transcript", "transcript").json("transcript.json"), work.temporary(".mp4")
+    begin, length = (int(t * 1000) for t in (made.start - work.facts.start, made.end - made.start))
+    found = shifted(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)
+    if work.options["subtitles"] == "burnt" and made.frames:
+        burn(film, found, CRF, work.scratch, out)
+    else:
+        add_track(film, found, str(doc["language"]), work.scratch, out)
+    return out
 
 
 def _parts(work: Work, stage: str, output: str) -> list[Input]:

@@ -28,9 +28,17 @@ AIR = 2.0  # seconds round a hit, so that its words can be followed
 )
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it here as well; else it stays in the home.")
 @click.option("--proxy", is_flag=True, help="From the proxy: smaller, sooner, and the original need not be there.")
+@click.option("--subtitles", type=click.Choice(["track", "burnt"]), help="Put what is said beside or into the picture.")
 @click.pass_obj
 def clip(
-    session: Session, video: str, start: str | None, end: str | None, padding: float | None, out: str, proxy: bool
+    session: Session,
+    video: str,
+    start: str | None,
+    end: str | None,
+    padding: float | None,
+    out: str,
+    proxy: bool,
+    subtitles: str | None,
 ) -> None:
     """Cut a span out, to the frame.
 
@@ -39,7 +47,8 @@ def clip(
     library = opened(session)
     name, begin, finish, air = _wanted(video, start, end)
     air = air if padding is None else padding
-    made = library.clip(name, begin, finish, round(air * 1000), out or None, proxy=proxy, signals=True)
+    text = subtitles or ""
+    made = library.clip(name, begin, finish, round(air * 1000), out or None, proxy=proxy, subtitles=text, signals=True)
     if session.json:
         session.document(made)
         return

@@ -1,0 +1,73 @@
+"""Subtitles in a clip, as a track or burnt into its pictures: by the ffmpeg of a wheel, since PyAV has no filter."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+
+from rushes.domain.errors import NeverWorks
+from rushes.media.encoders import x264_options
+from rushes.media.subtitles import Cue, srt
+
+FONT = "SourceSansPro-Semibold.ttf"
+_STYLE = "FontName=Source Sans Pro Semibold,FontSize=18,Outline=1.2,Shadow=0.6,MarginV=18"
+_QUIET = ("-v", "error", "-nostdin", "-y", "-protocol_whitelist", "file")
+_SAME_BYTES = ("-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-movflags", "+faststart")
+
+
+def shifted(found: Iterable[Cue], start_ms: int, length_ms: int) -> list[Cue]:
+    """Cues of a film as cues of a clip that begins and lasts so long."""
+    moved = ((max(0, c.start - start_ms), min(length_ms, c.end - start_ms), c.lines) for c in found)
+    return [Cue(start, end, lines) for start, end, lines in moved if start < end]
+
+
+def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, out: Path) -> None:
+    """Copy a clip and put the cues beside it as a track of text."""
+    (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
+    said = ("-metadata:s:s:0", f"language={language}") if language else ()
+    copied = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text", *said)
+    _ffmpeg(scratch, "-i", str(film), "-i", "cues.srt", *copied, *_SAME_BYTES, str(out))
+
+
+def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
+    """Encode a clip anew with the cues in its pictures; every frame keeps its time."""
+    (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
+    (scratch / "fonts").mkdir(exist_ok=True)
+    with as_file(files(__package__).joinpath("fonts", FONT)) as font:
+        shutil.copyfile(font, scratch / "fonts" / FONT)
+    drawn = f"subtitles=filename=cues.srt:fontsdir=fonts:force_style='{_STYLE}'"
+    options = [part for name, value in x264_options(crf).items() for part in (f"-{name}:v", value)]
+    times = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
+    _ffmpeg(
+        scratch,
+        "-i",
+        str(film),
+        "-vf",
+        drawn,
+        "-c:v",
+        "libx264",
+        *options,
+        "-c:a",
+        "copy",
+        *times,
+        *_SAME_BYTES,
+        str(out),
+    )
+
+
+def _ffmpeg(folder: Path, *arguments: str) -> None:
+    """Run it on files of ours only, in the scratch folder.
+
+    Raises:
+        NeverWorks: it is not installed, or it fails.
+    """
+    if find_spec("imageio_ffmpeg") is None:
+        raise NeverWorks("subtitles in clips need the ffmpeg of a wheel", "pip install imageio-ffmpeg")
+    from imageio_ffmpeg import get_ffmpeg_exe  # noqa: PLC0415 - an extra
+
+    command = [get_ffmpeg_exe(), *_QUIET, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NeverWorks(f"the subtitles cannot be put into the clip: {done.stderr.strip()[-300:]}")
