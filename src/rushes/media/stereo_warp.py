@@ -40,10 +40,12 @@ class Fine:
         for row in range(0, len(shift), _BAND):
             band = slice(row, row + _BAND)
             found = places(shift[band], left=left)
-            light[2 * row : 2 * (row + _BAND) : 2] = _taken(self.light[2 * row :: 2], found)
-            light[2 * row + 1 : 2 * (row + _BAND) : 2] = _taken(self.light[2 * row + 1 :: 2], found)
-            thin = found[:, ::2] >> 1
-            blue[band], red[band] = _taken(self.blue[row:], thin), _taken(self.red[row:], thin)
+            at = _flat(found, 2 * width * FINE)
+            light[2 * row : 2 * (row + _BAND) : 2] = np.take(self.light[2 * row :].reshape(-1), at)
+            light[2 * row + 1 : 2 * (row + _BAND) : 2] = np.take(self.light[2 * row + 1 :].reshape(-1), at)
+            at = _flat(found[:, ::2] >> 1, width // 2 * FINE)
+            blue[band] = np.take(self.blue[row:].reshape(-1), at)
+            red[band] = np.take(self.red[row:].reshape(-1), at)
         return light, blue, red
 
 
@@ -78,11 +80,9 @@ def _mean(a: Plane, b: Plane) -> Plane:
     return np.asarray((a & b) + ((a ^ b) >> 1), np.uint8)
 
 
-def _taken(rows: Plane, found: Places) -> Plane:
-    """What lies at these places of the first rows."""
-    stride = rows.strides[0]
-    flat = np.lib.stride_tricks.as_strided(rows, ((len(found) - 1) * stride + rows.shape[1],), (1,), writeable=False)
-    return np.take(flat, found + np.arange(len(found), dtype=np.int32)[:, None] * stride)
+def _flat(found: Places, stride: int) -> NDArray[np.intp]:
+    """Places in rows as places in all rows one after another."""
+    return np.add(found, np.arange(len(found))[:, None] * stride, dtype=np.intp)
 
 
 def _moved(shift: Shift) -> Places:
