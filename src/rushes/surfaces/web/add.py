@@ -22,6 +22,7 @@ from rushes.surfaces.web.wording import plural
 from rushes.wiring import machine
 
 router = APIRouter(include_in_schema=False)
+PART = 16 << 20  # bytes of an upload that are sent at once: what a lost line costs at most
 HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
@@ -32,7 +33,6 @@ WORDS = {
     "everything": "All of it, with 3D",
 }
 From = Literal["upload", "folder", "bucket"]
-Size = Annotated[int, Query(ge=1, le=2**53)]
 
 
 @router.get("/add")
@@ -61,6 +61,7 @@ def show_add(
         profile=library.house.settings.profile,
         missing=missing_models(library.house, Wish(recipe=chosen)),
         shown=SHOWN,
+        part=PART,
     )
 
 
