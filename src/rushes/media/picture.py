@@ -9,6 +9,7 @@ from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoRef
 from numpy.typing import NDArray
 
 from rushes.domain.video import VideoTrack
+from rushes.media.tone import ToneMapper, is_hdr
 
 # Without these, the bytes depend on the processor.
 _SAME_EVERYWHERE = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
@@ -59,11 +60,16 @@ class Scaler:
         self._how = how
         self._reformatter = VideoReformatter()
         self._turn = _Turn(track.rotation) if track.rotation in {90, 180, 270} else None
+        self._tone = ToneMapper(self._size, pixels) if pixels == "yuv420p" else None  # else only numbers are made of it
 
     def scaled(self, frame: av.VideoFrame) -> av.VideoFrame:
         """The picture, upright; may be the very frame that was given."""
+        scaled = self._tone.mapped(frame) if self._tone and is_hdr(frame) else self._reformatted(frame)
+        return self._turn.turned(scaled) if self._turn else scaled
+
+    def _reformatted(self, frame: av.VideoFrame) -> av.VideoFrame:
         full = frame.color_range == ColorRange.JPEG or frame.format.name.startswith("yuvj")
-        scaled = self._reformatter.reformat(
+        return self._reformatter.reformat(
             frame,
             *self._size,
             self._pixels,
@@ -72,7 +78,6 @@ class Scaler:
             dst_color_range=ColorRange.MPEG if full or frame.format.is_rgb else None,
             threads=1,
         )
-        return self._turn.turned(scaled) if self._turn else scaled
 
 
 class RgbScaler:
@@ -82,12 +87,18 @@ class RgbScaler:
         self._quarter_turns = track.rotation // 90
         self._size = size[::-1] if self._quarter_turns % 2 else size
         self._reformatter = VideoReformatter()
+        self._tone = ToneMapper(self._size, "rgb24")
 
     def scaled(self, frame: av.VideoFrame) -> NDArray[np.uint8]:
         """The picture, upright."""
+        rgb = (self._tone.mapped(frame) if is_hdr(frame) else self._reformatted(frame)).to_ndarray()
+        rgb = rgb.astype(np.uint8, copy=False)
+        return np.ascontiguousarray(np.rot90(rgb, -self._quarter_turns)) if self._quarter_turns else rgb
+
+    def _reformatted(self, frame: av.VideoFrame) -> av.VideoFrame:
         same = (frame.width, frame.height) == self._size
         unsaid = frame.colorspace == 2 and frame.height >= 720 and not frame.format.is_rgb
-        scaled = self._reformatter.reformat(
+        return self._reformatter.reformat(
             frame,
             *self._size,
             "rgb24",
@@ -95,8 +106,6 @@ class RgbScaler:
             src_colorspace=Colorspace.ITU709 if unsaid else None,
             threads=1,
         )
-        rgb = scaled.to_ndarray().astype(np.uint8, copy=False)
-        return np.ascontiguousarray(np.rot90(rgb, -self._quarter_turns)) if self._quarter_turns else rgb
 
 
 class _Turn:

@@ -1,0 +1,60 @@
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+import simplejpeg
+
+from rushes.media.clip import clip
+from rushes.media.develop import develop
+from rushes.media.pack import Pack, read_frame
+from rushes.media.piece import Proxy
+from rushes.media.probe import probe
+
+PQ, HLG = 16, 18
+LEVELS = (0.0, 0.25, 0.58, 0.75)  # coded light; 0.58 is paper white in PQ, 0.75 in HLG
+
+
+def hdr_film(path: Path, transfer: int) -> Path:
+    """Ten frames of four gray bars, coded for HDR screens in ten bits."""
+    bars = np.repeat(np.array([64 + round(level * 876) for level in LEVELS], np.uint16), 40)
+    picture = np.full((90 * 3 // 2, 160), 512, np.uint16)
+    picture[:90] = bars
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx265", rate=25, options={"preset": "ultrafast", "x265-params": "log-level=none"})
+        stream.width, stream.height, stream.pix_fmt = 160, 90, "yuv420p10le"
+        context = stream.codec_context
+        context.color_primaries, context.color_trc, context.colorspace, context.color_range = 9, transfer, 9, 1
+        for number in range(10):
+            frame = av.VideoFrame.from_ndarray(picture, format="yuv420p10le")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return path
+
+
+@pytest.mark.parametrize(("transfer", "white"), [(PQ, 2), (HLG, 3)])
+def test_hdr_is_shown_as_an_sdr_screen_can(transfer: int, white: int, tmp_path: Path) -> None:
+    path = hdr_film(tmp_path / "x.mp4", transfer)
+    facts = probe(path)
+    assert facts.video
+    proxy, pack = Proxy(tmp_path / "p.mp4", facts, facts.video.span), Pack(tmp_path / "pack", facts.video)
+    develop(path, facts, facts.video.span, [proxy, pack], lambda _: None)
+    proxy.close()
+    index = pack.close()
+    clip(path, facts, Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None)
+    with (tmp_path / "pack").open("rb") as file:
+        kept = simplejpeg.decode_jpeg(read_frame(file, index.frames[0])).astype(int)
+    shown = [kept[45, n * 40 + 20] for n in range(4)]
+    for name in ("p.mp4", "c.mp4"):
+        with av.open(str(tmp_path / name)) as container:
+            frame = next(container.decode(video=0))
+            assert (int(frame.color_trc), int(frame.color_primaries), int(frame.colorspace)) == (1, 1, 1)
+            picture = frame.to_ndarray(format="rgb24").astype(int)
+        assert np.abs(np.array([picture[45, n * 40 + 20] for n in range(4)]) - shown).max() < 12
+    grays = [int(colour.mean()) for colour in shown]
+    assert grays == sorted(grays)
+    assert grays[0] < 6
+    assert 170 < grays[white] < 225  # white leaves room for what is brighter
+    assert max(int(np.ptp(colour)) for colour in shown) < 8  # gray stays gray
