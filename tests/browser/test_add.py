@@ -1,0 +1,119 @@
+"""Adding films: uploads that survive what happens to them, folders of the server, and what is already here."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from rushes.surfaces.web import add
+from tests.api.kit import Serving
+from tests.browser.conftest import NAME, Open
+from tests.browser.looks import look_at
+
+PART = 50_000
+
+
+@pytest.fixture
+def large(footage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A film that is sent in several parts: smaller ones than usual, and some room behind it."""
+    monkeypatch.setattr(add, "PART", PART)
+    film = tmp_path / "night launch.mp4"
+    film.write_bytes((footage / NAME).read_bytes() + bytes(PART))
+    return film
+
+
+def test_the_ways_in_can_be_shown(opened: Open, served: Serving, footage: Path, pictures: Path) -> None:
+    look_at(opened, served, "add", "/add", pictures, "[data-drop]")
+    look_at(opened, served, "add-folder", f"/add?from=folder&place={footage}", pictures, ".found")
+
+
+def test_an_upload_cut_in_the_middle_goes_on_after_a_reload(
+    opened: Open, empty: Serving, large: Path, complaints: list[str]
+) -> None:
+    page = opened(empty, "/add")
+
+    def cut(route: Route) -> None:
+        late = route.request.method == "PATCH" and route.request.headers["upload-offset"] != "0"
+        route.abort() if late else route.continue_()
+
+    page.route("**/api/v1/uploads/*", cut)
+    page.locator("[data-files]").set_input_files(large)
+    page.get_by_role("button", name="Send 1 film").click()
+    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
+    (upload,) = empty.app.state.uploads.all()
+    assert (upload.offset, upload.state) == (PART, "open")
+    page.unroute_all(behavior="ignoreErrors")
+    page.reload()
+    expect(page.locator("[data-unfinished]")).to_contain_text("night launch.mp4")
+    page.locator("[data-files]").set_input_files(large)
+    expect(page.locator("[data-file]")).to_contain_text("arrived")
+    (upload,) = empty.app.state.uploads.all()
+    assert (upload.offset, upload.state) == (large.stat().st_size, "arrived")
+    complaints.clear()  # the line was cut on purpose
+    page.get_by_role("link", name="See its job").click()
+    expect(page.locator("h1")).to_have_text("night launch.mp4")
+
+
+def test_an_upload_is_paused_and_given_up(opened: Open, empty: Serving, large: Path, complaints: list[str]) -> None:
+    page = opened(empty, "/add")
+    page.route(
+        "**/api/v1/uploads/*", lambda route: route.abort() if route.request.method == "PATCH" else route.continue_()
+    )
+    page.locator("[data-files]").set_input_files(large)
+    page.get_by_role("button", name="Send 1 film").click()
+    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
+    page.unroute_all(behavior="ignoreErrors")
+    page.get_by_role("button", name="Give up night launch.mp4").click()
+    expect(page.locator("[data-file]")).to_have_count(0)
+    page.reload()
+    expect(page.locator("[data-unfinished]")).to_have_count(0)
+    assert [u.state for u in empty.app.state.uploads.all()] == ["refused"]
+    complaints.clear()
+
+
+def test_a_film_that_is_here_is_not_sent_and_an_estimate_is_made_for_others(
+    opened: Open, served: Serving, footage: Path, large: Path
+) -> None:
+    page = opened(served, "/add")
+    page.locator("[data-files]").set_input_files([footage / NAME, large])
+    expect(page.locator("[data-file]").first).to_contain_text("already here")
+    expect(page.locator("[data-file]").last).to_contain_text("ready")
+    expect(page.get_by_role("button", name="Send 1 film")).to_be_enabled()
+    page.get_by_label("subtitles").check()
+    expect(page.locator('[data-estimate="subtitles"]')).to_be_visible()
+    expect(page.locator('[data-estimate="searchable"]')).to_be_hidden()
+
+
+def test_what_is_no_footage_is_refused_with_the_reason(
+    opened: Open, empty: Serving, tmp_path: Path, complaints: list[str]
+) -> None:
+    paper = tmp_path / "paper.mp4"
+    paper.write_bytes(b"%PDF-1.7\n" + b"x" * 5000)
+    page = opened(empty, "/add")
+    page.locator("[data-files]").set_input_files(paper)
+    page.get_by_role("button", name="Send 1 film").click()
+    expect(page.locator("[data-file]")).to_contain_text("is a PDF, not footage")
+    complaints.clear()
+
+
+def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
+    opened: Open, empty: Serving, footage: Path
+) -> None:
+    page = opened(empty, "/add?from=folder", java_script_enabled=False)
+    page.get_by_role("textbox", name="Place").fill(str(footage))
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator(".found")).to_contain_text(NAME)
+    page.get_by_label("subtitles").check()
+    page.get_by_label("Remember this place").check()
+    page.get_by_role("button", name="Add 1 film").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("1 film taken in")
+    (job,) = empty.library.jobs().rows
+    assert (job.name, job.recipe) == (NAME, "subtitles")
+    page.goto("/add?from=folder")
+    expect(page.locator(".remembered")).to_contain_text(str(footage))
+
+
+def test_a_place_that_is_not_there_is_said_so(opened: Open, empty: Serving) -> None:
+    page = opened(empty, "/add?from=folder&place=/no/such/folder")
+    expect(page.get_by_text("there is no such file or folder")).to_be_visible()
+    expect(page.get_by_role("button", name="Look at a place first")).to_be_disabled()

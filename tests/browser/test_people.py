@@ -1,0 +1,94 @@
+"""People: named, merged, taken apart, hidden; and the last word is taken back."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from rushes.domain.span import Span
+from rushes.index.port import Track
+from tests.api.kit import Serving
+from tests.browser.conftest import Open
+from tests.browser.looks import look_at
+
+MS = Fraction(1, 1000)
+
+
+@pytest.fixture
+def crowd(served: Serving, film: str) -> Iterator[Serving]:
+    """Three people in the developed film: one seen three times, two seen once; gone again afterwards."""
+    index, owner = served.library.house.index, served.library.house.settings.owner
+    before = index.tracks(owner)
+    faces = [(0, 500), (0, 2500), (0, 4500), (1, 6000), (2, 8000)]
+    index.keep_tracks(owner, film, [_track(film, who, at) for who, at in faces])
+    yield served
+    index.keep_tracks(owner, film, [t for t in before if t.video == film])
+    for record in served.library.house.records.list("person_name", owner)[0]:
+        served.library.house.records.delete("person_name", owner, record.id)
+    served.library.house.follower.catch_up()
+
+
+def _track(film: str, who: int, at: int) -> Track:
+    span, box = Span(at, at + 1000, MS), (0.3 + 0.1 * who, 0.2, 0.1, 0.3)
+    direction = np.eye(4, dtype=np.float32)[who]
+    direction[3] = 0.3 if at > 1000 else 0.0  # the first look is a little apart from the others
+    return Track(film, span, box, ((span, box, 0.9),), (direction / np.linalg.norm(direction)).tobytes())
+
+
+def _card(page: Page, faces: int) -> str:
+    """The address of somebody with that many faces."""
+    card = page.locator(".person", has_text=f"{faces} face").first
+    return str(card.locator("a").get_attribute("href"))
+
+
+def test_people_can_be_shown(opened: Open, crowd: Serving, pictures: Path) -> None:
+    page = opened(crowd, "/people")
+    look_at(opened, crowd, "people", _card(page, 3), pictures, ".panel")
+
+
+def test_somebody_is_named_and_it_is_taken_back(opened: Open, crowd: Serving) -> None:
+    page = opened(crowd, "/people")
+    page.goto(_card(page, 3))
+    page.get_by_label("Who is it?").fill('Anna <b>"O"</b>')
+    page.get_by_role("button", name="Save name").click()
+    expect(page.locator(".person").first).to_contain_text('Anna <b>"O"</b>')
+    expect(page.get_by_text("1 named, 2 not yet")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("0 named, 3 not yet")).to_be_visible()
+
+
+def test_two_who_are_one_are_merged(opened: Open, crowd: Serving) -> None:
+    page = opened(crowd, "/people")
+    for box in page.locator(".person", has_text="1 face").get_by_role("checkbox").all():
+        box.check()
+    page.get_by_role("button", name="Merge into one").click()
+    expect(page.locator(".person")).to_have_count(2)
+    expect(page.locator("[data-toasts]")).to_contain_text("are one now")
+
+
+def test_a_face_of_somebody_else_is_taken_out_without_script(opened: Open, crowd: Serving) -> None:
+    page = opened(crowd, "/people", java_script_enabled=False)
+    page.goto(_card(page, 3))
+    page.get_by_label("Take out").first.check()
+    page.get_by_label("Who are they?").fill("Bert")
+    page.get_by_role("button", name="Take out").click()
+    expect(page.locator(".person", has_text="Bert")).to_contain_text("1 face")
+    expect(page.locator(".person", has_text="2 faces")).to_have_count(1)
+
+
+def test_somebody_is_hidden_and_shown_again(opened: Open, crowd: Serving) -> None:
+    page = opened(crowd, "/people")
+    page.goto(_card(page, 3))
+    page.get_by_role("button", name="hide").click()
+    expect(page.locator(".person")).to_have_count(2)
+    page.get_by_role("link", name="Show the 1 hidden").click()
+    page.goto(_card(page, 3))
+    page.get_by_role("button", name="Show again").click()
+    expect(page.locator(".person")).to_have_count(3)
+
+
+def test_before_anybody_was_seen_it_says_how_they_come(opened: Open, empty: Serving) -> None:
+    expect(opened(empty, "/people").get_by_text("Nobody here yet")).to_be_visible()
