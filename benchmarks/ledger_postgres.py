@@ -1,9 +1,9 @@
-"""How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against pgqueuer and a raw loop.
+"""How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against queues and a raw loop.
 
 Every commit is durable. Ours: jobs of 40 tasks and a join, claim 500, complete 500 with a result each (fence,
 count-down, event, counters), two batches under way in a process. The raw loop claims 500 rows of three columns and
-deletes them. Rounds are interleaved; medians of tasks per wall second and, because machines are shared, per CPU second
-of clients and server together.
+deletes them. graphile-worker is compared where Node is. Rounds are interleaved; medians of tasks per wall second and,
+because machines are shared, per CPU second of clients and server together.
 """
 
 import argparse
@@ -12,13 +12,14 @@ import functools
 import json
 import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ from rushes.transport.notify import Notify
 FILL = statements(Path(__file__).with_name("ledger_postgres.sql"))
 PEER = Path(__file__).parent / "peers" / "on_postgres.py"
 PGQUEUER = Engine("pgqueuer", "postgres", ("pgqueuer==1.6.0", "asyncpg==0.32.0"))
+GRAPHILE, NODE_PEER = "graphile-worker@0.16.6", PEER.with_name("graphile.mjs")
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "raw loop": {1: 0.5, 2: 0.4}}
+BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "graphile-worker": {1: 1.5, 2: 1.5}, "raw loop": {1: 0.5, 2: 0.4}}
 GROWTH, UNDER_WAY, SAMPLES = 0.85, 2, 200
 PAUSE = 0.05  # seconds in which a worker becomes idle again
 
@@ -53,11 +55,22 @@ Drain = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """How another queue is run: its command, and the folder it is run in."""
+
+    command: tuple[str, ...]
+    folder: Path
+
+    def fill(self, url: str, tasks: int) -> None:
+        subprocess.run([*self.command, "fill", url, str(tasks)], cwd=self.folder, check=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A server, an environment with the peer, and databases made one after the other."""
 
     running: Running
-    peer: Path
+    peers: Mapping[str, Peer]
 
     def database(self, name: str) -> str:
         return fresh_database(self.running.url, name)
@@ -168,14 +181,16 @@ def _drain(drain: Drain, url: str, barrier: Any, answers: Any) -> None:
     answers.put((done, begin, time.monotonic(), time.process_time() - cpu))
 
 
-def measured_peer(bench: Bench, url: str, processes: int) -> Spent:
-    command, before = [str(bench.peer), str(PEER), "drain", url], bench.cpu()
+def measured_peer(bench: Bench, name: str, url: str, tasks: int, processes: int) -> Spent:
+    peer, before = bench.peers[name], bench.cpu()
+    command = [*peer.command, "drain", url, str(tasks)]
+    pipe = subprocess.PIPE
     drainers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=peer.folder) for _ in range(processes)
     ]
     for one in drainers:
         if one.stdout is None or one.stdout.readline() != "ready\n":
-            raise SystemExit("pgqueuer does not start")
+            raise SystemExit(f"{name} does not start")
     for one in drainers:
         if one.stdin:
             one.stdin.write("\n")
@@ -190,22 +205,24 @@ def _spent(ran: Sequence[Sequence[float]], server: float) -> Spent:
 
 
 def compare(bench: Bench, quick: bool, processes: int, count: int) -> bool:
-    """Ours against pgqueuer and the raw loop, in turns."""
+    """Ours against other queues and the raw loop, in turns."""
     many, few = (8_200, 4_000) if quick else (82_000, 20_000)
-    spent: dict[str, list[Spent]] = {"rushes": [], "raw loop": [], "pgqueuer": []}
+    spent: dict[str, list[Spent]] = {name: [] for name in ("rushes", "raw loop", *bench.peers)}
     for n in range(count):
         urls = {name: bench.database(f"{name.replace(' ', '')}_{processes}_{n}") for name in spent}
+        for name, peer in bench.peers.items():
+            peer.fill(urls[name], few)
+            _settle(urls[name])
         fill_ours(urls["rushes"], many)
         fill_raw(urls["raw loop"], many)
-        subprocess.run([bench.peer, PEER, "fill", urls["pgqueuer"], str(few)], check=True)
-        _settle(urls["pgqueuer"])
         spent["rushes"].append(measured(bench, drain_ours, urls["rushes"], processes))
         spent["raw loop"].append(measured(bench, drain_raw, urls["raw loop"], processes))
-        spent["pgqueuer"].append(measured_peer(bench, urls["pgqueuer"], processes))
+        for name in bench.peers:
+            spent[name].append(measured_peer(bench, name, urls[name], few, processes))
         print(".", end="", file=sys.stderr, flush=True)
     table(f"{processes} process(es)", spent, "rushes", ("ours/wall", "ours/CPU"))
     ok = True
-    for other, bars in BARS.items():
+    for other, bars in ((name, bars) for name, bars in BARS.items() if name in spent):
         for clock in ("wall", "cpu"):
             ratio = rate(spent["rushes"], clock) / rate(spent[other], clock)
             ok &= judge(f"{other}, {clock}", ratio, bars[processes])
@@ -256,9 +273,8 @@ def latency(bench: Bench, quick: bool) -> bool:
     """From the submission of a job to its lease by a worker that was idle."""
     count = SAMPLES // 10 if quick else SAMPLES
     url = bench.database("latency_peer")
-    said = subprocess.run(
-        [bench.peer, PEER, "latency", url, str(count)], check=True, capture_output=True, text=True
-    ).stdout
+    command = [*bench.peers["pgqueuer"].command, "latency", url, str(count)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     peer, ours = sorted(json.loads(said.splitlines()[-1])), sorted(_latencies(bench.database("latency"), count))
     for name, took in (("rushes", ours), ("pgqueuer", peer)):
         p50, p99 = statistics.median(took) * 1000, took[int(len(took) * 0.99)] * 1000
@@ -303,6 +319,20 @@ def _wait_and_claim(url: str, count: int, into: Any) -> None:
     hints.close()
 
 
+def peers(folder: Path) -> dict[str, Peer]:
+    """The other queues, each installed by itself."""
+    python = environment(PGQUEUER, folder)
+    found = {"pgqueuer": Peer((str(python), str(PEER)), folder)}
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        print("graphile-worker is not compared: there is no Node here")
+        return found
+    place = folder / "node"
+    place.mkdir()
+    subprocess.run([npm, "install", "--silent", "--prefix", str(place), GRAPHILE], cwd=place, check=True)
+    return found | {"graphile-worker": Peer((node, str(NODE_PEER)), place)}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; 1 if a bar does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -312,7 +342,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     count, ok = asked.rounds or (1 if asked.quick else 5), True
     with tempfile.TemporaryDirectory() as place:
-        bench = Bench(postgres.start(Path(place), settings=SETTINGS), environment(PGQUEUER, Path(place)))
+        bench = Bench(postgres.start(Path(place), settings=SETTINGS), peers(Path(place)))
         try:
             for processes, part in ((1, "one"), (2, "two")):
                 if asked.part in (part, "all"):

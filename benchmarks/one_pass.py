@@ -67,7 +67,7 @@ def compare(film: Path, rounds: int, place: str) -> float:
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), place)))
     env = {**os.environ, "PYTHONPATH": path}
     rapid = not subprocess.run(
-        [sys.executable, "-c", "import rapidocr"], env=env, capture_output=True, check=False
+        [sys.executable, "-c", "from rapidocr import RapidOCR"], env=env, capture_output=True, check=False
     ).returncode
     used: dict[str, list[float]] = {}
     for n in range(rounds):
