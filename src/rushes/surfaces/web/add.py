@@ -22,7 +22,7 @@ from rushes.surfaces.web.wording import plural
 from rushes.wiring import machine
 
 router = APIRouter(include_in_schema=False)
-PART = 16 << 20  # bytes of an upload that are sent at once: what a lost line costs at most
+PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most
 HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
