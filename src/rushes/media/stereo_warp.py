@@ -60,9 +60,8 @@ def widened(shift: Shift) -> Shift:
 def places(shift: Shift, *, left: bool) -> Places:
     """For each place of a row that an eye sees, the place in the fine row that is seen there."""
     if not left:
-        return _filled(_moved(shift))
-    mirrored = _filled(_moved(np.ascontiguousarray(shift[:, ::-1])))[:, ::-1]
-    return np.asarray(FINE * (shift.shape[1] - 1) - mirrored, np.int32)
+        return _moved(shift)
+    return np.asarray(FINE * (shift.shape[1] - 1) - _moved(np.ascontiguousarray(shift[:, ::-1]))[:, ::-1], np.int32)
 
 
 def _between(plane: Plane) -> Plane:
@@ -88,27 +87,24 @@ def _flat(found: Places, stride: int) -> NDArray[np.intp]:
 def _moved(shift: Shift) -> Places:
     """Every part moved back along the row by its shift. Of two that meet, the nearer comes later in it, and stays."""
     height, width = shift.shape
-    whole = (shift + FINE // 2) >> 2
-    room = int(np.abs(whole).max(initial=0))
-    stride = width + 2 * room
-    x = np.arange(width, dtype=np.int32)
-    at = (np.arange(height, dtype=np.int32) * stride + room)[:, None] + (x - whole)
-    fine = np.clip(FINE * x + (shift - FINE * whole), 0, FINE * (width - 1))
-    out = np.full(height * stride, _HOLE, np.int32)
-    out[at.reshape(-1)] = fine.reshape(-1)
-    return out.reshape(height, stride)[:, room : room + width]
+    moved = shift + FINE // 2
+    whole = moved >> 2
+    room = int(np.abs(whole).max(initial=0)) + 1
+    x, last = np.arange(width, dtype=np.int32), FINE * (width - 1)
+    fine = (FINE * x - FINE // 2) + (moved & (FINE - 1))
+    fine[:, 0], fine[:, -1] = np.maximum(fine[:, 0], 0), np.minimum(fine[:, -1], last)
+    out = np.full((height, width + 2 * room), _HOLE, np.int32)
+    out.reshape(-1)[_flat(x + room - whole, out.shape[1]).reshape(-1)] = fine.reshape(-1)
+    out[:, :room], out[:, room + width :] = 0, last  # beyond the picture lies its edge
+    _fill(out.reshape(-1))
+    return out[:, room : room + width]
 
 
-def _filled(found: Places) -> Places:
-    """Holes closed by what is far: its edge is drawn out, so that nothing near is torn."""
-    width = found.shape[1]
-    flat = np.ascontiguousarray(found).reshape(-1)
-    holes = np.flatnonzero(flat == _HOLE)
-    if not len(holes):
-        return flat.reshape(-1, width)
-    begins = np.concatenate([[True], np.diff(holes) > 1]) | (holes % width == 0)
-    starts, ends = holes[begins], holes[np.append(np.flatnonzero(begins)[1:] - 1, len(holes) - 1)]
-    # What is near has moved back along the row: behind it lies the hole, and behind that what is far.
-    far = np.where((ends + 1) % width, ends + 1, starts - 1)
-    flat[holes] = flat[far][np.cumsum(begins) - 1]
-    return flat.reshape(-1, width)
+def _fill(row: Places) -> None:
+    """Close holes with what is far: its edge is drawn out, so that nothing near is torn.
+
+    What is near has moved back along the row: behind it lies the hole, and behind that what is far.
+    """
+    holes = np.flatnonzero(row == _HOLE)
+    ends = np.append(np.diff(holes) > 1, True)[: len(holes)]
+    row[holes] = row[holes[ends] + 1][np.cumsum(ends) - ends]
