@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from media_files import Film, cfr, make
 
 from rushes.media.develop import develop
-from rushes.media.metrics import LAGS, PIXELS, Measure, Metrics, joined
+from rushes.media.metrics import HEIGHT, LAGS, PIXELS, WIDTH, Measure, Metrics, joined
 from rushes.media.probe import probe
-from rushes.media.shots import SHORTEST, cuts, shots
+from rushes.media.shots import SHORTEST, boundaries, cuts, shots
 
 
 def film_of(levels: list[float]) -> Metrics:
@@ -50,6 +51,35 @@ def test_steady_motion_hides_nothing() -> None:
 def test_shots_of_fewer_than_five_frames_do_not_exist() -> None:
     found = cuts(film_of([20.0] * 20 + [90.0] * 3 + [160.0] * 20))
     assert len(found) == 1
+
+
+def light_of(levels: list[float]) -> Metrics:
+    """The same film with its brightness."""
+    return replace(film_of(levels), light=(np.array(levels) * WIDTH * HEIGHT).astype(np.uint32))
+
+
+def test_a_fade_through_black_begins_a_shot_where_it_is_darkest() -> None:
+    down, up = [120.0 - 10 * i for i in range(13)], [12.0 * i for i in range(1, 12)]
+    assert boundaries(light_of([120.0] * 30 + down + up + [140.0] * 30)) == {42: "fade"}
+
+
+def test_a_cut_to_black_is_no_fade() -> None:
+    assert boundaries(light_of([120.0] * 30 + [2.0] * 30 + [120.0] * 30)) == {30: "cut", 60: "cut"}
+
+
+def test_a_fade_in_at_the_beginning_is_no_second_shot() -> None:
+    assert boundaries(light_of([6.0 * i for i in range(20)] + [120.0] * 40)) == {}
+
+
+def test_a_dissolve_begins_a_shot_in_its_middle() -> None:
+    ((at, kind),) = boundaries(light_of([60.0] * 40 + [60.0 + 3 * i for i in range(25)] + [135.0] * 40)).items()
+    assert kind == "dissolve"
+    assert abs(at - 52) <= 2
+
+
+def test_motion_that_comes_back_is_no_dissolve() -> None:
+    wave = [100 + 15 * float(np.sin(i / 2)) for i in range(60)]
+    assert boundaries(light_of([100.0] * 40 + wave + [100.0] * 40)) == {}
 
 
 @given(st.lists(st.floats(0, 255), max_size=60))

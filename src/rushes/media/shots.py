@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
+from rushes.media.gradual import changes
 from rushes.media.metrics import LAGS, PIXELS, Metrics
 
 SHORTEST = 5  # frames of a shot
@@ -23,7 +24,7 @@ class Shot:
     """A part of the film from one cut to the next."""
 
     span: Span
-    kind: str  # how it begins: start, cut
+    kind: str  # how it begins: start, cut, fade, dissolve
 
     def to_json(self) -> JSON:
         """Ticks of the track's time base, and microseconds."""
@@ -35,10 +36,20 @@ def shots(metrics: Metrics, end: int, base: Fraction) -> list[Shot]:
     """All shots, without gap or overlap."""
     if not len(metrics.pts):
         return []
-    starts = [0, *cuts(metrics)]
-    bounds = [*(int(metrics.pts[i]) for i in starts), end]
-    pairs = pairwise(bounds)
-    return [Shot(Span(a, b, base), "cut" if n else "start") for n, (a, b) in enumerate(pairs)]
+    begins = {0: "start"} | boundaries(metrics)
+    bounds = [*(int(metrics.pts[i]) for i in begins), end]
+    pairs = zip(pairwise(bounds), begins.values(), strict=True)
+    return [Shot(Span(a, b, base), kind) for (a, b), kind in pairs]
+
+
+def boundaries(metrics: Metrics) -> dict[int, str]:
+    """How each new shot begins, by number of its first frame; a slow change counts where no cut is near."""
+    found = dict.fromkeys(cuts(metrics), "cut")
+    for i, kind in sorted(changes(metrics).items()):
+        near = (0, *found, len(metrics.pts))
+        if min(abs(i - other) for other in near) >= SHORTEST:
+            found[i] = kind
+    return dict(sorted(found.items()))
 
 
 def cuts(metrics: Metrics) -> list[int]:
