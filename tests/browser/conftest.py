@@ -62,10 +62,23 @@ def served(footage: Path) -> Iterator[Serving]:
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Iterator[Serving]:
+def contexts() -> list[BrowserContext]:
+    """What a test opened: closed before its server, which a page would miss."""
+    return []
+
+
+@pytest.fixture
+def empty(tmp_path: Path, contexts: list[BrowserContext]) -> Iterator[Serving]:
     """A server over a home in which nothing is yet."""
     with serving(tmp_path / "home") as running:
         yield running
+        close(contexts)
+
+
+def close(contexts: list[BrowserContext]) -> None:
+    """Leave every page."""
+    while contexts:
+        contexts.pop().close()
 
 
 @pytest.fixture
@@ -75,9 +88,8 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def opened(chromium: Browser, complaints: list[str]) -> Iterator[Open]:
+def opened(chromium: Browser, complaints: list[str], contexts: list[BrowserContext]) -> Iterator[Open]:
     """Opens a page of a server at a width, in a theme; at the end nothing may have been complained of."""
-    contexts: list[BrowserContext] = []
 
     def open(server: Serving, path: str = "", width: int = 1440, theme: str = "light", **more: object) -> Page:
         size = {"width": width, "height": 900 if width > 600 else 844}
@@ -91,8 +103,7 @@ def opened(chromium: Browser, complaints: list[str]) -> Iterator[Open]:
         return page
 
     yield open
-    for context in contexts:
-        context.close()
+    close(contexts)
     assert complaints == []
 
 

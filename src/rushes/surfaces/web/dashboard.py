@@ -51,12 +51,14 @@ def show_dashboard(request: Request, library: ALibrary) -> Response:
     newest, _ = library.videos("", 6)
     running = house.ledger.jobs(owner, JobState.RUNNING, limit=WAITING).rows
     waiting = house.ledger.jobs(owner, JobState.CREATED, limit=WAITING).rows
+    latest = tiles(house, newest)
     return render(
         request,
         "dashboard.html",
+        posters={tile.video.id: tile.poster for tile in latest},
         summary=figures(request, newest),
         room=house.blobs.room(),
-        latest=tiles(house, newest),
+        latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
         more=len(running) - SHOWN,
         waiting=len(waiting),

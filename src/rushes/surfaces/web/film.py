@@ -48,11 +48,12 @@ class Film:
 
 def film_of(library: Library, video: Video, query: str) -> Film:
     """What is known by now."""
-    lines = {kind: _lines(library.house, video, kind) for kind in ("speech", "text", "person", "object", "place")}
+    index = library.house.index
+    lines = {k: index.lines(video.owner, video.id, k) for k in ("speech", "text", "person", "object", "place")}
     hits = library.search(query, MOST_HITS, video=video.id, order="time").hits if query else ()
     return Film(
-        speech=lines["speech"],
-        text=lines["text"],
+        speech=lines["speech"][:MOST_LINES],
+        text=lines["text"][:MOST_LINES],
         people=_people(things(lines["person"])),
         objects=things(lines["object"]),
         places=[t for t in things(lines["place"]) if t.label != "unknown"],
@@ -83,10 +84,6 @@ def lanes(film: Film) -> list[dict[str, object]]:
 
 def _lane(label: str, kind: str, spans: Sequence[tuple[int, int, bool, str]]) -> list[dict[str, object]]:
     return [{"label": label, "kind": kind, "spans": spans}] if spans else []
-
-
-def _lines(house: House, video: Video, kind: str) -> tuple[Observation, ...]:
-    return house.index.lines(video.owner, video.id, kind)[:MOST_LINES]
 
 
 def _people(seen: list[Thing]) -> list[Thing]:

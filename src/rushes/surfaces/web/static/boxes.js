@@ -49,6 +49,7 @@ export class Boxes {
       box.className = row.confidence < 0.6 ? "box unsure" : "box";
       const [left, top, width, height] = row.box.map((part) => `${part * 100}%`);
       Object.assign(box.style, { left, top, width, height });
+      box.classList.toggle("high", row.box[1] < 0.05);
       if (row.kind !== "text") box.append(Object.assign(document.createElement("span"), { textContent: `${row.text.startsWith("per_") ? "person" : row.text} · ${row.confidence.toFixed(2)}` }));
       return box;
     }));

@@ -48,7 +48,7 @@ function show(id, progress) {
     const [done, , now] = row.querySelectorAll("rect");
     done.setAttribute("width", stage.done);
     now.setAttribute("x", stage.done);
-    now.setAttribute("width", stage.running);
+    now.setAttribute("width", Math.max(stage.running, stage.active * 0.4));
     row.querySelector("[data-figures]").textContent = `${stage.done} / ${stage.total}`;
     row.querySelector("[data-left]").textContent = stage.done === stage.total ? "done" : range(stage.remaining) || (stage.active ? "running" : "waits");
   }
