@@ -1,5 +1,7 @@
 """Forty queries over a library whose contents are known: each finds exactly what was planted, to the sample."""
 
+import csv
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,6 +213,13 @@ def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -
         assert told[-1] == f"{bert} is called Bert"
         with pytest.raises(NotFound):
             undo(house)
+
+
+def test_a_thing_seen_in_look_after_look_is_one_row_of_a_table(library: Library) -> None:
+    rows = list(csv.DictReader(io.StringIO(library.export("vid_film03", "csv").decode())))
+    seen = [(r["text"], r["start_us"], r["end_us"]) for r in rows if r["kind"] == "object"]
+    assert seen == [("laptop", "13000000", "15000000"), ("laptop", "40000000", "42000000")]
+    assert library.export("vid_film03", "jsonl").count(b'"laptop"') == 4
 
 
 def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:

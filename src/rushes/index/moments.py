@@ -60,7 +60,7 @@ def _safe(line: Observation) -> Observation:
 
 def _groups(lines: Sequence[Observation]) -> Iterator[list[Observation]]:
     if lines and lines[0].kind in SEEN:
-        yield from ([run] for run in _runs(lines))
+        yield from ([run] for run in ranges(lines))
         return
     group: list[Observation] = []
     for line in lines:
@@ -82,7 +82,7 @@ def _goes_on(sentence: Sequence[Observation], line: Observation) -> bool:
     return 0 <= gap <= _PAUSE and whole <= _SENTENCE
 
 
-def _runs(lines: Sequence[Observation]) -> list[Observation]:
+def ranges(lines: Sequence[Observation]) -> list[Observation]:
     """Looks at the same thing, one after the other, as one; as sure as its surest look."""
     open_: dict[str, Observation] = {}
     made: list[Observation] = []

@@ -13,7 +13,7 @@ from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
 from rushes.index.query import Clause, Query, Term, parse
 from rushes.index.shelf import allowed, speaks
 
-MOST = 3_000  # moments read of the rarest term, so that no library is too large; what that leaves out is said
+MOST = 2_500  # moments read of the rarest term, so that no library is too large; what that leaves out is said
 MANY = 2_000  # moments of a term that are counted: beyond, it is common
 _FEW = 500  # moments of a term that are read as a whole rather than looked for around others
 _SLACK_US = 120_000_000  # words of a group can be so far apart

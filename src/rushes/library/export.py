@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
@@ -14,6 +15,7 @@ from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
 from rushes.index.follower import SELECTION
+from rushes.index.moments import SEEN, ranges
 from rushes.index.port import Video
 from rushes.library.footage import at_home, probed
 from rushes.media import subtitles
@@ -88,6 +90,12 @@ def everything(house: House, video: Video) -> list[Observation]:
     return [line for kind in kinds for line in house.index.lines(video.owner, video.id, kind)]
 
 
+def _ranges(house: House, video: Video) -> list[Observation]:
+    """The same for people: a thing that is seen in look after look is one row."""
+    found = {kind: list(some) for kind, some in groupby(everything(house, video), key=lambda line: line.kind)}
+    return [line for kind, some in found.items() for line in (ranges(some) if kind in SEEN else some)]
+
+
 def _film(house: House, video: Video) -> timelines.Footage:
     facts = probed(house, house.ledger.job(video.job))
     if facts.video is None:
@@ -113,7 +121,7 @@ KINDS: dict[str, Callable[[House, Video], bytes]] = {
     "txt": _text("transcript.txt", subtitles.text),
     "json": lambda house, video: _artifact(house, video, "transcript", "transcript", "transcript.json"),
     "words": lambda house, video: tables.as_words(_lines(house, video), video.name),
-    "csv": lambda house, video: tables.as_csv(everything(house, video), video.name),
+    "csv": lambda house, video: tables.as_csv(_ranges(house, video), video.name),
     "jsonl": lambda house, video: tables.as_json_lines(everything(house, video), video.name),
     "chapters": lambda house, video: chapters.ffmetadata(_chapters(house, video)),
     "chapters.vtt": lambda house, video: chapters.webvtt(_chapters(house, video)),
