@@ -109,7 +109,7 @@ def opened(chromium: Browser, complaints: list[str], contexts: list[BrowserConte
 
 def _listen(page: Page, server: Serving, complaints: list[str]) -> None:
     def told(message: ConsoleMessage) -> None:
-        if message.type == "error":
+        if message.type == "error" and not server.app.state.hub.closing:  # who leaves is missed by open pages
             complaints.append(f"console: {message.text} {message.location.get('url', '')}")
 
     page.on("console", told)
