@@ -26,7 +26,7 @@ export class Timeline {
     const over = make("div", "over");
     over.append(this.range);
     this.track.append(this.ruler, ...rows, over, this.head);
-    for (const [start] of this.data.hits) this.ruler.append(this.put(make("i", "hit"), start));
+    for (const [start] of this.data.hits) this.ruler.append(this.put(make("i", "hit-mark"), start));
     this.place.replaceChildren(this.track);
     this.track.addEventListener("pointerdown", (event) => this.press(event));
     this.place.addEventListener("wheel", (event) => {

@@ -119,7 +119,7 @@ class Sending {
   }
 
   async resume() {
-    return undefined;
+    if (!this.place) return undefined;
     const answer = await fetch(this.place, { method: "HEAD", headers: TUS, cache: "no-store" });
     if (answer.status >= 500) throw new Error("away");
     if (!answer.ok) {
