@@ -114,3 +114,17 @@ def test_in_a_gap_of_the_film_the_frame_before_it_is_shown(tmp_path: Path) -> No
     path = make(tmp_path / "x.mkv", Film([*cfr(1, 25, MS), *cfr(1, 25, MS, 4000)], base=MS))
     clip(path, probe(path), Fraction(2), Fraction(3), tmp_path / "c.mp4", lambda _: None)
     assert [n for _, n in decoded(tmp_path / "c.mp4")] == [24]
+
+
+def test_a_damaged_picture_is_hidden_and_told(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(3), noise=40))
+    facts = probe(path)
+    with av.open(str(path)) as container:
+        packet = [p for p in container.demux(video=0) if p.pts is not None][40]
+        at, size = packet.pos or 0, packet.size
+    data = bytearray(path.read_bytes())
+    data[at + 12 : at + size : 3] = bytes(byte ^ 0x55 for byte in data[at + 12 : at + size : 3])
+    path.write_bytes(data)
+    made = clip(path, facts, Fraction(1, 2), Fraction(3), tmp_path / "c.mp4", lambda _: None, smart=False)
+    assert made.hidden
+    assert made.frames >= 61

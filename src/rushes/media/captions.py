@@ -4,8 +4,9 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from importlib.resources import as_file, files
-from importlib.util import find_spec
 from pathlib import Path
+
+from imageio_ffmpeg import get_ffmpeg_exe
 
 from rushes.domain.errors import NeverWorks
 from rushes.media.encoders import x264_options
@@ -61,12 +62,8 @@ def _ffmpeg(folder: Path, *arguments: str) -> None:
     """Run it on files of ours only, in the scratch folder.
 
     Raises:
-        NeverWorks: it is not installed, or it fails.
+        NeverWorks: it fails.
     """
-    if find_spec("imageio_ffmpeg") is None:
-        raise NeverWorks("subtitles in clips need the ffmpeg of a wheel", "pip install imageio-ffmpeg")
-    from imageio_ffmpeg import get_ffmpeg_exe  # noqa: PLC0415 - an extra
-
     command = [get_ffmpeg_exe(), *_QUIET, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:

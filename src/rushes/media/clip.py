@@ -19,12 +19,16 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class ClipFacts:
-    """What was cut: media time of its first moment and of its end, in seconds, its frames, and how many are copies."""
+    """What was cut: media time of its first moment and of its end, in seconds, its frames, and how many are copies.
+
+    `hidden` has the times of pictures that could not be decoded and are hidden as well as possible.
+    """
 
     start: Fraction
     end: Fraction
     frames: int
     copied: int = 0
+    hidden: tuple[Fraction, ...] = ()
 
 
 def clip(
@@ -60,7 +64,7 @@ def clip(
         def sounding(zero: int) -> ClipSound | None:
             return ClipSound(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
 
-        return _cut(Order(container, path, facts, track, span, sounding, on_progress), smart)
+        return _cut(Order(container, path, facts, track, span, sounding, on_progress, []), smart)
 
 
 def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
@@ -75,4 +79,5 @@ def _cut(order: Order, smart: bool) -> ClipFacts:
     found = seams(order.path, order.track, order.span) if smart else None
     zero, frames = Copied(order, found).made() if found else Encoded(order).made()
     base = order.span.base
-    return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0)
+    hidden = tuple(pts * base for pts in order.hidden)
+    return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)

@@ -36,6 +36,7 @@ class Order:
     span: Span
     sound: Callable[[int], ClipSound | None]
     on_progress: Callable[[float], None]
+    hidden: list[int]  # times of pictures that could not be decoded
 
     @property
     def scale(self) -> int:
@@ -97,7 +98,7 @@ class Encoded:
         """Write it all; its first moment in ticks of the film, and how many frames it has."""
         order = self._order
         try:
-            for frame in decode(order.path, order.facts, order.span):
+            for frame in decode(order.path, order.facts, order.span, on_damage=order.hidden.append):
                 self._add(frame, frame.pts or 0)
         except BadMedia:
             if self._count or begins_in(order.path, order.track, order.span):

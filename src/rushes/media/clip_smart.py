@@ -78,7 +78,7 @@ class Copied:
         if not any(span.start <= t < span.end for t in self._found.times):
             return
         encoder, order = self._encoder(), self._order
-        for frame in decode(order.path, order.facts, span):
+        for frame in decode(order.path, order.facts, span, on_damage=order.hidden.append):
             pts = frame.pts or 0
             frame.pts, frame.time_base = order.ticks(pts - self._zero), Fraction(1, order.scale)
             frame.pict_type = PictureType.NONE

@@ -55,7 +55,8 @@ def clip_from_proxy(
         on_progress,
         heard=sound,
     )
-    return replace(made, start=made.start - shift, end=made.end - shift)
+    hidden = tuple(moment - shift for moment in made.hidden)
+    return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
 
 def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
