@@ -93,7 +93,7 @@ class View:
         """Both views in one picture, in the colours of the picture that they were made of."""
         eyes = [_framed(planes, like) for planes in (left, right)]
         if self.format in _MIXES:
-            return self._mixed(*eyes, like)
+            return self._mixed(eyes[0], eyes[1], like)
         if self.look.squeezed:
             size = self.eye[0] // self.look.across, self.eye[1] // self.look.down
             scalers = zip(self._small, eyes, strict=True)
@@ -109,7 +109,7 @@ class View:
         ]
         mixed = np.zeros((self.eye[1], self.eye[0], 3), np.int32)
         for eye, matrix in zip(both, _MIXES[self.format], strict=True):
-            _add(mixed, eye.to_ndarray(), matrix)
+            _add(mixed, eye.to_ndarray().astype(np.uint8, copy=False), matrix)
         rgb = np.clip((mixed + 500) // 1000, 0, 255).astype(np.uint8)
         frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
         made = self._back.reformat(
