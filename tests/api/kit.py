@@ -82,18 +82,22 @@ def wait_for(what: Callable[[], bool], why: str) -> None:
         time.sleep(0.005)
 
 
+SPEC = json.dumps({"results": {"facts": "none"}, "owner": "me", "options": {}, "inputs": {}, "needs": [], "span": None})
+
+
+def begin(ledger: Ledger, name: str) -> Job:
+    """A job that nobody has looked into yet."""
+    job = f"job_{name}"
+    first = Draft(f"{job}.probe", job, "probe", None, SPEC)
+    return ledger.submit(NewJob(job, "me", name, f"{name}.mp4", "toys", _payload()), first).job
+
+
 def submit(ledger: Ledger, name: str, tasks: int = 0) -> Job:
     """A job of some toy tasks, open and ready to be worked on; no film, no slot."""
-    job = f"job_{name}"
-    spec = json.dumps(
-        {"results": {"facts": "none"}, "owner": "me", "options": {}, "inputs": {}, "needs": [], "span": None}
-    )
-    ledger.submit(
-        NewJob(job, "me", name, f"{name}.mp4", "toys", _payload()), Draft(f"{job}.probe", job, "probe", None, spec)
-    )
+    job = begin(ledger, name).id
     enter(ledger)
     (lease,) = ledger.claim(WORKER, ["cpu"], 1, [f"{job}.probe"])
-    drafts = [Draft(f"{job}.develop.{n:05d}", job, "develop", n, spec, order=n + 1) for n in range(tasks)]
+    drafts = [Draft(f"{job}.develop.{n:05d}", job, "develop", n, SPEC, order=n + 1) for n in range(tasks)]
     facts = json.dumps({"video": f"vid_{name}", "trial": True, "duration_us": 1_000_000, "width": 1, "height": 1})
     ledger.draft(job, lease.task, lease.fence, drafts, facts)
     ledger.complete(WORKER, [Finish(lease.task, lease.fence)])

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from rushes.domain.job import JobState
 from rushes.domain.task import Failure
-from tests.api.kit import WORKER, Serving, enter, submit, work
+from tests.api.kit import WORKER, Serving, begin, enter, submit, work
 from tests.browser.conftest import Open
 from tests.browser.looks import look_at
 
@@ -36,6 +36,13 @@ def test_progress_is_seen_as_it_is_made(opened: Open, empty: Serving) -> None:
     work(empty.ledger, 2)
     expect(page.locator("#job-word")).to_contain_text("done")
     expect(page.locator("#job-actions").get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_steps_appear_when_the_plan_is_opened(opened: Open, empty: Serving) -> None:
+    page = opened(empty, f"/jobs/{begin(empty.ledger, 'fresh').id}")
+    expect(page.locator("#step-probe")).to_be_visible()
+    submit(empty.ledger, "fresh", tasks=4)
+    expect(page.locator("#step-develop .cell")).to_have_count(4)
 
 
 def test_a_new_job_waits_behind_a_link(opened: Open, empty: Serving) -> None:

@@ -76,9 +76,10 @@ class Proxy:
         for packet in packets:
             # What B-frames need before the first picture must not reach back into the chunk before, however close or
             # far apart frames are: players drop a key frame whose order of decoding goes back (VFR showed it).
-            if (packet.dts or 0) < self._first:
-                packet.dts = self._first - _REORDERED + self._packets
+            dts = packet.dts or 0
+            if dts < self._first:
+                dts = packet.dts = self._first - _REORDERED + self._packets
             if not self._packets:
-                self._lead = packet.dts
+                self._lead = dts
             self._packets += 1
             self._out.mux(packet)

@@ -28,7 +28,7 @@ from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
 @paths_argument
 @wishes
 @click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
-@click.option("--beside/--no-beside", default=None, help="Write subtitles and a sidecar beside the film (default: yes).")
+@click.option("--beside/--no-beside", default=None, help="Write subtitles and a sidecar beside the film (else yes).")
 @click.pass_obj
 def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bool | None, **words: Any) -> int:
     """Develop footage here and now: watchable, searchable, cuttable.

@@ -36,6 +36,7 @@ async function show() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok || leaving) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const place of document.querySelectorAll("[data-grows]")) grow(place, fresh.getElementById(place.id));
   for (const place of document.querySelectorAll("[data-live]")) renew(place, fresh.getElementById(place.id));
   tellNew(fresh);
   if (!fresh.querySelector("[data-every]")) clearInterval(timer);
@@ -46,6 +47,12 @@ function renew(place, now) {
   seen.set(place.id, now.outerHTML);
   place.replaceWith(now);
   showMoments(now);
+}
+
+// A table that has other rows than before (a plan was opened) is put in whole.
+function grow(place, now) {
+  if (!now || place.rows.length === now.rows.length) return;
+  place.replaceWith(now.cloneNode(true));
 }
 
 function tellNew(fresh) {
