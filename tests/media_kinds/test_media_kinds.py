@@ -23,6 +23,7 @@ from rushes.media.piece import Proxy
 from rushes.media.probe import probe
 from rushes.media.resampled import Resampled
 from rushes.media.timeline import shift_seconds
+from rushes.media.tone import ToneMapper, is_hdr
 from tests.media_kinds.films import make
 from tests.media_kinds.kinds import KINDS
 
@@ -40,14 +41,16 @@ class Seen:
     small: Pixels
 
 
-def seen(frame: av.VideoFrame) -> Seen:
+def seen(frame: av.VideoFrame, tone: ToneMapper | None = None) -> Seen:
     deep = 1 + (frame.format.components[0].bits > 8)
     wide = 4 if frame.format.name == "bgr0" else deep
     planes = [
         np.frombuffer(bytes(p), np.uint8).reshape(-1, p.line_size)[: p.height, : p.width * wide] for p in frame.planes
     ]
     assert frame.pts is not None
-    return Seen(frame.pts, b"".join(p.tobytes() for p in planes), small(frame))
+    return Seen(
+        frame.pts, b"".join(p.tobytes() for p in planes), small(tone.mapped(frame) if tone and is_hdr(frame) else frame)
+    )
 
 
 def small(frame: av.VideoFrame) -> Pixels:
@@ -59,7 +62,8 @@ def undivided(path: Path) -> list[Seen]:
     with av.open(str(path)) as container:
         stream = container.streams.best("video")
         assert isinstance(stream, av.VideoStream)
-        return [seen(frame) for frame in container.decode(stream)]
+        tone = ToneMapper((stream.width, stream.height), "yuv420p")  # HDR is shown otherwise than it is coded
+        return [seen(frame, tone) for frame in container.decode(stream)]
 
 
 def grid(track: VideoTrack, path: Path, limit: int) -> list[Span]:
