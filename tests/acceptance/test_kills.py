@@ -7,6 +7,8 @@ import pytest
 from proof.audit import Audit
 from proof.kills import Film, Kill, Visits, kill, undisturbed
 
+from tests.acceptance.conftest import draw
+
 TOY_POINTS = [
     f"{effect}:{when}"
     for effect in (
@@ -47,6 +49,13 @@ def real(tmp_path_factory: pytest.TempPathFactory, seen_film: Path) -> Reference
     return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
 
 
+@pytest.fixture(scope="module")
+def eyes(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Twelve seconds for both eyes, in two chunks that are joined."""
+    film = Film(draw(tmp_path_factory.mktemp("film") / "small.mp4", 12, (160, 90), rate=5), "join", chunk="5")
+    return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
+
+
 def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Reference) -> None:
     _, reference, points = toys
     assert reference.bad == ()
@@ -65,6 +74,14 @@ def test_the_real_recipe_killed_and_started_again(point: str, real: Reference, t
     film, reference, points = real
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(2, max(2, len(points[point]) * 2 // 3))
+    _is_well(kill(tmp_path / "run", film, point, nth, reference))
+
+
+@pytest.mark.parametrize("point", ["manifest:before", "ledger.complete:before"])
+def test_a_film_for_both_eyes_killed_and_started_again(point: str, eyes: Reference, tmp_path: Path) -> None:
+    film, reference, points = eyes
+    assert reference.bad == ()
+    nth = random.Random(f"{SEED}{point}").randint(len(points[point]) // 2, len(points[point]))
     _is_well(kill(tmp_path / "run", film, point, nth, reference))
 
 
