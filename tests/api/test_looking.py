@@ -1,5 +1,6 @@
 """Looking over HTTP: lists, one of each, files by range, and problems that say what to do."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,26 @@ def test_a_clip_is_asked_for_and_left_to_a_worker(developed: Serving) -> None:
     assert developed.http.get(done["url"]).content[4:8] == b"ftyp"
     beyond = developed.post("/api/v1/clips", ask | {"t_start": 100, "t_end": 200}, 400)
     assert beyond["hint"] == "Choose a start before 0:06.000."
+
+
+def test_a_clip_may_be_cut_from_the_proxy(developed: Serving) -> None:
+    video = only_video(developed)["id"]
+    ask = {"video_id": video, "t_start": 2.0, "t_end": 3.0, "padding_ms": 0}
+    whole, small = (developed.post("/api/v1/clips", ask | {"proxy": proxy}, 202) for proxy in (False, True))
+    assert whole["clip_id"] != small["clip_id"]
+    form = {"start": "2", "end": "3", "proxy": "true"}
+    asked = developed.http.post(f"/videos/{video}/clip", data=form)
+    assert (asked.status_code, small["clip_id"] in asked.headers["location"]) == (303, True)
+    assert developed.library.work(slots=1, until_idle=True) == 0
+    assert developed.get(f"/api/v1/clips/{small['clip_id']}")["status"] == "done"
+    (task,) = developed.ledger.tasks(small["job"]).rows
+    assert json.loads(task.spec)["options"]["source"] == "proxy"
+
+
+def test_subtitles_of_a_clip_need_words_and_a_known_way(developed: Serving) -> None:
+    ask = {"video_id": only_video(developed)["id"], "t_start": 2.0, "t_end": 3.0}
+    assert "nobody has listened" in developed.post("/api/v1/clips", ask | {"subtitles": "burnt"}, 400)["detail"]
+    assert developed.post("/api/v1/clips", ask | {"subtitles": "sung"}, 422)["errors"][0]["at"] == "body.subtitles"
 
 
 def test_problems_are_documents_with_a_hint(server: Serving) -> None:

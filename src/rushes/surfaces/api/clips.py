@@ -1,7 +1,7 @@
 """Clips: a span cut out on request; asked for here, cut by a worker."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -20,16 +20,19 @@ from rushes.surfaces.api.shapes import FILES
 router = APIRouter(tags=["clips"])
 CLIP = "clip"  # the kind of record
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
+Subtitles = Literal["", "track", "burnt"]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
 class ClipIn(BaseModel):
-    """From and to in seconds of film time."""
+    """From and to in seconds of film time; from the proxy or the original; what is said beside or in the picture."""
 
     video_id: Name
     t_start: Seconds
     t_end: Seconds
     padding_ms: int = Field(default=2000, ge=0, le=60_000)
+    proxy: bool = False
+    subtitles: Subtitles = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
     def make() -> JSONResponse:
         video = desk.video(body.video_id)
         start, end = (round(t * 1_000_000) for t in (body.t_start, body.t_end))
-        job, id, _created = ask(desk.house, video, start, end, body.padding_ms)
+        job, id, _created = ask(
+            desk.house, video, start, end, body.padding_ms, proxy=body.proxy, subtitles=body.subtitles
+        )
         wake(desk.house, desk.job(job))
         doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end}
         record = desk.house.records.put(CLIP, desk.owner, id, doc)

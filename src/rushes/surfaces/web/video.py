@@ -15,7 +15,7 @@ from rushes.library.export import KINDS
 from rushes.library.footage import original
 from rushes.library.said import Anchor, correct, rename, take_back
 from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.clips import ClipIn, get_clip, make_clip
+from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
 from rushes.surfaces.api.shapes import of_video
 from rushes.surfaces.web.film import film_of, lanes
@@ -100,9 +100,18 @@ def cut_clip(
     start: Annotated[str, Form(max_length=40)],
     end: Annotated[str, Form(max_length=40)],
     padding_ms: Annotated[int, Form(ge=0, le=60_000)] = 0,
+    proxy: Annotated[bool, Form()] = False,
+    subtitles: Annotated[Subtitles, Form()] = "",
 ) -> Response:
     """Ask for a clip; the page shows how far it is."""
-    asked = ClipIn(video_id=video_id, t_start=_seconds(start), t_end=_seconds(end), padding_ms=padding_ms)
+    asked = ClipIn(
+        video_id=video_id,
+        t_start=_seconds(start),
+        t_end=_seconds(end),
+        padding_ms=padding_ms,
+        proxy=proxy,
+        subtitles=subtitles,
+    )
     made = make_clip(request, desk, asked)
     id = made.headers["location"].rpartition("/")[2]
     return back(request, to=with_query(f"/videos/{video_id}", {}, t=asked.t_start, clip=id))

@@ -41,7 +41,9 @@ export class Selection {
   async clip() {
     const [from, to] = [micros(this.from.value), micros(this.to.value)];
     if (!(to > from)) { toast("Choose In and Out first: drag over the timeline, or press I and O.", { alarm: true }); return; }
-    const body = { video_id: this.video, t_start: from / 1e6, t_end: to / 1e6, padding_ms: Number(this.form.elements.padding_ms.value) };
+    const { padding_ms: padding, proxy, subtitles } = this.form.elements; // the last two where there is such a thing
+    const how = { padding_ms: Number(padding.value), proxy: proxy?.value === "true", subtitles: subtitles?.value ?? "" };
+    const body = { video_id: this.video, t_start: from / 1e6, t_end: to / 1e6, ...how };
     const clip = await ask("POST", "/api/v1/clips", body);
     if (!clip) return;
     await ready(clip);
