@@ -125,6 +125,33 @@ def test_subtitles_of_a_clip_need_words_and_a_known_way(developed: Serving) -> N
     assert developed.post("/api/v1/clips", ask | {"subtitles": "sung"}, 422)["errors"][0]["at"] == "body.subtitles"
 
 
+def test_a_film_in_3d_is_watched_and_kept(developed: Serving, film: Path) -> None:
+    video, house = only_video(developed)["id"], developed.library.house
+    page = f"/videos/{video}"
+    before = developed.http.get(page).text
+    assert "Make a 3D version" in before
+    assert "data-deep" not in before
+    name = f"videos/3d/{video}/anaglyph-dubois.mp4"
+    house.blobs.publish(name, "me", house.blobs.put("me", film).sha256)
+    assert 'download="three shots &lt;b&gt;.anaglyph.mp4"' in developed.http.get(page).text
+    assert f'src="/files/{name}"' in developed.http.get(page, params={"view": "anaglyph-dubois"}).text
+    assert "data-deep" not in developed.http.get(page, params={"view": "half-sbs"}).text
+    part = developed.http.get(f"/files/{name}", headers={"Range": "bytes=4-7"})
+    assert (part.status_code, part.content) == (206, b"ftyp")
+    with serving(house.home, owner="somebody") as other:
+        assert other.http.get(f"/files/{name}").status_code == 404
+
+
+def test_a_film_in_3d_is_asked_for_once(developed: Serving) -> None:
+    page = f"/videos/{only_video(developed)['id']}"
+    asked = [developed.http.post(f"{page}/3d", data={"format": "full-tb"}) for _ in range(2)]
+    assert {(a.status_code, a.headers["location"]) for a in asked} == {(303, f"{page}#in-3d")}
+    (job,) = [j for j in developed.get("/api/v1/jobs")["items"] if j["recipe"] == "3d"]
+    assert "full-tb" in developed.ledger.job(job["id"]).payload
+    developed.post(f"/api/v1/jobs/{job['id']}/cancel")
+    assert developed.http.post(f"{page}/3d", data={"format": "sideways"}).status_code == 400
+
+
 def test_problems_are_documents_with_a_hint(server: Serving) -> None:
     answer = server.http.get("/api/v1/videos/vid_none")
     assert answer.headers["content-type"] == "application/problem+json"

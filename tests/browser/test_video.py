@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from rushes.library.said import Anchor, correct
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
-from tests.browser.looks import look_at, until
+from tests.browser.looks import grave, look_at, until
 
 NOW = "document.querySelector('video').currentTime"
 
@@ -120,6 +120,7 @@ def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: 
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 4, steps=5)
     page.mouse.up()
     expect(page.locator("[data-selection-length]")).to_contain_text("frames")
+    page.get_by_label("Subtitles").select_option("burnt")
     page.get_by_role("button", name="Clip", exact=True).click()
     expect(page.locator("[data-toasts]")).to_contain_text("being cut")
     assert served.library.work(slots=1, until_idle=True) == 0
@@ -127,6 +128,24 @@ def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: 
         page.locator("[data-toasts]").get_by_role("link", name="Download").click()
     download.value.save_as(tmp_path / "clip.mp4")
     assert (tmp_path / "clip.mp4").stat().st_size > 1000
+
+
+def test_a_film_in_3d_plays_in_place_of_the_flat_one(opened: Open, served: Serving, film: str, footage: Path) -> None:
+    blobs = served.library.house.blobs
+    blobs.publish(f"videos/3d/{film}/half-sbs.mp4", "me", blobs.put("me", footage / NAME).sha256)
+    page = ready(opened(served, f"/videos/{film}?t=3"))
+    page.get_by_role("tab", name="3D").click()
+    page.get_by_role("link", name="Watch").click()
+    page.wait_for_url("**view=half-sbs**")
+    ready(page)
+    expect(page.get_by_role("tabpanel")).to_contain_text("playing")
+    assert page.evaluate("document.querySelector('video').currentSrc").endswith("/half-sbs.mp4")
+    page.get_by_role("button", name="Play", exact=True).click()
+    until(page, f"{NOW} > 3.2")
+    assert grave(page) == []
+    page.get_by_role("link", name="Leave 3D").click()
+    ready(page)
+    expect(page.get_by_role("button", name="Boxes")).to_be_visible()
 
 
 def test_without_script_a_line_is_corrected_by_a_form(opened: Open, served: Serving, film: str) -> None:

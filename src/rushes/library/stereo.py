@@ -13,6 +13,7 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.index.port import Video
 from rushes.jobs.submit import display_name
 from rushes.library.intake import Wish, add, missing_models, wake
 from rushes.library.made import CLIP, remember
@@ -78,6 +79,27 @@ class Film3D:
     format: str
     subtitles: str = ""
     made: bool = True  # false: it lay there already
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A film in 3D of a video of the library."""
+
+    format: Format
+    name: str  # as it is published
+    size: int
+    file: str  # what a copy is called, as players read it
+
+
+def published(house: House, video: Video) -> list[Published]:
+    """Every film in 3D that was made of a video, in the order of formats."""
+    place = f"videos/3d/{video.id}/"
+    there, films = set(house.blobs.keys(place)), []  # one question to a far store, not one for each format
+    for format, look in LOOKS.items():
+        name = f"{place}{format}.mp4"
+        if name in there and (part := house.blobs.part(name, 0, 0)):
+            films.append(Published(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
+    return films
 
 
 def preview(house: House, path: str, depths: Depths, *, signals: bool = False) -> Previewed:

@@ -9,15 +9,16 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL
 from rushes.index.follower import CORRECTION
 from rushes.index.port import Video
-from rushes.library import Wish
+from rushes.library import Library, Wish
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
 from rushes.library.footage import original
 from rushes.library.said import Anchor, correct, rename, take_back
+from rushes.library.stereo import Depths, published
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
-from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.api.shapes import FILES, of_video
 from rushes.surfaces.web.film import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
 
@@ -27,6 +28,10 @@ EXPORTS = {"srt": "Subtitles, SRT", "vtt": "Subtitles, WebVTT", "txt": "Transcri
            "words": "Words with times, JSON", "csv": "Everything, CSV", "jsonl": "Everything, JSON lines",
            "chapters": "Chapters, FFmetadata", "chapters.vtt": "Chapters, WebVTT", "edl": "Shots, EDL",
            "otio": "Shots, OpenTimelineIO"}  # fmt: skip
+VIEWS = {"half-sbs": "Side by side, half width", "full-sbs": "Side by side, full width",
+         "half-tb": "Top and bottom, half height", "full-tb": "Top and bottom, full height",
+         "anaglyph-dubois": "Red and cyan glasses", "anaglyph-colour": "Red and cyan, full colour",
+         "anaglyph-half-colour": "Red and cyan, half colour", "anaglyph-grey": "Red and cyan, grey"}  # fmt: skip
 Us = Annotated[int, Form(ge=0, le=MOST)]
 Asked = Annotated[str, Query(max_length=1000)]
 
@@ -40,9 +45,11 @@ def show_video(
     q: Asked = "",
     edit: Asked = "",
     clip: Asked = "",
+    view: Asked = "",
 ) -> Response:
-    """The page; `t` and `q` in its address say where to begin and what to mark."""
+    """The page; `t`, `q` and `view` in its address say where to begin, what to mark, and which 3D version to play."""
     video = desk.video(video_id)
+    deep = published(desk.house, video)
     jobs = [desk.job(job) for job in video.jobs[:JOBS]]
     return render(
         request,
@@ -53,6 +60,10 @@ def show_video(
         edit=edit,
         clip=get_clip(desk, clip) if clip else None,
         jobs=jobs,
+        deep=deep,
+        shown=next((FILES + one.name for one in deep if one.format == view), ""),
+        view=view,
+        views=VIEWS,
         working=next((job for job in jobs if job.state not in FINAL), None),
         exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
         recipes=list(RECIPES),
@@ -130,11 +141,23 @@ def ask_again(
     """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
     video = desk.video(video_id)
     wish = Wish(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    return back(request, _wished(library, desk, video, wish), f"/videos/{video.id}")
+
+
+@router.post("/videos/{video_id}/3d")
+def make_3d(
+    request: Request, library: ALibrary, desk: ADesk, video_id: Id, format: Annotated[Name, Form()] = "half-sbs"
+) -> Response:
+    """Ask for a film for both eyes."""
+    video = desk.video(video_id)
+    return back(request, _wished(library, desk, video, Depths(format).wish()), f"/videos/{video.id}#in-3d")
+
+
+def _wished(library: Library, desk: Desk, video: Video, wish: Wish) -> str:
     (added,) = library.add([source_of(desk, video)], wish)
     if added.error:
         raise added.error
-    said = "A new job is on its way." if added.created else "That job is there already."
-    return back(request, said, f"/videos/{video.id}")
+    return "A new job is on its way." if added.created else "That job is there already."
 
 
 def source_of(desk: Desk, video: Video) -> str:

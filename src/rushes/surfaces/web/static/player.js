@@ -18,7 +18,8 @@ export class Player {
   start() {
     const { video, root } = this;
     video.removeAttribute("controls");
-    if (Hls.isSupported()) {
+    if (video.src) video.addEventListener("error", () => this.fail()); // a 3D version is one plain file
+    else if (Hls.isSupported()) {
       this.hls = new Hls({ enableWorker: false, maxBufferLength: 30 });
       this.hls.loadSource(root.dataset.proxy);
       this.hls.attachMedia(video);

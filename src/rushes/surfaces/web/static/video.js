@@ -18,7 +18,8 @@ let transcript = new Transcript(document.querySelector("[data-transcript]"), pla
 const data = await fetch(`/videos/${id}/lanes?q=${encodeURIComponent(query)}`).then((answer) => answer.json());
 const timeline = new Timeline(document.querySelector("[data-timeline]"), player, data, id);
 const selection = new Selection(document.querySelector("[data-selection]"), timeline, player, id);
-if (player.video) new Boxes(player, id);
+if (player.video && !("deep" in root.dataset)) new Boxes(player, id); // a box fits neither of two views
+if (location.hash === "#in-3d") tabs.choose("in-3d");
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-seek]");
