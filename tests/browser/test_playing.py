@@ -1,0 +1,130 @@
+"""What was made is played: every picture carries its number, so that the time a browser shows it at can be checked."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+
+import av
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+
+from rushes.index.port import Video
+from rushes.library import Library, Wish
+from rushes.media.nal import Sets
+from tests.acceptance.conftest import VOICE, draw
+from tests.api.kit import Serving, serving
+from tests.browser.conftest import Open
+from tests.browser.looks import until
+
+RATE, SECONDS, SIDE = 10, 12, 24  # frames per second; of the film; pixels of a square
+NEAR = 0.005  # seconds
+
+WATCH = """(video) => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  canvas.canvas.width = 192; canvas.canvas.height = 108;
+  window.number = () => {
+    canvas.drawImage(video, 0, 0, 192, 108);
+    const bright = (bit) => canvas.getImageData(24 * bit + 12, 12, 1, 1).data[1] > 126;
+    return [...Array(8).keys()].reduce((sum, bit) => sum + (bright(bit) ? 1 << bit : 0), 0);
+  };
+  window.shown = async (seconds) => {
+    const frame = new Promise((done) => video.requestVideoFrameCallback((_, at) => done(at.mediaTime)));
+    const there = new Promise((done) => video.addEventListener("seeked", done, { once: true }));
+    video.currentTime = seconds;
+    await there;
+    return [await frame, number()];
+  };
+  window.play = async (speed) => {
+    const seen = [];
+    const watch = () => video.requestVideoFrameCallback((_, at) => { seen.push(at.mediaTime); watch(); });
+    watch();
+    const ended = new Promise((done, failed) => { video.onended = done; video.onerror = () => failed(video.error); });
+    video.playbackRate = speed;
+    await video.play();
+    await ended;
+    return seen;
+  };
+}"""
+
+SHOW = """(url) => {
+  const video = document.body.appendChild(document.createElement("video"));
+  [video.id, video.src] = ["clip", url];
+}"""
+
+
+def numbered(n: int, rate: int, size: tuple[int, int]) -> np.ndarray:
+    """A grey that moves, with the number of the picture as black and white squares."""
+    width, height = size
+    plane = np.add.outer(np.arange(height), np.arange(width) + 3 * n) % 200 + 20
+    for bit in range(8):
+        plane[:SIDE, bit * SIDE : (bit + 1) * SIDE] = 235 if n >> bit & 1 else 16
+    return np.repeat(plane[:, :, None], 3, axis=2).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A server over a film of three chunks."""
+    place = tmp_path_factory.mktemp("numbers")
+    film = draw(place / "film.mp4", SECONDS, (192, 108), RATE, VOICE, numbered)
+    with Library(place / ".rushes") as library:
+        assert library.run([film], Wish(only=("playlist",), chunk="5"), beside=False).exit_code == 0
+    with serving(place / ".rushes") as running:
+        yield running
+    shutil.rmtree(place)
+
+
+def watched(page: Page, selector: str) -> Page:
+    until(page, f"document.querySelector('{selector}').readyState >= 2")
+    page.evaluate(f"({WATCH})(document.querySelector('{selector}'))")
+    return page
+
+
+def plays(page: Page, frames: int) -> bool:
+    """Whether it plays to its end, each picture at a time of the film (a busy machine may leave some out)."""
+    moments: list[float] = page.evaluate("play(3)")
+    assert all(abs(t * RATE - round(t * RATE)) < NEAR * RATE for t in moments), moments
+    assert moments == sorted(moments)
+    return round(moments[-1] * RATE) == frames - 1
+
+
+def entered(page: Page, number: int, first: int = 0) -> bool:
+    """Whether a moment within a picture, not so late that a browser prefers the next, shows that picture."""
+    seen: tuple[float, int] = page.evaluate("(at) => shown(at)", (number - first + 0.3) / RATE)
+    moment, shown = seen
+    return shown == number and abs(moment - (number - first) / RATE) < NEAR
+
+
+def bounds(numbers: Serving, video: Video) -> list[float]:
+    text = numbers.http.get(f"/files/videos/proxy/{video.id}/video.m3u8").text
+    lasting = [float(found) for found in re.findall(r"EXTINF:([\d.]+)", text)]
+    return [sum(lasting[:n]) for n in range(len(lasting) + 1)]
+
+
+def test_the_proxy_plays_from_the_first_frame_to_the_last_and_can_be_entered_in_every_segment(
+    opened: Open, numbers: Serving
+) -> None:
+    (video,) = numbers.library.videos()[0]
+    page = watched(opened(numbers, f"/videos/{video.id}"), "video")
+    assert page.evaluate("number()") == 0
+    assert plays(page, RATE * SECONDS)
+    assert page.evaluate("document.querySelector('video').getVideoPlaybackQuality().totalVideoFrames") >= RATE * SECONDS
+    marks = bounds(numbers, video)
+    assert len(marks) > 4
+    for start, end in reversed(list(pairwise(marks))):
+        # the first three packets of a chunk last a tick in its file, which B-frames need: Chromium passes them by
+        for number in (start * RATE + 4, (start + end) * RATE // 2, end * RATE - 1):
+            assert entered(page, round(number)), number
+
+
+def test_a_clip_of_two_encoders_plays_to_its_end(opened: Open, numbers: Serving) -> None:
+    (video,) = numbers.library.videos()[0]
+    clip = numbers.library.clip(video.id, 1_300_000, 7_400_000, 0)
+    with av.open(clip.path) as made:
+        assert len(Sets.of(made.streams.video[0].codec_context.extradata or b"").sps) == 2
+    page = opened(numbers, "/")
+    page.evaluate(SHOW, f"/files/videos/clips/{video.id}/{clip.id}.mp4")
+    assert plays(watched(page, "#clip"), 61)
+    for number in (73, 70, 69, 45, 20, 19, 13):  # on both sides of both seams
+        assert entered(page, number, 13), number
