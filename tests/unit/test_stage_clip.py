@@ -53,14 +53,30 @@ def test_nonsense_is_refused_in_words(options: dict[str, object], tmp_path: Path
         clipped(film, tmp_path, **options)
 
 
-@pytest.mark.parametrize("kind", ["track", "burnt"])
-def test_what_is_said_can_be_read_in_the_clip(kind: str, tmp_path: Path) -> None:
-    work = FilmWork(make(tmp_path / "x.mp4", Film(cfr(4), tone=Fraction(4))), tmp_path)
+def spoken(folder: Path) -> FilmWork:
+    """Four seconds in which something is said after one and a half."""
+    work = FilmWork(make(folder / "x.mp4", Film(cfr(4), tone=Fraction(4))), folder)
     work.run(probe.STAGE)
     said = Observation("speech", Span(1500, 2500, Fraction(1, 1000)), "hello there", 0.9)
     doc = {"language": "en", "lines": [said.to_json()]}
     artifact = work.artifact("transcript.json", canonical(doc), "application/json")
     work.keep("transcript", "transcript", Saved([artifact]))
+    return work
+
+
+@pytest.mark.parametrize("kind", ["track", "burnt"])
+def test_where_nobody_speaks_a_clip_has_no_subtitles(kind: str, tmp_path: Path) -> None:
+    work = spoken(tmp_path)
+    work.run(clip.STAGE, options={"start_us": 0, "end_us": 1_000_000, "padding_ms": 0, "subtitles": kind})
+    path = work.made["clip.clip"][-1].path("clip.mp4")
+    assert [n for _, n in decoded(path)] == list(range(25))
+    with av.open(str(path)) as container:
+        assert not container.streams.subtitles
+
+
+@pytest.mark.parametrize("kind", ["track", "burnt"])
+def test_what_is_said_can_be_read_in_the_clip(kind: str, tmp_path: Path) -> None:
+    work = spoken(tmp_path)
     asked = {"start_us": 1_000_000, "end_us": 3_000_000, "padding_ms": 0}
     work.run(clip.STAGE, options=asked | {"subtitles": kind})
     path = work.made["clip.clip"][-1].path("clip.mp4")

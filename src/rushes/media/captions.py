@@ -14,7 +14,9 @@ from rushes.media.subtitles import Cue, srt
 
 FONT = "SourceSansPro-Semibold.ttf"
 _STYLE = "FontName=Source Sans Pro Semibold,FontSize=18,Outline=1.2,Shadow=0.6,MarginV=18"
-_QUIET = ("-v", "error", "-nostdin", "-y", "-protocol_whitelist", "file")
+_QUIET = ("-v", "error", "-nostdin", "-y")
+_FILM = ("-protocol_whitelist", "file", "-f", "mp4", "-i")  # holds for one input only
+_CUES = ("-protocol_whitelist", "file", "-f", "srt", "-i", "cues.srt")
 _SAME_BYTES = ("-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-movflags", "+faststart")
 
 
@@ -29,7 +31,7 @@ def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, ou
     (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
     said = ("-metadata:s:s:0", f"language={language}") if language else ()
     copied = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text", *said)
-    _ffmpeg(scratch, "-i", str(film), "-i", "cues.srt", *copied, *_SAME_BYTES, str(out))
+    _ffmpeg(scratch, *_FILM, str(film), *_CUES, *copied, *_SAME_BYTES, str(out))
 
 
 def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
@@ -43,7 +45,7 @@ def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -
     times = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
     _ffmpeg(
         scratch,
-        "-i",
+        *_FILM,
         str(film),
         "-vf",
         drawn,

@@ -70,10 +70,13 @@ def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
 
 
 def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
-    """The clip with what is said in it, as track or in the pictures."""
-    doc, out = work.input("transcript", "transcript").json("transcript.json"), work.temporary(".mp4")
+    """The clip with what is said in it, as track or in the pictures; as it is where nobody speaks."""
+    doc = work.input("transcript", "transcript").json("transcript.json")
     begin, length = (int(t * 1000) for t in (made.start - work.facts.start, made.end - made.start))
     found = shifted(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)
+    if not found:
+        return film
+    out = work.temporary(".mp4")
     if work.options["subtitles"] == "burnt" and made.frames:
         burn(film, found, CRF, work.scratch, out)
     else:
