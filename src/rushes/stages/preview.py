@@ -8,7 +8,7 @@ import simplejpeg
 from av import VideoFrame
 
 from rushes.domain.errors import BadMedia
-from rushes.domain.span import Span, rescale_up
+from rushes.domain.span import Span
 from rushes.domain.stage import Card, Scope
 from rushes.domain.video import VideoTrack
 from rushes.engines.models.depth import gives_inverse
@@ -16,7 +16,7 @@ from rushes.engines.port import Picture
 from rushes.media.depth import DepthWriter, read_map
 from rushes.media.depth_grade import AUTO, Grade, Wanted, grade
 from rushes.media.depth_time import DepthInTime
-from rushes.media.frames import decode
+from rushes.media.frames import begins_in, decode, on_screen
 from rushes.media.picture import RgbScaler, shown_size
 from rushes.media.stereo_render import Renderer
 from rushes.media.stereo_view import View, format_of
@@ -66,16 +66,23 @@ def _said(grade: Grade) -> tuple[float, float]:
 
 
 def _moments(work: Work, track: VideoTrack) -> Iterator[tuple[int, VideoFrame]]:
-    """The first frame at or after evenly spread moments; key frames where there are enough, for they are quick."""
+    """What is seen at evenly spread moments; at key frames where there are enough, for they are quick."""
     step = (track.end - track.start) / FRAMES
     even = [track.start + int((n + 0.5) * step) for n in range(FRAMES)]
     keys = [min(track.keys, key=lambda key: abs(key - moment)) for moment in even] if track.keys else []
     chosen = keys if len(set(keys)) == FRAMES else even
     for moment in chosen:
-        some = Span(moment, min(track.end, moment + rescale_up(work.facts.duration, track.base)), track.base)
-        frame = next(decode(work.footage(), work.facts, some), None)
+        frame = _seen(work, track, moment)
         if frame is not None:
             yield frame.pts or 0, frame
+
+
+def _seen(work: Work, track: VideoTrack, moment: int) -> VideoFrame | None:
+    """The first frame at or after a moment; the last one of the film, which may stay long, where none follows."""
+    footage, rest = work.footage(), Span(moment, track.end, track.base)
+    if not begins_in(footage, track, rest):
+        return on_screen(footage, work.facts, moment)
+    return next(decode(footage, work.facts, rest), None)
 
 
 def _rendered(
