@@ -93,6 +93,15 @@ def cheapest(server: Serving, path: str) -> tuple[Count, Any]:
     return min(tries, key=lambda one: one[0].statements)
 
 
+def cheapest_page(server: Serving, path: str) -> Count:
+    tries = []
+    for _ in range(3):
+        with counted() as count:
+            assert server.http.get(path).status_code == 200
+        tries.append(count)
+    return min(tries, key=lambda one: one.statements)
+
+
 def quiet(server: Serving) -> None:
     """The follower of the streams asks too: while something is counted it does not."""
     server.app.state.hub.stop()
@@ -117,17 +126,17 @@ FOR_PEOPLE = ["/", "/library", "/library?view=list", "/search"]
 @pytest.mark.parametrize("path", FOR_PEOPLE)
 def test_a_page_for_people_costs_the_same_in_a_large_library(shelves: tuple[Serving, Serving], path: str) -> None:
     """But for the sums, which are counted once in a while."""
-    costs = []
-    for shelf in shelves:
-        tries = []
-        for _ in range(3):
-            with counted() as count:
-                assert shelf.http.get(path).status_code == 200
-            tries.append(count)
-        costs.append(min(tries, key=lambda one: one.statements))
-    small, large = costs
+    small, large = (cheapest_page(shelf, path) for shelf in shelves)
     assert large.statements == small.statements
     assert large.steps <= 2 * small.steps + 20
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs?tab=finished"])
+def test_a_table_of_jobs_asks_as_often_however_many_rows_it_has(shelves: tuple[Serving, Serving], path: str) -> None:
+    """And reads no more than what is shown and the first few hundred of each state, which are counted."""
+    small, large = (cheapest_page(shelf, path) for shelf in shelves)
+    assert large.statements == small.statements
+    assert large.steps < 1000
 
 
 def test_a_filter_that_nothing_fits_does_not_read_the_whole_library(shelves: tuple[Serving, Serving]) -> None:

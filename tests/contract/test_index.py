@@ -367,6 +367,12 @@ def test_labels_and_the_shelf_say_what_there_is(index: Index) -> None:
     index.rename("anna", "vid_1", "Holiday")
     assert [(s.id, s.name, s.shot_at) for s in index.shelf("anna")] == [("vid_1", "Holiday", "2026-01-01")]
     assert index.shelf("anna", ["vid_1", "vid_2"]) == index.shelf("anna")
+    assert (
+        index.videos_of("anna", ["vid_2", "vid_1", "vid_1"])
+        == index.videos("anna")[0]
+        == (index.video("anna", "vid_1"),)
+    )
+    assert index.videos_of("anna", []) == index.videos_of("bert", ["vid_1"]) == ()
     assert index.shelf("anna", []) == index.shelf("anna", ["vid_2"]) == index.shelf("bert") == ()
 
 

@@ -232,6 +232,9 @@ class Reader(Protocol):
     def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """An owner's videos, newest first, and the next cursor ("" at the end)."""
 
+    def videos_of(self, owner: str, ids: Collection[str]) -> tuple[Video, ...]:
+        """Those of these videos that the owner has, newest first, by one question."""
+
     def video(self, owner: str, id: str) -> Video | None:
         """One video, None if the owner has no such."""
 

@@ -79,9 +79,13 @@ class PostgresIndex(Searching):
         more = cursor_of((found[limit - 1].added_at, found[limit - 1].id)) if len(found) > limit else ""
         return tuple(found[:limit]), more
 
+    def videos_of(self, owner: str, ids: Collection[str]) -> tuple[Video, ...]:
+        """As the port says."""
+        return tuple(self._videos(owner, [*map(legible, ids)], len(ids)))
+
     def video(self, owner: str, id: str) -> Video | None:
         """As the port says."""
-        return next(iter(self._videos(owner, [legible(id)], 1)), None)
+        return next(iter(self.videos_of(owner, [id])), None)
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """As the port says."""

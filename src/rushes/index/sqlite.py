@@ -64,17 +64,17 @@ class SqliteIndex(Searching):
         """As the port says."""
         added_at, id = place_of(cursor, 2) or ("~", "")  # after every time
         limit = max(1, min(limit, _MOST))
-        with self._file.reading() as db:
-            rows = db.execute(_SQL["video_list"], (legible(owner), added_at, id, limit + 1)).fetchall()
-            found = tuple(_video(db, row) for row in rows[:limit])
-        more = cursor_of((found[-1].added_at, found[-1].id)) if len(rows) > len(found) else ""
-        return found, more
+        found = self._videos("videos", owner, {"added_at": added_at, "after": id, "limit": limit + 1})
+        more = cursor_of((found[limit - 1].added_at, found[limit - 1].id)) if len(found) > limit else ""
+        return found[:limit], more
+
+    def videos_of(self, owner: str, ids: Collection[str]) -> tuple[Video, ...]:
+        """As the port says."""
+        return self._videos("videos_some", owner, {"ids": json.dumps(sorted({*map(legible, ids)}))})
 
     def video(self, owner: str, id: str) -> Video | None:
         """As the port says."""
-        with self._file.reading() as db:
-            row = db.execute(_SQL["video"], (legible(owner), legible(id))).fetchone()
-            return _video(db, row) if row else None
+        return next(iter(self.videos_of(owner, [id])), None)
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """As the port says."""
@@ -133,7 +133,7 @@ class SqliteIndex(Searching):
         """As the port says."""
         with self._file.writing() as db:
             db.execute(_SQL["run"], asdict(run) | {"facts": json.dumps(run.facts)})
-            newest = db.execute(_SQL["runs"], (run.owner, run.video)).fetchone()
+            newest = db.execute(_SQL["newest_run"], (run.owner, run.video)).fetchone()
             db.execute(
                 _SQL["video_row"], {"owner": run.owner, "video": run.video} | shown_facts(json.loads(newest["facts"]))
             )
@@ -238,6 +238,11 @@ class SqliteIndex(Searching):
         """Close the file."""
         self._file.close()
 
+    def _videos(self, name: str, owner: str, asked: Mapping[str, JSON]) -> tuple[Video, ...]:
+        with self._file.reading() as db:
+            rows = db.execute(_SQL[name], {"owner": legible(owner), **asked}).fetchall()
+        return tuple(_video(row) for row in rows)
+
 
 def match_expression(term: Term) -> str:
     """A term in the language of FTS5; every word is quoted, so that none can be taken for syntax."""
@@ -281,12 +286,8 @@ def _make_moments(db: sqlite3.Connection, owner: str, video: str, kind: str) -> 
         db.execute(_SQL[statement], where)
 
 
-def _video(db: sqlite3.Connection, row: sqlite3.Row) -> Video:
-    who = (row["owner"], row["id"])
-    rows = db.execute(_SQL["runs"], who).fetchall()
-    runs = [RunRow(r["job"], r["recipe"], r["state"], json.loads(r["facts"])) for r in rows]
-    renamed = db.execute(_SQL["renamed"], who).fetchone()
-    published = [name for (name,) in db.execute(_SQL["published"], who)]
-    name = json.loads(renamed[0]) if renamed else None
-    languages = json.loads(row["languages"])
-    return video_of(Row(*who, row["added_at"], row["duration_us"], languages, name, published), runs)
+def _video(row: sqlite3.Row) -> Video:
+    owner, id, added_at, duration_us, languages, renamed, published, runs = row
+    rows = [RunRow(job, recipe, state, json.loads(facts)) for job, recipe, state, facts in json.loads(runs)]
+    name = json.loads(renamed) if renamed else None
+    return video_of(Row(owner, id, added_at, duration_us, json.loads(languages), name, json.loads(published)), rows)

@@ -172,25 +172,29 @@ SELECT doc FROM line WHERE owner = ? AND video = ? AND kind = ? ORDER BY start_u
 SELECT task, stage, machine, seconds, media_seconds, pixels, at, size, voiced_seconds FROM rate
 WHERE stage = ? AND machine IN (?, '') ORDER BY at DESC, task LIMIT ?;
 
--- name: video_list
+-- name: newest_run
+-- The newest run of a video.
+SELECT * FROM run WHERE owner = ? AND video = ? ORDER BY created_at DESC, job DESC LIMIT 1;
+
+-- name: videos
 -- An owner's videos after a place in the list, newest first; no OR, which would read every page before it.
-SELECT * FROM video WHERE owner = ?1 AND (added_at, id) < (?2, ?3) ORDER BY added_at DESC, id DESC LIMIT ?4;
+SELECT owner, id, added_at, duration_us, languages,
+    (SELECT name FROM renamed WHERE renamed.owner = video.owner AND renamed.video = id),
+    (SELECT json_group_array(name) FROM (SELECT name FROM published
+        WHERE published.owner = video.owner AND published.video = id ORDER BY name)),
+    (SELECT json_group_array(json_array(job, recipe, state, facts)) FROM (SELECT job, recipe, state, facts FROM run
+        WHERE run.owner = video.owner AND run.video = id ORDER BY created_at DESC, job DESC))
+FROM video WHERE owner = :owner AND (added_at, id) < (:added_at, :after) ORDER BY added_at DESC, id DESC LIMIT :limit;
 
--- name: video
--- One video.
-SELECT * FROM video WHERE owner = ? AND id = ?;
-
--- name: runs
--- The runs of a video, newest first.
-SELECT * FROM run WHERE owner = ? AND video = ? ORDER BY created_at DESC, job DESC;
-
--- name: renamed
--- The name that a person gave a video.
-SELECT name FROM renamed WHERE owner = ? AND video = ?;
-
--- name: published
--- Published names of a video.
-SELECT name FROM published WHERE owner = ? AND video = ? ORDER BY name;
+-- name: videos_some
+-- Some of them, by their ids.
+SELECT owner, video.id, added_at, duration_us, languages,
+    (SELECT name FROM renamed WHERE renamed.owner = video.owner AND renamed.video = video.id),
+    (SELECT json_group_array(name) FROM (SELECT name FROM published
+        WHERE published.owner = video.owner AND published.video = video.id ORDER BY name)),
+    (SELECT json_group_array(json_array(job, recipe, state, facts)) FROM (SELECT job, recipe, state, facts FROM run
+        WHERE run.owner = video.owner AND run.video = video.id ORDER BY created_at DESC, job DESC))
+FROM json_each(:ids) CROSS JOIN video ON owner = :owner AND video.id = json_each.value ORDER BY added_at DESC, video.id DESC;
 
 -- name: summary
 -- How many videos, and how long they are together.

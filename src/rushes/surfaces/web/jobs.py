@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.index.port import Video
 from rushes.jobs.progress import Snapshot
@@ -69,7 +70,7 @@ def show_jobs(
     """The table."""
     busy = hands(library.house.ledger.workers())
     found, more = _jobs(library, TABS[tab], unseal(cursor), recipe)
-    rows = [row for row in (_row(request, library, job, busy) for job in found) if state in ("", row.word)]
+    rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
         request,
         "jobs.html",
@@ -122,18 +123,28 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
     return found, f"{states[at]}:{inner}"
 
 
-def _row(request: Request, library: Library, job: Job, busy: Hands) -> Row:
-    id = video_of(job)
-    video = library.house.index.video(job.owner, id) if id else None
+def _rows(request: Request, library: Library, jobs: list[Job], busy: Hands) -> list[Row]:
+    """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
+    videos = {v.id: of_video(v) for v in library.house.index.videos_of(library.house.settings.owner, _videos(jobs))}
+    arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
+    return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
+
+
+def _row(request: Request, job: Job, busy: Hands, video: Video | None, arriving: bool) -> Row:
     word = word_of(job, busy)
-    if word == "waiting" and not job.facts and _awaits_its_file(library, job):
-        word = "arriving"
+    word = "arriving" if word == "waiting" and arriving else word
     seen = look(request, job.id) if job.state not in FINAL and job.id in busy.jobs else None
-    return Row(job, word, of_video(video) if video else None, seen, _where(job, word, busy))
+    return Row(job, word, video, seen, _where(job, word, busy))
 
 
-def _awaits_its_file(library: Library, job: Job) -> bool:
-    return bool(library.house.ledger.tasks(job.id, TaskState.WAITING, limit=1).rows)
+def _videos(jobs: list[Job]) -> set[str]:
+    return {id for job in jobs if (id := video_of(job))}
+
+
+def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
+    ids = [task_id(job.id, "probe", None) for job in unopened]
+    tasks = library.house.ledger.tasks(ids=ids).rows if ids else ()
+    return {task.job for task in tasks if task.state is TaskState.WAITING}
 
 
 def _where(job: Job, word: str, busy: Hands) -> str:
