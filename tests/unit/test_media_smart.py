@@ -8,6 +8,8 @@ import pytest
 from media_files import Film, cfr, make, vfr
 from numpy.typing import NDArray
 
+from rushes.domain.span import Span
+from rushes.media import smart
 from rushes.media.clip import ClipFacts, clip
 from rushes.media.nal import Sets
 from rushes.media.probe import probe
@@ -80,6 +82,16 @@ def test_where_it_would_not_be_exact_all_is_encoded(name: str, film: Film, tmp_p
     path = make(tmp_path / name, film)
     made = cut(path, Fraction(1, 2), Fraction(7, 2), tmp_path / "clip.mp4")
     assert (made.frames, made.copied) == (75, 0)
+
+
+def test_a_film_without_entries_is_not_read_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(20), noise=10, options=OPEN))
+    looked: list[int] = []
+    monkeypatch.setattr(smart, "is_entry", lambda data, prefix: looked.append(len(data)))
+    track = probe(path).video
+    assert track
+    assert smart.seams(path, track, Span(12 * 12800, 19 * 12800, track.base)) is None
+    assert 0 < len(looked) < 10
 
 
 def test_a_clip_that_begins_at_zero_or_ends_with_the_film_needs_one_end_only(tmp_path: Path) -> None:

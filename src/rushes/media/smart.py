@@ -41,9 +41,10 @@ def seams(path: Footage, track: VideoTrack, span: Span) -> Seams | None:
         for back in _BACK_SECONDS if sets.sps else ():
             seek = span.start - int(back / track.base)
             container.seek(seek, stream=stream, backward=True)
-            marks = [_Mark.of(packet, sets) for packet in _reaching(container.demux(stream), span)]
-            if marks and marks[0].entry and (marks[0].pts or 0) <= span.start:  # a seek may land late
-                return _chosen(marks, sets, span, track, seek)
+            marks = (_Mark.of(packet, sets) for packet in _reaching(container.demux(stream), span))
+            first = next(marks, None)
+            if first and first.entry and (first.pts or 0) <= span.start:  # a seek may land late
+                return _chosen([first, *marks], sets, span, track, seek)
     return None
 
 
