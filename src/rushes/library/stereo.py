@@ -174,6 +174,7 @@ def _result(house: House, job: Job, stage: str, output: str) -> Manifest:
 def _laid(house: House, blob: Path, target: Path) -> bool:
     """Copy the film there, in one step; whether it was not there yet."""
     if target.exists() and _same(blob, target):
+        remember(house, target)  # whoever laid it may have died before
         return False
     check_target(target, (".mp4",))
     half = target.with_name(f".{display_name(target.name)}.part")
