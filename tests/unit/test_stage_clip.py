@@ -45,11 +45,17 @@ def test_sound_alone_can_be_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"start_us": 5, "end_us": 5}, {"start_us": 0, "end_us": 900_000, "clip_id": "../../etc/passwd"}]
+    "options",
+    [
+        {"start_us": 5, "end_us": 5},
+        {"start_us": 0, "end_us": 900_000, "clip_id": "../../etc/passwd"},
+        {"start_us": 0, "end_us": 900_000, "source": "file:/etc/passwd"},
+        {"start_us": 0, "end_us": 900_000, "subtitles": "burn"},
+    ],
 )
 def test_nonsense_is_refused_in_words(options: dict[str, object], tmp_path: Path) -> None:
     film = plain(tmp_path / "x.mp4", 1)
-    with pytest.raises(NeverWorks):
+    with pytest.raises(NeverWorks, match="clip"):
         clipped(film, tmp_path, **options)
 
 

@@ -16,6 +16,8 @@ from rushes.media.reel import Proxy, clip_from_proxy
 from rushes.media.subtitles import cues
 from rushes.stages.port import Input, Work
 
+_SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
+
 
 class Clip:
     """Cuts what lies between two moments of film time, with some room on both sides."""
@@ -32,8 +34,8 @@ class Clip:
             "end_us": 0,
             "padding_ms": 2000,
             "clip_id": "",
-            "source": "original",  # or proxy
-            "subtitles": "",  # or track, burnt
+            "source": _SOURCES[0],
+            "subtitles": _SUBTITLES[0],
         },
         reads_source=True,
         expiring=("clip",),
@@ -45,6 +47,8 @@ class Clip:
         padding = int(work.options["padding_ms"]) * 1000
         if end <= start:
             raise NeverWorks("the clip ends before it begins", "Give a start that lies before the end.")
+        if work.options["source"] not in _SOURCES or work.options["subtitles"] not in _SUBTITLES:
+            raise NeverWorks("a clip comes from the original or the proxy, with subtitles as track, burnt, or without")
         out = work.temporary(".mp4")
         zero = work.facts.start
         span = (zero + Fraction(start - padding, 1_000_000), zero + Fraction(end + padding, 1_000_000))
