@@ -114,6 +114,7 @@ def test_every_answer_forbids_scripts_of_others_and_guessing_of_types(server: Se
     for answer in (server.http.get("/healthz"), server.http.get("/nowhere"), server.http.get("/login")):
         policy = answer.headers["content-security-policy"]
         assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
 
