@@ -11,7 +11,9 @@ import pytest
 from rushes.domain.job import NewJob
 from rushes.domain.task import Draft
 from rushes.index.port import Run
+from rushes.index.sqlite_file import Database
 from rushes.library import Library
+from rushes.sqlite.file import SqliteFile
 from tests.api.kit import Serving, serving
 
 MANY = 10_000
@@ -50,22 +52,27 @@ def fill(library: Library, videos: int) -> None:
 
 
 def connections() -> Iterator[sqlite3.Connection]:
-    """Every connection of this process that is open, whoever holds it."""
-    for thing in gc.get_objects():
-        if isinstance(thing, sqlite3.Connection):
-            with suppress(sqlite3.ProgrammingError):
-                thing.execute("SELECT 1")
-                yield thing
+    """Every connection of this process, held while it is looked at.
+
+    A thread that counts a statement wants the interpreter; whoever sets what counts has it and wants the connection.
+    """
+    things = [thing for thing in gc.get_objects() if isinstance(thing, SqliteFile | Database)]
+    for thing in things:
+        lock, db = (thing._lock, thing.db) if isinstance(thing, SqliteFile) else (thing._guard, thing._open)
+        with lock, suppress(sqlite3.ProgrammingError):
+            if db:
+                db.execute("SELECT 1")
+                yield db
 
 
 @contextmanager
 def counted() -> Iterator[Count]:
-    count, held = Count(), list(connections())
-    for db in held:
+    count = Count()
+    for db in connections():
         db.set_trace_callback(count.statement)
         db.set_progress_handler(count.step, STEPS)
     yield count
-    for db in held:
+    for db in connections():
         db.set_trace_callback(None)
         db.set_progress_handler(None, 0)
 
