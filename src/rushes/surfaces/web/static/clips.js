@@ -33,9 +33,10 @@ export class Selection {
 
   set(edge) {
     const [from, to] = this.timeline.selected ?? [0, this.player.duration];
-    const us = this.player.us;
-    if (edge === "in") this.timeline.select(us, to > us ? to : this.player.duration);
-    else this.timeline.select(from < us ? from : 0, us);
+    const shown = this.player.shown; // fields hold milliseconds: the picture on screen is inside, its neighbours are not
+    const [first, after] = [Math.floor(shown / 1000) * 1000, Math.ceil(shown / 1000 + 1) * 1000];
+    if (edge === "in") this.timeline.select(first, to > first ? to : this.player.duration);
+    else this.timeline.select(from < after ? from : 0, after);
   }
 
   async clip() {

@@ -44,9 +44,25 @@ export class Player {
     for (const name of ["play", "pause"]) video.addEventListener(name, () => this.sign("play", video.paused ? "Play" : "Pause", video.paused ? "play" : "pause"));
     for (const name of ["timeupdate", "seeking", "seeked", "loadedmetadata"]) video.addEventListener(name, () => this.tell());
     video.addEventListener("play", () => this.tick());
+    video.addEventListener("seeking", () => { this.picture = undefined; });
+    this.watch();
+  }
+
+  watch() {
+    this.video.requestVideoFrameCallback?.((_now, { mediaTime }) => { this.picture = mediaTime; this.watch(); });
   }
 
   get us() { return Math.round((this.video?.currentTime ?? 0) * 1e6); }
+
+  // Where the picture on screen begins: by the even rate of the film, else as the browser tells it, which may be up to
+  // half a millisecond late.
+  get shown() {
+    const now = this.video?.currentTime ?? 0;
+    const old = this.picture === undefined || this.picture > now + 0.001; // of a seek before the last one
+    const told = old ? now : this.picture;
+    const even = Math.floor(told / this.frame + 0.1) * this.frame;
+    return Math.max(0, Math.round((old || Math.abs(even - told) < 0.001 ? even : told - 0.0005) * 1e6));
+  }
 
   onTime(listener) { this.listeners.add(listener); }
 
@@ -64,13 +80,14 @@ export class Player {
     for (const listener of this.listeners) listener(us);
   }
 
-  seek(us) { if (this.video) this.video.currentTime = Math.max(0, Math.min(us, this.duration - 1000)) / 1e6; }
-  skip(seconds) { this.seek(this.us + seconds * 1e6); }
+  // A quarter of a frame into the picture that is asked for, so that it is never the one before.
+  seek(us) { if (this.video) this.video.currentTime = Math.max(0, Math.min(us + this.frame * 250000, this.duration - 1000)) / 1e6; }
+  skip(seconds) { if (this.video) this.video.currentTime += seconds; }
   toggle() { if (this.video) this.video.paused ? this.video.play().catch(() => {}) : this.video.pause(); }
 
   step(frames) {
     this.video.pause();
-    this.video.currentTime = Math.max(0, (Math.round(this.video.currentTime / this.frame) + frames + 0.01) * this.frame);
+    this.video.currentTime = Math.max(0, (Math.floor(this.video.currentTime / this.frame + 0.01) + frames + 0.25) * this.frame);
   }
 
   speed(by) {
