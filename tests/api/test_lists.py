@@ -4,6 +4,7 @@ import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def fill(library: Library, videos: int) -> None:
         facts = {"video": video, "name": f"film {n}.mp4", "path": f"film {n}.mp4", "duration_us": 1, "size": 1}
         house.index.take_in(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts), (), {}, ())
         house.index.show("me", video, [], [])
-    for db in connections():
+    for db in connections(house.home):
         db.execute("PRAGMA synchronous = OFF")
     for n in range(videos // 5):
         job = f"job_open{n:012d}"
@@ -51,8 +52,8 @@ def fill(library: Library, videos: int) -> None:
     library.videos()
 
 
-def connections() -> Iterator[sqlite3.Connection]:
-    """Every connection of this process, held while it is looked at.
+def connections(home: Path) -> Iterator[sqlite3.Connection]:
+    """Every connection to a file of a home, held while it is looked at.
 
     A thread that counts a statement wants the interpreter; whoever sets what counts has it and wants the connection.
     """
@@ -60,19 +61,18 @@ def connections() -> Iterator[sqlite3.Connection]:
     for thing in things:
         lock, db = (thing._lock, thing.db) if isinstance(thing, SqliteFile) else (thing._guard, thing._open)
         with lock, suppress(sqlite3.ProgrammingError):
-            if db:
-                db.execute("SELECT 1")
+            if db and Path(db.execute("PRAGMA database_list").fetchone()[2]).is_relative_to(home.resolve()):
                 yield db
 
 
 @contextmanager
-def counted() -> Iterator[Count]:
-    count = Count()
-    for db in connections():
+def counted(server: Serving) -> Iterator[Count]:
+    count, home = Count(), server.library.house.home
+    for db in connections(home):
         db.set_trace_callback(count.statement)
         db.set_progress_handler(count.step, STEPS)
     yield count
-    for db in connections():
+    for db in connections(home):
         db.set_trace_callback(None)
         db.set_progress_handler(None, 0)
 
@@ -95,7 +95,7 @@ def cheapest(server: Serving, path: str) -> tuple[Count, Any]:
     """What a page costs when nobody else asks: threads of the server look at the store now and then."""
     tries = []
     for _ in range(3):
-        with counted() as count:
+        with counted(server) as count:
             tries.append((count, server.get(path)))
     return min(tries, key=lambda one: one[0].statements)
 
@@ -103,7 +103,7 @@ def cheapest(server: Serving, path: str) -> tuple[Count, Any]:
 def cheapest_page(server: Serving, path: str) -> Count:
     tries = []
     for _ in range(3):
-        with counted() as count:
+        with counted(server) as count:
             assert server.http.get(path).status_code == 200
         tries.append(count)
     return min(tries, key=lambda one: one.statements)
@@ -147,7 +147,7 @@ def test_a_table_of_jobs_asks_as_often_however_many_rows_it_has(shelves: tuple[S
 
 
 def test_a_filter_that_nothing_fits_does_not_read_the_whole_library(shelves: tuple[Serving, Serving]) -> None:
-    with counted() as count:
+    with counted(shelves[1]) as count:
         assert "Nothing matches" in shelves[1].http.get("/library?name=nowhere").text
     assert count.statements < 1000
 
@@ -166,7 +166,7 @@ def test_the_last_page_costs_what_the_first_one_costs(shelves: tuple[Serving, Se
 
 
 def test_one_video_is_found_without_looking_at_the_others(shelves: tuple[Serving, Serving]) -> None:
-    with counted() as count:
+    with counted(shelves[1]) as count:
         shelves[1].get(f"/api/v1/videos/vid_{MANY // 2:016d}")
     assert count.statements < 60
     assert count.steps < 50

@@ -124,10 +124,10 @@ ASKED = [
     "shelf_some",
     "summary_labels",
     "lines",
-    "video",
-    "runs",
+    "newest_run",
     "rates",
-    "video_list",
+    "videos",
+    "videos_some",
 ]
 
 
@@ -138,7 +138,14 @@ def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: st
     sql = sqlite._SQL[name]
     named = set(re.findall(r":(\w+)", sql))
     with contextlib.closing(sqlite3.connect(path)) as db:
-        known = {"windows": '[["v", 0, 1]]', "kinds": '["speech"]', "videos": '["v"]', "most": 9}
+        known = {
+            "windows": '[["v", 0, 1]]',
+            "kinds": '["speech"]',
+            "videos": '["v"]',
+            "ids": '["v"]',
+            "most": 9,
+            "limit": 9,
+        }
         values: Sequence[object] | dict[str, object] = (
             {n: known.get(n, "word") for n in named} if named else ["1"] * _count(sql)
         )

@@ -7,12 +7,11 @@ from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
 
-import av
 from av.container import OutputContainer
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from rushes.media.open import open_footage
+from rushes.media.open import create_header, open_footage, read_header
 
 _AHEAD = 2  # packets that come before their turn: the B-frames of our encoder
 
@@ -35,14 +34,14 @@ def tagged(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
         if not layout:
             return film.add_stream_from_template(source.streams.video[0])
         header = BytesIO()
-        with av.open(header, "w", format="matroska", options={"fflags": "+bitexact"}) as out:
+        with create_header(header) as out:
             stream = out.add_stream_from_template(source.streams.video[0])
             stream.metadata["stereo_mode"] = layout
             packet = next(source.demux(stream.index))
             packet.stream = stream
             out.mux(packet)
     header.seek(0)
-    with av.open(header, format="matroska") as read:
+    with read_header(header) as read:
         return film.add_stream_from_template(read.streams.video[0])
 
 

@@ -144,6 +144,16 @@ def create_file(path: Path, options: dict[str, str]) -> OutputContainer:
     return av.open(f"file:{path.absolute()}", mode="w", format="mp4", options={"fflags": "+bitexact", **options})
 
 
+def create_header(buffer: BinaryIO) -> OutputContainer:
+    """A Matroska of ours in memory: its header says what only readers of that format know."""
+    return av.open(buffer, mode="w", format="matroska", options={"fflags": "+bitexact"})
+
+
+def read_header(buffer: BinaryIO) -> InputContainer:
+    """What was written there."""
+    return av.open(buffer, mode="r", format="matroska")
+
+
 @contextlib.contextmanager
 def foreign_errors(name: str) -> Iterator[None]:
     """Say what the media library says in words of ours."""

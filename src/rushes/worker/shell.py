@@ -172,9 +172,7 @@ class Shell:
     def _claim(self, deed: orders.Claim) -> None:
         leases: tuple[Lease, ...] = ()
         ledger = self._o.ledger
-        hinted = (
-            () if ledger.finds_next else deed.hinted
-        )  # then a hint means "there is work"; order decides which
+        hinted = () if ledger.finds_next else deed.hinted  # then a hint means "there is work"; order decides which
         if self._has_room():
             leases = ledger.claim(self.me.id, deed.lanes, min(deed.n, ledger.batch), hinted)
         self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
