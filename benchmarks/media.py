@@ -4,7 +4,6 @@ Needs the prove extra, and opencv-python-headless and imagehash for the peers of
 """
 
 import argparse
-import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import imageio_ffmpeg
 
-from benchmarks.develop import cpu_seconds, make_film
+from benchmarks.develop import make_film, measured
 from rushes.media.develop import develop
 from rushes.media.piece import Proxy
 from rushes.media.probe import probe
@@ -161,17 +160,6 @@ def make_proxy(film: Path, out: Path) -> Path:
     develop(film, facts, facts.video.span, [proxy], lambda _: None)
     proxy.close()
     return out
-
-
-def measured(runs: int, commands: dict[str, list[str]]) -> dict[str, float]:
-    """Medians of interleaved runs."""
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(runs):
-        for name, command in commands.items():
-            used, said = cpu_seconds(command)
-            seconds[name].append(used)
-            print(f"  {name:20} {used:7.2f} s  {said}", file=sys.stderr)
-    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def main() -> None:
