@@ -26,11 +26,12 @@ def leave(home: Path, worker: str, leases: tuple[Lease, ...]) -> None:
 
 
 def kill(home: Path, *failures: Failure) -> None:
-    """As many ready tasks as there are failures are dead of them, in this order."""
+    """As many ready tasks as there are failures are dead of them, in this order, a second apart."""
     worker, leases = take(home, len(failures))
-    with Library(home) as library:
-        for lease, failure in zip(leases, failures, strict=True):
-            library.house.ledger.fail(worker, lease.task, lease.fence, failure, None)
+    for second, (lease, failure) in enumerate(zip(leases, failures, strict=True)):
+        ledger = SqliteLedger(home / "ledger.sqlite", shift=float(second))
+        ledger.fail(worker, lease.task, lease.fence, failure, None)
+        ledger.close()
 
 
 def films(folder: Path, count: int) -> list[Path]:
