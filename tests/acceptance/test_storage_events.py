@@ -17,8 +17,10 @@ from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
+from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
+from rushes.library.footage import original
 from rushes.library.promise import promise
 from tests.servers_aws import KEY, SECRET, make_bucket
 
@@ -196,6 +198,20 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
         house = library.house
         house.worker(slots=1, until=lambda _shell: house.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
         assert json.loads(house.ledger.job(promised.job.id).facts)["size"] == toy_film.stat().st_size
+
+
+def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
+    with Library(site.home) as library:
+        house = library.house
+        promised = promise(house, "holiday.mp4", Wish(only=("audio",)))
+        site.put(f"home/{promised.key}", toy_film)
+        site.watch(library, looks=SCAN_LOOKS, below="")
+        house.worker(slots=1, until=lambda _shell: house.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
+        (audio,) = house.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
+        etag = str(connect(site.bucket).head(f"home/{promised.key}")["e_tag"]).strip('"')
+        assert json.loads(audio.spec)["source"]["etag"] == etag
+        ((video,), _) = library.videos()
+        assert original(house, video).asked.source.etag == etag
 
 
 def _first(library: Library, job: str) -> TaskState:

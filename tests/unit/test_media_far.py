@@ -9,6 +9,7 @@ import pytest
 from media_files import Film, cfr, decoded, make, number_of, plain
 
 from rushes.domain.errors import BadMedia, RushesError, SourceChanged, StoreAway
+from rushes.domain.video import Fingerprint
 from rushes.media.frames import decode
 from rushes.media.open import open_footage
 from rushes.media.probe import hash_file, probe
@@ -20,6 +21,7 @@ class _Elsewhere:
     def __init__(self, path: Path, failing: Callable[[int], RushesError | None] = lambda _at: None) -> None:
         self._path, self._failing = path, failing
         self.name = path.name
+        self.taken_in = Fingerprint(f"s3://films/{path.name}", path.stat().st_size, 0, etag="one")
 
     def open(self) -> BinaryIO:
         return io.BufferedReader(_Reader(self._path, self._failing), 1 << 12)

@@ -43,6 +43,10 @@ class Far(Protocol):
     def name(self) -> str:
         """What people call it."""
 
+    @property
+    def taken_in(self) -> Fingerprint:
+        """The version that is read."""
+
     def open(self) -> BinaryIO:
         """A seekable reader of all of it."""
 

@@ -10,7 +10,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.stage import Card
 from rushes.domain.task import Draft, Finish, Lease, Said
-from rushes.domain.video import VideoFacts
+from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.jobs.aside import damaged_blobs, put_aside
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
@@ -33,7 +33,9 @@ class Opening:
         """
         job = self.ledger.job(lease.job)
         asked = Asked.from_text(job.payload)
-        facts = self._facts(asked.owner, results_of(lease.spec)["facts"])
+        key = results_of(lease.spec)["facts"]
+        facts = self._facts(asked.owner, key)
+        asked = replace(asked, source=read_source(self.blobs, asked, key))
         drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.cards, lease.spec))
         kept = job_facts(asked, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
@@ -52,6 +54,12 @@ class Opening:
         keys = {d.id: set(results_of(d.spec).values()) for d in drafts}
         known = self.ledger.known(owner, set().union(*keys.values())).keys() if drafts else set()
         return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
+
+
+def read_source(blobs: Blobs, asked: Asked, key: str) -> Fingerprint:
+    """The version of the original that probe read: the job may be older than its file."""
+    read = read_manifest(blobs, asked.owner, key).facts.get("source")
+    return Fingerprint.from_json(read) if read else asked.source
 
 
 def read_facts(blobs: Blobs, owner: str, key: str) -> VideoFacts:

@@ -53,7 +53,7 @@ def write_subtitles(house: House, job: Job) -> list[Beside]:
     manifest = read_manifest(house.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
     language = str(manifest.facts.get("language", ""))
     source = Asked.from_text(job.payload).source
-    if not manifest.count or not language or source.etag:
+    if not manifest.count or not language or source.far:
         return []
     film, files = house.originals / source.path, []
     for kind, artifact in KINDS.items():
@@ -65,7 +65,7 @@ def write_subtitles(house: House, job: Job) -> list[Beside]:
 def write_sidecar(house: House, job: Job) -> list[Beside]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
     source = Asked.from_text(job.payload).source
-    if job.state is not JobState.COMPLETED or source.etag or not job.facts:  # a clip has no facts of its own
+    if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
     house.follower.catch_up()
     video = house.index.video(job.owner, json.loads(job.facts)["video"])

@@ -8,7 +8,7 @@ from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.index.port import Video
-from rushes.jobs.opening import read_facts
+from rushes.jobs.opening import read_facts, read_source
 from rushes.plan.planner import Asked, results_of
 from rushes.wiring import House
 
@@ -56,14 +56,26 @@ def at_home(house: House, video: Video) -> Video:
 
 def probed(house: House, job: Job) -> VideoFacts:
     """What probe found for a job."""
+    return read_facts(house.blobs, job.owner, _facts_key(house, job))
+
+
+def _facts_key(house: House, job: Job) -> str:
     (probe,) = house.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
-    return read_facts(house.blobs, job.owner, results_of(probe.spec)["facts"])
+    return results_of(probe.spec)["facts"]
+
+
+def _asked(house: House, job: Job) -> Asked:
+    """What a job asked; of an original that was promised, about the version that came."""
+    asked = Asked.from_text(job.payload)
+    if not asked.source.far or asked.source.etag:
+        return asked
+    return replace(asked, source=read_source(house.blobs, asked, _facts_key(house, job)))
 
 
 def places(house: House, video: Video) -> Iterator[Original]:
     """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:
-            yield Original(job, Asked.from_text(house.ledger.job(job).payload))
+            yield Original(job, _asked(house, house.ledger.job(job)))
         except NotFound:  # the index lags behind
             continue

@@ -114,6 +114,13 @@ class Work:
             raise SourceChanged(f"{self.source.name} has changed since it was taken in")
         return self.source
 
+    @property
+    def promised(self) -> Fingerprint | None:
+        """What was read of an original that was promised before it was there; None of any other."""
+        if self.source is None or isinstance(self.source, Path) or not self.fingerprint or self.fingerprint.etag:
+            return None
+        return self.source.taken_in
+
     def save(self, output: str, name: str, data: bytes | Path, media_type: str, publish: str | None = None) -> Artifact:
         """Store an artifact of an output; `publish` is a name for people, made after the commit."""
         blob = self.blobs.put(self.owner, data)

@@ -1,5 +1,7 @@
 """Probe: what a file holds, who it is, and where chunks may begin."""
 
+from dataclasses import asdict
+
 from rushes.domain.stage import Card, Scope
 from rushes.media.open import Limits
 from rushes.media.probe import probe
@@ -26,6 +28,8 @@ class Probe:
         if facts.video and not facts.video.seekable:
             work.log("the pictures are damaged or lack times: they are worked on in one piece")
         work.save_json("facts", "facts.json", facts.to_json())
+        if work.promised:  # from here on it is this version, though the job is older than the file
+            work.note("facts", source=asdict(work.promised))
 
 
 STAGE = Probe()
