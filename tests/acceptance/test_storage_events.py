@@ -22,6 +22,7 @@ from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
 from rushes.library.footage import original
 from rushes.library.promise import promise
+from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
 
 SCAN_LOOKS = 3
@@ -39,7 +40,10 @@ class Site:
     queue: str
 
     def put(self, key: str, data: bytes | Path = b"film") -> None:
+        """Put a file there; its event has been told when this returns."""
+        before = self.left
         connect(self.bucket).put(key, data)
+        wait_for(lambda: self.left > before, f"nothing was told of {key}")
 
     def say(self, body: str) -> None:
         self.sqs.ask("send_message", QueueUrl=self.queue, MessageBody=body)
