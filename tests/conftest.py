@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rushes.blobs.s3_place import Place
 from rushes.servers import seaweed, valkey
 from rushes.servers.process import Running
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack
+
+# How fast a machine is decides nothing. scripts/test asks for the same cases every time, unless it is given a SEED.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("any speed"), derandomize=True, database=None)
+settings.load_profile("any speed")
 
 
 @pytest.fixture(scope="session")

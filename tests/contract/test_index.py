@@ -405,7 +405,7 @@ LINES = st.lists(
 
 
 @given(library=st.lists(LINES, max_size=2), queries=st.lists(QUERIES, min_size=1, max_size=6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=list(HealthCheck), max_examples=60)
 def test_it_finds_exactly_what_a_look_at_everything_finds(
     make: Make, library: list[list[tuple[str, str, float]]], queries: list[str]
 ) -> None:
