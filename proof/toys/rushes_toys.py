@@ -71,14 +71,15 @@ class ToyJoin:
 
 
 class Poison:
-    """Misbehaves as its option says, on chunk 1 alone; other chunks are good."""
+    """Misbehaves as its option says: the first word on chunk 1, the second on chunk 2; other chunks are good."""
 
     card = Card("poison", 1, Scope.CHUNK, ("piece",), ("probe",), options={"how": "fine"})
 
     def run(self, work: Work) -> None:
         """Do it."""
-        if work.chunk == 1:
-            getattr(self, "_" + str(work.options["how"]))(work)
+        for chunk, how in enumerate(str(work.options["how"]).split(), 1):
+            if work.chunk == chunk:
+                getattr(self, f"_{how}")(work)
         work.save_json("piece", "piece.json", {"chunk": work.chunk})
 
     def _fine(self, work: Work) -> None:

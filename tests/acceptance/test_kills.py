@@ -35,6 +35,13 @@ REAL = random.Random(SEED).sample(
 )
 
 Reference = tuple[Film, Audit, Visits]
+# A slow machine looks and renews more often than a quick one; each run passes these points so often.
+CERTAIN = {"ledger.renew": 1, "ledger.sweep": 1, "ledger.claim": 6}
+
+
+def two_thirds(point: str, points: Visits) -> int:
+    """How often a run passes a point until two thirds of it are over."""
+    return max(1, min(len(points[point]), CERTAIN.get(point.partition(":")[0], 99)) * 2 // 3)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +72,7 @@ def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Refere
 @pytest.mark.parametrize("point", TOY_POINTS)
 def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_path: Path) -> None:
     film, reference, points = toys
-    nth = random.Random(f"{SEED}{point}").randint(1, max(1, len(points[point]) * 2 // 3))
+    nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, points))
     _is_well(kill(tmp_path / "run", film, point, nth, reference))
 
 

@@ -20,12 +20,12 @@ def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(str(TOYS))
     monkeypatch.setenv("PYTHONPATH", str(TOYS))
 
-    def run(how: str, **settings: str) -> tuple[Ran, Task, list[Task], Library]:
+    def run(how: str, slots: int = 2, **settings: str) -> tuple[Ran, Task, list[Task], Library]:
         for name, value in settings.items():
             monkeypatch.setenv(f"RUSHES_{name.upper()}", value)
         library = Library(tmp_path / "home")
         wish = Wish(only=("poison",), chunk="5", options={"poison": {"how": how}})
-        ran = library.run([toy_film], wish, slots=2)
+        ran = library.run([toy_film], wish, slots=slots)
         tasks = [t for t in library.tasks(ran.jobs[0].id) if t.stage == "poison"]
         (bad,) = [t for t in tasks if t.chunk == 1]
         return ran, bad, [t for t in tasks if t.chunk != 1], library
@@ -39,9 +39,6 @@ def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("segfault", "SlotDied", 11, {}),
         ("exit0", "SlotDied", None, {}),
         ("leak", "SlotTooBig", 9, {"slot_memory_mb": "600"}),
-        ("hang", "SlotTimedOut", 9, {"task_seconds": "2"}),
-        ("stubborn", "SlotTimedOut", 9, {"task_seconds": "2"}),
-        ("fork", "SlotTimedOut", 9, {"task_seconds": "2"}),
         ("bug", "ZeroDivisionError", None, {}),
         ("later", "TryAgain", None, {}),
     ],
@@ -58,9 +55,20 @@ def test_a_stage_that_misbehaves_is_ended_and_tried_later(
     assert ran.exit_code == 5
     assert ran.due_in is not None
     assert 0 < ran.due_in <= 72
-    assert not any(
-        b"time.sleep(600)".decode() in " ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)
-    )
+    library.close()
+
+
+def test_what_never_ends_is_ended_with_everything_that_it_started(poisoned: Run) -> None:
+    """All at once: the limit must be longer than the good chunks take on the slowest machine."""
+    ran, first, others, library = poisoned("hang stubborn fork", slots=4, task_seconds="12")
+    for bad in (first, *others[1:3]):
+        assert bad.failure is not None
+        assert (bad.state, bad.failures) == (TaskState.READY, 1)
+        assert (bad.failure.kind, bad.failure.signal) == ("SlotTimedOut", 9)
+    assert {t.state for t in (others[0], *others[3:])} == {TaskState.DONE}
+    assert ran.exit_code == 5
+    left = [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]
+    assert not any("time.sleep(600)" in line for line in left)
     library.close()
 
 

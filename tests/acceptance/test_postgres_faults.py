@@ -219,7 +219,7 @@ def test_answers_to_commits_that_are_lost_double_nothing(server: Server, seed: i
             pass
     finally:
         cutter.close()
-    assert cutter.cut > 20
+    assert cutter.cut > 5  # of about 32: which ones is chance
     everything_was_done_once(server.running.url)
 
 

@@ -26,7 +26,8 @@ from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
 from rushes.wiring import House, open_home
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
-from tests.acceptance.test_zombies import signal_tree
+from tests.acceptance.test_kills import two_thirds
+from tests.acceptance.test_zombies import freeze, signal_tree
 
 SETUPS = ("postgres", "postgres+valkey+s3", "aws")
 SEEING = "postgres+sight"  # the same with stages that see, on a film in which there is something
@@ -94,7 +95,7 @@ def test_postgres_and_sqlite_see_the_same_to_the_byte(sites: Callable[[str], Sit
 @pytest.mark.parametrize(("setup", "point"), [(setup, point) for setup in SAMPLE for point in SAMPLE[setup]])
 def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str], Site], tmp_path: Path) -> None:
     site = sites(setup)
-    nth = random.Random(f"{SEED}{point}").randint(1, max(1, len(site.visits[point]) * 2 // 3))
+    nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, site.visits))
     outcome = kill(tmp_path / "run", site.fresh(), point, nth, site.reference)
     assert outcome.bad == ()
     assert outcome.died
@@ -114,7 +115,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
     try:
         witness = tmp_path / "witness"
         wait_for(lambda: witness.exists() and "begin toy_chunk 1" in witness.read_text(), "the task never began")
-        signal_tree(zombie, signal.SIGSTOP)
+        freeze(zombie, tmp_path / "home")
         gate.unlink()
         for name in ("PYTHONPATH", "TOY_WITNESS"):
             monkeypatch.setenv(name, env[name])

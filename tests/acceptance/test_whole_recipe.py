@@ -12,7 +12,8 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
-from tests.acceptance.conftest import DEADLINE, wait_for
+from rushes.worker.happenings import Happening, Settled
+from tests.acceptance.conftest import DEADLINE
 
 FAST = Wish(chunk="5", profile="fast")
 
@@ -144,13 +145,18 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         shell = library.house.worker(
             slots=1, until=lambda _s: library.house.ledger.job(job).state is JobState.COMPLETED
         )
+        paused = threading.Event()
+
+        def seen(happening: Happening) -> None:  # by the worker itself, before it takes anything else
+            if isinstance(happening, Settled) and happening.letter.lease.task == f"{job}.transcribe.00000":
+                library.pause(job)
+                paused.set()
+
+        shell.seen = seen
         thread = threading.Thread(target=shell.run)
         thread.start()
         try:
-            first = f"{job}.transcribe.00000"
-            heard = lambda: any(e.task == first and e.type is EventType.DONE for e in library.events(job))  # noqa: E731
-            wait_for(heard, "the first chunk was never heard")
-            library.pause(job)
+            assert paused.wait(DEADLINE), "the first chunk was never heard"
             found = library.search("fellow")
             assert found.total == 1
             waiting = [t for t in library.tasks(job) if t.stage == "transcribe" and t.state is TaskState.READY]

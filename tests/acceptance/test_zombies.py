@@ -1,7 +1,9 @@
 """A worker that was frozen while others went on: it wakes up, writes nothing, and goes on as a new one."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -20,6 +22,34 @@ from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 def signal_tree(process: subprocess.Popen[bytes], number: int) -> None:
     for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
         os.kill(one.pid, number)
+
+
+def freeze(process: subprocess.Popen[bytes], home: Path) -> None:
+    """Stop the whole tree, but not while it writes: as long as it is frozen nobody else could."""
+
+    def stopped() -> bool:
+        signal_tree(process, signal.SIGSTOP)
+        wait_for(lambda: _all_stopped(psutil.Process(process.pid)), "it never stopped")
+        if all(map(_can_be_written, home.glob("*.sqlite"))):
+            return True
+        signal_tree(process, signal.SIGCONT)
+        return False
+
+    wait_for(stopped, "it never stopped writing")
+
+
+def _all_stopped(process: psutil.Process) -> bool:
+    return all(one.status() == psutil.STATUS_STOPPED for one in (process, *process.children(recursive=True)))
+
+
+def _can_be_written(file: Path) -> bool:
+    with contextlib.closing(sqlite3.connect(file, timeout=0.0, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        db.execute("ROLLBACK")
+        return True
 
 
 def successor(home: Path) -> House:
@@ -53,7 +83,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         begun = f"begin {stage.replace('.', ' ')}"
         witness = folder / "witness"
         wait_for(lambda: witness.exists() and begun in witness.read_text(), "the task never began")
-        signal_tree(zombie, signal.SIGSTOP)
+        freeze(zombie, folder / "home")
         gate.unlink()
 
         for name in ("PYTHONPATH", "TOY_WITNESS"):

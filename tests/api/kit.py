@@ -17,12 +17,11 @@ from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.library import Library
-from rushes.servers.process import free_port
 from rushes.settings import Loaded
 from rushes.surfaces.api.app import create
 from rushes.surfaces.api.server import Server
 
-DEADLINE = 60.0  # far more than anything here takes
+DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"
 
 
@@ -57,13 +56,13 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
         had = library.house.loaded
         library.house = replace(library.house, loaded=Loaded(replace(had.settings, **settings), had.origin))
         library._owner = library.house.settings.owner
-        app, port = create(library, host, code), free_port()
+        app = create(library, host, code)
         app.state.door.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
-        server = Server(app, "127.0.0.1", port)
+        server = Server(app, "127.0.0.1", 0)
         thread = threading.Thread(target=server.run)
         thread.start()
         wait_for(lambda: server.started, "the server never listened")
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         try:
             with httpx.Client(base_url=url, timeout=DEADLINE) as http:
                 yield Serving(library, url, http, app)

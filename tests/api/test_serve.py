@@ -33,7 +33,7 @@ def served(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], d
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz").status_code == 200
+        return httpx.get(f"{url}/healthz", timeout=DEADLINE).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -72,6 +72,7 @@ def test_it_is_refused_where_strangers_are_and_with_the_reason(home: Path) -> No
 def test_setup_shows_where_the_first_account_is_made(home: Path) -> None:
     with served(home, "--host", "0.0.0.0", "--setup") as (_process, said):
         assert said["open"] is False
-        assert httpx.get(said["setup"]).status_code == 200
-        assert httpx.get(f"{said['url']}/setup").status_code == 403
-        assert httpx.get(f"{said['url']}/api/v1/jobs").status_code == 401
+        with httpx.Client(base_url=said["url"], timeout=DEADLINE) as http:
+            assert http.get(said["setup"]).status_code == 200
+            assert http.get("/setup").status_code == 403
+            assert http.get("/api/v1/jobs").status_code == 401

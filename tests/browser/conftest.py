@@ -22,7 +22,6 @@ STAGES = ("playlist", "shots", "transcript", "segments", "objects", "faces")
 LOOKS: list[tuple[int, Literal["light", "dark"]]] = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
 Open = Callable[..., Page]
 expect.set_options(timeout=1000 * DEADLINE)
-expect.set_options(timeout=60_000)  # far more than anything here takes
 
 
 @pytest.fixture(scope="session")

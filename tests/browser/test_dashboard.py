@@ -42,4 +42,4 @@ def test_a_job_that_begins_appears_by_itself(opened: Open, empty: Serving) -> No
     figures = page.locator('[data-stage="develop"] [data-figures]')
     while figures.text_content() == "0 / 400":  # the page hears of what is done once it listens again
         assert work(empty.ledger), "400 tasks were done, and the page heard of none"
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(250)

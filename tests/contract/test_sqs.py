@@ -17,7 +17,7 @@ from rushes.jobs.reconcile import announce
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.transport.sqs import VISIBLE_AFTER_SECONDS, SqsHints
 
-LONG = 30.0
+LONG = 120.0
 NEW = new_job()
 TASKS = 24
 

@@ -19,7 +19,7 @@ from rushes.transport.poll import Poll
 from rushes.transport.port import Transport
 from rushes.transport.redis import RedisHints
 
-LONG = 30.0  # seconds in which something must come; nothing here waits for so long
+LONG = 120.0  # seconds in which something must come; nothing here waits for so long
 SHORT = 0.05  # seconds in which nothing comes
 _fresh = itertools.count()
 

@@ -24,7 +24,7 @@ from rushes.transport.port import Transport
 from rushes.worker.core import Limits
 from rushes.worker.shell import Outfit, Shell
 
-DEADLINE = 60.0  # far more than anything here takes
+DEADLINE = 240.0  # far more than anything here takes
 
 
 @dataclass
