@@ -113,6 +113,13 @@ def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytes
     assert "did you mean" not in rushes("search", "zebra").stderr
 
 
+def test_a_kind_without_that_hit_is_told_by_what_there_is_of_it(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tuple(hit(((text, False),), kind="object") for text in ("cat", "car", "cat"))
+    monkeypatch.setattr(shelf, "search", lambda query, *_: Found(seen) if query == "kind:object" else Found())
+    assert "what there is of object: cat, car" in rushes("search", "object:cup").stderr.splitlines()
+    assert "what there is" not in rushes("search", "place:beach").stderr
+
+
 def test_films_that_mean_harm_do_none(shelf: Shelf) -> None:
     shelf.films = [replace(video(EVIL), title=EVIL, path=EVIL, languages=(EVIL,))]
     shelf.said = [line(EVIL)]

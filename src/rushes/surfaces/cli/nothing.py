@@ -3,6 +3,7 @@
 import difflib
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable
 
 from rushes.domain.job import FINAL
@@ -14,6 +15,8 @@ from rushes.surfaces.cli.text import length, many
 
 FILMS = 20  # whose words are looked through
 LIKE = 0.75  # how alike two words must be, of 1
+OTHERS = 500  # hits that are looked through for what else there is
+_KIND = re.compile(r"\b(object|place|person|entity):")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -25,7 +28,7 @@ def tell_nothing(session: Session, library: Library, query: str, video: str) -> 
     if meant:
         session.remark(f"did you mean: rushes search {shlex.quote(meant)}")
     elif films:
-        session.remark((_try(query, video), DONE))
+        session.remark((_others(library, query, video) or _try(query, video), DONE))
     session.remark((what_there_is(library), DONE))
     unfinished = [v for v in films if v.state not in FINAL]
     if unfinished:
@@ -40,6 +43,15 @@ def what_there_is(library: Library) -> str:
     kinds = ", ".join(f"{kind} {n}" for kind, n in there.kinds.items()) or "nothing in words"
     spoken = f" ({' '.join(there.languages)})" if there.languages else ""
     return f"{many(there.videos, 'film')}, {length(there.duration_us)}: {kinds}{spoken}"
+
+
+def _others(library: Library, query: str, video: str) -> str:
+    """What else there is of the kind that was asked for."""
+    asked = _KIND.search(query)
+    if not asked:
+        return ""
+    there = Counter(hit.text for hit in library.search(f"kind:{asked[1]}", OTHERS, "", video).hits)
+    return f"what there is of {asked[1]}: {', '.join(text for text, _ in there.most_common(12))}" if there else ""
 
 
 def _try(query: str, video: str) -> str:
