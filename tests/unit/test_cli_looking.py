@@ -185,6 +185,7 @@ def test_an_export_is_exact_in_a_pipe_and_never_over_a_file(
     data = "1\n00:00:00,966 --> 00:00:04,526\nZo\u00eb \x1b[0m\n".encode()
     monkeypatch.setitem(KINDS, "srt", lambda _house, _video: data)
     assert rushes("export", "two_cities.mkv", "srt").stdout_bytes == data
+    assert rushes("export", "two_cities.mkv", "srt", "--out", "-").stdout_bytes == data
     out = tmp_path / "x.srt"
     assert rushes("export", "two_cities.mkv", "srt", "--out", str(out)).exit_code == 0
     assert out.read_bytes() == data

@@ -62,7 +62,7 @@ def clip(
 @verb("export", "rushes export holiday.mp4 srt > holiday.srt", "rushes export vid_7f3k edl --out cuts.edl")
 @click.argument("video")
 @click.argument("kind")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file; - is stdout.")
 @click.pass_obj
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Write subtitles, text or shots of a video, for other tools.
@@ -71,6 +71,7 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
     named.
     """
     library = opened(session)
+    out = None if out == "-" else out
     data = library.export(video, kind, out)
     if kind in SPOKEN and not library.lines(video):
         session.remark(("nothing is said in it: there are no lines to write", NOW))
