@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,13 +23,28 @@ from rushes.plan.planner import results_of
 WISH = Wish(only=("toy_join",), chunk="5")
 
 
-@pytest.fixture
-def library(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+@pytest.fixture(autouse=True, scope="module")
+def toys() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(TOYS))
+        patch.setenv("PYTHONPATH", str(TOYS))
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Path:
     """A home with one finished film."""
-    monkeypatch.syspath_prepend(str(TOYS))
-    monkeypatch.setenv("PYTHONPATH", str(TOYS))
-    with Library(tmp_path / "home") as library:
+    home = tmp_path_factory.mktemp("finished") / "home"
+    with Library(home) as library:
         assert library.run([toy_film], WISH).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def library(tmp_path: Path, finished: Path) -> Iterator[Library]:
+    """A copy of it, which a test may damage."""
+    shutil.copytree(finished, tmp_path / "home")
+    with Library(tmp_path / "home") as library:
         yield library
 
 
