@@ -37,6 +37,8 @@ class Settings:
     s3_endpoint: str = _field("the S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
     s3_key: str = _field("key id for S3 (empty = as AWS tools find it)", "", "S3_ACCESS_KEY_ID")
     s3_secret: str = _field("secret for S3, never shown", "", "S3_SECRET_ACCESS_KEY")
+    s3_public: str = _field("where browsers reach the S3 service (empty = at s3_endpoint)", "")
+    presigned: bool = _field("browsers send uploads straight to the bucket, by signed addresses", default=True)
     aws_endpoint: str = _field("the DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
     pgbouncer: bool = _field("the store is reached through pgBouncer: no prepared statements", default=False)
     listen: str = _field("where to LISTEN when the store is behind pgBouncer: a direct postgres://... address", "")

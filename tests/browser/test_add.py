@@ -1,13 +1,16 @@
 """Adding films: uploads that survive what happens to them, folders of the server, and what is already here."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
+from rushes.blobs.s3_place import Place
+from rushes.library import straight
 from rushes.surfaces.web import add
-from tests.api.kit import Serving
-from tests.browser.conftest import NAME, Open
+from tests.api.kit import Serving, serving
+from tests.browser.conftest import NAME, Open, close
 from tests.browser.looks import look_at
 
 PART = 50_000
@@ -52,6 +55,57 @@ def test_an_upload_cut_in_the_middle_goes_on_after_a_reload(
     complaints.clear()  # the line was cut on purpose
     page.get_by_role("link", name="See its job").click()
     expect(page.locator("h1")).to_have_text("night launch.mp4")
+
+
+@pytest.fixture
+def bucketed(
+    tmp_path: Path, seaweed_s3: Place, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Serving]:
+    """A server whose films lie in a bucket, which takes them in the smallest parts it can."""
+    monkeypatch.setattr(straight, "PART", 5 << 20)
+    place, name = seaweed_s3, tmp_path.name
+    reached = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
+    with serving(tmp_path / "home", blobs=f"s3://{place.bucket}/{name}", **reached) as running:
+        yield running
+        close(contexts)
+
+
+def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+) -> None:
+    large.write_bytes(large.read_bytes() + bytes(8 << 20))
+    page = opened(bucketed, "/add")
+
+    def cut(route: Route) -> None:
+        route.abort() if "partNumber=2" in route.request.url else route.continue_()
+
+    page.route(f"{seaweed_s3.endpoint}/**", cut)
+    with page.expect_response(lambda answer: "partNumber=1" in answer.url and answer.ok):
+        page.locator("[data-files]").set_input_files(large)
+        page.get_by_role("button", name="Send 1 film").click()
+    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
+    page.reload()
+    expect(page.locator("[data-unfinished]")).to_contain_text("5.2 MB of")
+    page.unroute_all(behavior="ignoreErrors")
+    page.locator("[data-files]").set_input_files(large)
+    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
+    (upload,) = bucketed.app.state.uploads.all()
+    assert (upload.state, bool(upload.multipart)) == ("arrived", True)
+    assert bucketed.library.house.blobs.read(upload.key) == large.read_bytes()
+    complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]  # it was meant, and cut on purpose
+
+
+def test_a_bucket_that_the_browser_cannot_reach_is_left_alone(
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+) -> None:
+    page = opened(bucketed, "/add")
+    page.route(f"{seaweed_s3.endpoint}/**", lambda route: route.abort())
+    page.locator("[data-files]").set_input_files(large)
+    page.get_by_role("button", name="Send 1 film").click()
+    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
+    states = {u.state: bool(u.multipart) for u in bucketed.app.state.uploads.all()}
+    assert states == {"refused": True, "arrived": False}
+    complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]
 
 
 def test_an_upload_is_given_up(opened: Open, empty: Serving, large: Path, complaints: list[str]) -> None:

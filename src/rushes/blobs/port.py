@@ -3,7 +3,7 @@
 First the blobs, then the manifest, then the ledger: what `put` and `create` have answered survives a power cut.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -24,6 +24,46 @@ class Part:
     data: bytes
     size: int
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One part of a file that comes straight to the bucket."""
+
+    number: int  # from 1
+    size: int
+    etag: str
+    age: float  # seconds since it came
+
+
+class Multipart(Protocol):
+    """A bucket that takes a file in parts straight from a browser, which is given signed addresses for them."""
+
+    @property
+    def origin(self) -> str:
+        """Scheme and host of the signed addresses: what a page must be allowed to connect to."""
+
+    def begin(self, key: str) -> str:
+        """Begin a file that will be called this; answers its id. Nothing is seen of it before it is complete."""
+
+    def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
+        """An address for each part (number, size); only a PUT of just that size is taken, and only for so long."""
+
+    def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
+        """The parts that have come, in order; None if it is complete or was aborted."""
+
+    def complete(self, key: str, id: str, parts: Sequence[Sent]) -> None:
+        """Make the parts one file, if they still are what they were.
+
+        Raises:
+            FileNotFoundError: it is complete or was aborted.
+        """
+
+    def abort(self, key: str, id: str) -> None:
+        """Forget the parts; no error if there are none."""
+
+    def abort_older(self, prefix: str, seconds: float) -> int:
+        """Forget everything incomplete below a prefix that began so long ago; answers how many."""
 
 
 class Blobs(Protocol):

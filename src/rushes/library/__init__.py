@@ -39,6 +39,7 @@ from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
+from rushes.library.upload import Uploads
 from rushes.library.watch import wait, watch
 from rushes.settings import find_home
 from rushes.telemetry import log
@@ -307,6 +308,7 @@ class Library:
         rules = Rules(self.house.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0)
         with alone(self.house.home):
             cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules)
+            Uploads(self.house).expire()
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared

@@ -1,6 +1,7 @@
 """Uploads: a file that comes in parts and survives cuts and restarts; its job is there before it.
 
 The job's first task needs the upload's key, which has arrived when the last byte is on disk, or in the home's bucket.
+Into a bucket its parts go straight from the browser, if they can (`straight.py`), else through here.
 """
 
 import fcntl
@@ -14,31 +15,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError
+from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import Command
 from rushes.domain.keys import job_id
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.library.desk import Desk
+from rushes.library.first_bytes import HEAD, no_footage
 from rushes.library.intake import Wish, asked_of
 from rushes.library.promise import promise
 from rushes.library.said import every
-from rushes.media.sniff import what_it_is_not
+from rushes.library.straight import OTHER_BYTES, Piece, Straight, part_size
+from rushes.records.port import Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.wiring import House
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
-HEAD = 4096  # bytes that are looked at to tell footage from other things
-OTHER = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "an archive",
-    b"MZ": "a program",
-    b"\x7fELF": "a program",
-    b"\x1f\x8b": "packed",
-}
+PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 
 
 class Busy(RushesError):
@@ -61,6 +57,8 @@ class Upload:
     sha256: str = ""
     state: str = "open"  # open, arrived or refused
     why: str = ""
+    multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
+    part: int = 0
     offset: int = 0
 
 
@@ -71,14 +69,15 @@ class Uploads:
     house: House
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
-    def begin(self, name: str, size: int, wish: Wish, sha256: str = "") -> Upload:
-        """Promise a file; its job waits for it.
+    def begin(self, name: str, size: int, wish: Wish, sha256: str = "", *, straight: bool = False) -> Upload:
+        """Promise a file; its job waits for it. Its parts go `straight` to the bucket, if there is one that can.
 
         Raises:
             Refused: it cannot be taken in, or not here.
             OverLimit: it is too large, or there is no room for it.
         """
-        self._check(size)
+        bucket, part = (self.house.multipart, part_size(size)) if straight else (None, None)
+        self._check(size, here=not (bucket and part))
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
@@ -86,8 +85,11 @@ class Uploads:
         label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
         job, key = self._submit(label, ending, Fingerprint(str(path), size, now), wish)
         upload = Upload(id, label, size, job, key, str(path.relative_to(self._folder)), now, sha256)
-        path.parent.mkdir(parents=True)
-        self._part(upload).touch()
+        if bucket and part:
+            upload = replace(upload, multipart=bucket.begin(key), part=part)
+        else:
+            path.parent.mkdir(parents=True)
+            self._part(upload).touch()
         self._keep(upload)
         return upload
 
@@ -100,8 +102,7 @@ class Uploads:
         record = self.house.records.get(UPLOAD, self.house.settings.owner, id)
         if record is None:
             raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
-        upload = Upload(**record.doc)
-        return replace(upload, offset=self._there(upload))
+        return self._of(record)
 
     @contextmanager
     def writing(self, upload: Upload) -> Iterator["Part"]:
@@ -111,6 +112,8 @@ class Uploads:
             Busy: somebody else does.
             Refused: nothing more is taken, or it turned out not to be footage.
         """
+        if upload.multipart:
+            raise Refused("the parts of this upload go straight to the bucket", f"Ask: POST {PARTS.format(upload.id)}")
         if upload.state != "open":
             raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
         with self._part(upload).open("r+b") as file:
@@ -125,6 +128,20 @@ class Uploads:
                 file.flush()
                 os.fsync(file.fileno())
 
+    def missing(self, upload: Upload) -> tuple[Upload, tuple[Piece, ...]]:
+        """What has to be sent to the bucket next; if nothing is missing, the ledger is told and the job begins.
+
+        Raises:
+            Refused: its parts do not go straight to a bucket, or it is not what was promised.
+        """
+        upload = self.finish(upload)
+        straight = self._straight(upload)
+        if straight is None:
+            raise Refused("this upload comes through the server", "Send it by PATCH.")
+        if upload.state == "open" and straight.gone():
+            self.refuse(upload, "was cleared from the bucket before all of it had come")
+        return upload, straight.missing() if upload.state == "open" else ()
+
     def finish(self, upload: Upload) -> Upload:
         """If all of it is there, tell the ledger; repeatable, so that a kill in between loses nothing.
 
@@ -134,10 +151,8 @@ class Uploads:
         upload = self.get(upload.id)
         if upload.state != "open" or upload.offset < upload.size:
             return upload
-        if upload.sha256 and self.sum(upload) != upload.sha256:
-            self.refuse(upload, "its bytes are not those that were promised (sha256)")
         with effect("upload"):
-            etag = self._to_bucket(upload) if self._far else self._to_folder(upload)
+            etag = self._gathered(upload)
             ready = self.house.ledger.arrived(upload.key, etag)
         Desk(self.house).announce(ready)
         done = replace(upload, state="arrived")
@@ -152,7 +167,7 @@ class Uploads:
         old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._age(u) > EXPIRE_SECONDS]
         for upload in old:
             self.drop(upload, "nobody went on with it")
-        return len(old)
+        return len(old) + self._clear_strays()
 
     def finish_all(self) -> int:
         """Tell the ledger of everything that had arrived when the process died; answers how many."""
@@ -164,7 +179,7 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self.get(record.id) for record in every(self.house, UPLOAD))
+        return (self._of(record) for record in every(self.house, UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job."""
@@ -173,6 +188,9 @@ class Uploads:
         self._part(upload).unlink(missing_ok=True)
         with suppress(Refused):
             self.house.ledger.control(upload.job, Command.CANCEL)
+        if straight := self._straight(upload):
+            straight.abort()
+            self.house.blobs.remove(upload.key)
 
     def refuse(self, upload: Upload, why: str) -> None:
         """Drop it and say why.
@@ -183,6 +201,29 @@ class Uploads:
         log.warning("upload refused: %s", why, extra={"job": upload.job})
         self.drop(upload, why)
         raise Refused(f"the file {why}", "Choose another file.")
+
+    def _gathered(self, upload: Upload) -> str:
+        """What came lies where its job looks for it, and is what was promised; answers its ETag."""
+        if straight := self._straight(upload):
+            etag, why = straight.gathered(upload.sha256)
+        else:
+            etag, why = "", OTHER_BYTES if upload.sha256 and self.sum(upload) != upload.sha256 else ""
+        if why:
+            self.refuse(upload, why)
+        return etag or (self._to_bucket(upload) if self._far else self._to_folder(upload))
+
+    def _clear_strays(self) -> int:
+        """What was begun in the bucket and is in no record: a kill came between."""
+        bucket = self.house.multipart
+        with suppress(StoreAway):  # the next one does it
+            return bucket.abort_older("input", 2 * EXPIRE_SECONDS) if bucket else 0
+        return 0
+
+    def _straight(self, upload: Upload) -> Straight | None:
+        bucket, u = self.house.multipart, upload
+        if bucket is None or not u.multipart:
+            return None
+        return Straight(bucket, self.house.blobs, u.key, u.multipart, u.size, u.part)
 
     def sum(self, upload: Upload) -> str:
         """The sha256 of what is there; only what was not hashed while it came is read again."""
@@ -222,19 +263,22 @@ class Uploads:
         owner, blobs = self.house.settings.owner, self.house.blobs
         blob = blobs.put(owner, self._part(upload))
         blobs.publish(upload.key, owner, blob.sha256)
-        return blob.sha256
+        there = blobs.part(upload.key, 0, 1)
+        return there.version if there else blob.sha256  # as a storage event names it, so that both count once
 
     @property
     def _far(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
         return self.house.blobs.address("input/any").startswith("s3://")
 
-    def _check(self, size: int) -> None:
+    def _check(self, size: int, *, here: bool) -> None:
         s = self.house.settings
         if s.store and not s.shared and not self._far:
             raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
         if size > s.upload_gb * 10**9:
             raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
+        if not here:
+            return
         self._folder.mkdir(exist_ok=True)
         disk = os.statvfs(self._folder)
         if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
@@ -252,15 +296,23 @@ class Uploads:
             return 0
         if upload.state == "arrived":
             return upload.size
+        if straight := self._straight(upload):
+            return straight.there()
         for place in (self._part(upload), self._folder / upload.path):
             with suppress(OSError):
                 return place.stat().st_size
         return 0
 
     def _age(self, upload: Upload) -> float:
+        if straight := self._straight(upload):
+            return straight.age(time.time() - upload.mtime_ns / 1e9)
         with suppress(OSError):
             return time.time() - self._part(upload).stat().st_mtime
         return 0.0
+
+    def _of(self, record: Record) -> Upload:
+        upload = Upload(**record.doc)
+        return replace(upload, offset=self._there(upload))
 
     def _keep(self, upload: Upload) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name != "offset"}
@@ -308,9 +360,7 @@ class Part:
 
     def _look(self) -> None:
         self.file.seek(0)
-        head = self.file.read(HEAD)
-        other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
-        if why := other or what_it_is_not(head):
+        if why := no_footage(self.file.read(HEAD)):
             self.uploads.refuse(self.upload, why)
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import WrongHome
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Card
@@ -31,7 +31,7 @@ from rushes.sources.storage_events import News
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
-from rushes.wiring.stores import Stores, awaited_of, far_originals, news_of, source_of, stores_of
+from rushes.wiring.stores import Stores, awaited_of, far_originals, multipart_of, news_of, source_of, stores_of
 from rushes.worker import core
 from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
@@ -76,6 +76,11 @@ class House:
     def blobs(self) -> Blobs:
         """Immutable files."""
         return self.stores.blobs()
+
+    @cached_property
+    def multipart(self) -> Multipart | None:
+        """How browsers send films straight to the bucket, if they can."""
+        return multipart_of(self.settings)
 
     @cached_property
     def index(self) -> Index:

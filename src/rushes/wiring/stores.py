@@ -6,10 +6,11 @@ The only place that names a backend. Each is imported when it is opened, so that
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from rushes.blobs.port import Blobs
+from rushes.blobs.port import Blobs, Multipart
 from rushes.blobs.s3_place import Place, place_of
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
@@ -113,6 +114,15 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
     from rushes.blobs.folder import FolderBlobs
 
     return FolderBlobs(home / "files")
+
+
+def multipart_of(settings: Settings) -> Multipart | None:
+    """How browsers send films straight to the bucket; None if they cannot, and send them to us."""
+    if not settings.blobs or not settings.presigned or not find_spec("boto3"):
+        return None
+    from rushes.blobs.s3_multipart import S3Multipart
+
+    return S3Multipart(_place(settings, settings.blobs), settings.s3_public)
 
 
 def source_of(settings: Settings, place: str) -> Source:

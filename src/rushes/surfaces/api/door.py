@@ -26,12 +26,12 @@ BODY_SECONDS = 30.0  # a body that does not come is not waited for
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 UPLOADS = "/api/v1/uploads/"
 ANYONE = ("/healthz", "/readyz", "/login", "/setup")
+POLICY = (  # pages connect to us, and to the bucket that films are sent to
+    "default-src 'self'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; connect-src 'self'{}; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self'; style-src 'self'; "
-        "img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; connect-src 'self'; "
-        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
@@ -125,6 +125,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app, self._door = app, door
+        bucket = door.accounts.house.multipart
+        policy = POLICY.format(f" {bucket.origin}" if bucket else "")
+        self._headers = HEADERS | {"Content-Security-Policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or let in."""
@@ -149,7 +152,7 @@ class Guard:
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
                 self._door.requests[scope["method"], message["status"]] += 1
             await send(message)

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
 from rushes.library import Wish
-from rushes.library.upload import Part, Upload, Uploads
+from rushes.library.upload import PARTS, Part, Upload, Uploads
 from rushes.surfaces.api.problems import problem
 from rushes.surfaces.api.reach import ADesk, Id
 
@@ -49,6 +49,24 @@ class UploadShape:
         return UploadShape(**{name: getattr(upload, name) for name in UploadShape.__slots__})
 
 
+@dataclass(frozen=True, slots=True)
+class PieceShape:
+    """Bytes [start, end) of the file, and the address that they are PUT to, which is good for 15 minutes."""
+
+    number: int
+    start: int
+    end: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartsShape:
+    """What has to be sent next; empty when all of it is there."""
+
+    upload: UploadShape
+    parts: tuple[PieceShape, ...]
+
+
 def uploads_of(request: Request) -> Uploads:
     """The uploads of this process."""
     uploads: Uploads = request.app.state.uploads
@@ -65,11 +83,15 @@ def describe_uploads(request: Request) -> Response:
 
 @router.post("/uploads", status_code=201, response_class=Response)
 def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> Response:
-    """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it."""
+    """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it.
+
+    With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
+    """
     said = read_metadata(metadata)
     wish = Wish(recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", ""))
-    upload = uploads_of(request).begin(said.get("filename", "upload"), length, wish, said.get("sha256", "").lower())
-    return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **{"Upload-Offset": "0", "Rushes-Job": upload.job})
+    name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
+    upload = uploads_of(request).begin(name, length, wish, sha256, straight="straight" in said)
+    return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 
 @router.head("/uploads/{upload_id}", response_class=Response)
@@ -78,14 +100,21 @@ def find_upload(request: Request, upload_id: Id) -> Response:
     upload = uploads_of(request).finish(uploads_of(request).get(upload_id))
     if upload.state == "refused":
         return _tus(410)
-    there = {"Upload-Offset": str(upload.offset), "Upload-Length": str(upload.size), "Rushes-Job": upload.job}
-    return _tus(200, **there, **{"Cache-Control": "no-store"})
+    return _tus(200, **_where(upload), **{"Upload-Length": str(upload.size), "Cache-Control": "no-store"})
 
 
 @router.get("/uploads/{upload_id}")
 def get_upload(request: Request, upload_id: Id) -> UploadShape:
     """Where it stands, in words."""
     return UploadShape.of(uploads_of(request).get(upload_id))
+
+
+@router.post("/uploads/{upload_id}/parts")
+def ask_for_parts(request: Request, upload_id: Id) -> PartsShape:
+    """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins."""
+    uploads = uploads_of(request)
+    upload, pieces = uploads.missing(uploads.get(upload_id))
+    return PartsShape(UploadShape.of(upload), tuple(PieceShape(p.number, p.start, p.end, p.url) for p in pieces))
 
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
@@ -175,6 +204,11 @@ def _sum(text: str) -> tuple[Any, bytes] | None:
     if name not in ("sha256", "sha1"):
         raise Refused(f"there is no checksum {name[:20]!r} here", "Use sha256 or sha1.")
     return hashlib.new(name, usedforsecurity=False), expected
+
+
+def _where(upload: Upload) -> dict[str, str]:
+    parts = {"Rushes-Parts": PARTS.format(upload.id)} if upload.multipart else {}
+    return {"Upload-Offset": str(upload.offset), "Rushes-Job": upload.job, **parts}
 
 
 def _tus(status: int, **headers: str) -> Response:

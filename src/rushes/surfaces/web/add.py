@@ -62,6 +62,7 @@ def show_add(
         missing=missing_models(library.house, Wish(recipe=chosen)),
         shown=SHOWN,
         part=PART,
+        straight=library.house.multipart is not None,
     )
 
 

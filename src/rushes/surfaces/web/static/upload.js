@@ -1,5 +1,6 @@
 // Adding films: what was chosen is looked at here (length, picture, already there?), then sent in parts that survive
-// a reload, a pause, a lost line and a restart of the server (tus 1.0: HEAD tells how much is there).
+// a reload, a pause, a lost line and a restart of the server (tus 1.0: HEAD tells how much is there). Where films lie
+// in a bucket its parts go straight there, by addresses that the server signs; it asks the bucket what has come.
 import { Sha256, base64, hex, sha256 } from "./sha256.js";
 import { timecode } from "./timecode.js";
 
@@ -7,6 +8,7 @@ const WAIT = [500, 1000, 2000, 5000, 10000]; // milliseconds before the next try
 const TUS = { "Tus-Resumable": "1.0.0" };
 const list = document.querySelector("[data-sending]");
 const PART = Number(list?.dataset.part);
+const ABREAST = 3; // parts on their way to the bucket at once
 const start = document.querySelector("[data-start]");
 const wish = document.querySelector("[data-wish]");
 const files = [];
@@ -14,6 +16,7 @@ const files = [];
 class Sending {
   constructor(file) {
     this.file = file;
+    this.straight = list.dataset.straight !== undefined;
     this.state = "new"; // new, sending, paused, lost, here, refused, arrived
     this.sent = 0;
     this.row = document.getElementById("file").content.cloneNode(true).firstElementChild;
@@ -79,12 +82,13 @@ class Sending {
         await this.send(() => { tries = 0; });
       } catch (error) {
         if (error instanceof Problem) this.refuse(error.message);
-        else if (this.state === "sending" || this.state === "lost") await this.wait(tries);
+        else if (this.state === "sending" || this.state === "lost") await this.wait(tries, error);
       }
     }
   }
 
-  async wait(tries) {
+  async wait(tries, error) {
+    if (error instanceof Unreached && !this.sent && tries > 1 && navigator.onLine) await this.leaveBucket().catch(() => {});
     this.state = "lost";
     this.show("The line is lost. What arrived is kept; it goes on by itself.");
     await new Promise((go) => { this.wake = go; setTimeout(go, WAIT[Math.min(tries, WAIT.length - 1)]); });
@@ -98,6 +102,7 @@ class Sending {
 
   async send(onPart) {
     let offset = (await this.resume()) ?? (await this.begin());
+    if (this.parts) return this.sendStraight(onPart);
     while (offset < this.file.size) {
       const began = performance.now();
       const next = await this.part(offset);
@@ -126,19 +131,60 @@ class Sending {
       localStorage.removeItem(this.mark);
       return undefined;
     }
-    this.job = answer.headers.get("Rushes-Job");
+    this.begun(answer);
     this.sent = Number(answer.headers.get("Upload-Offset"));
     this.show("Goes on where it was.");
     return this.sent;
   }
 
   async begin() {
-    const said = { filename: this.file.name, ...chosen() };
+    const said = { filename: this.file.name, ...chosen(), straight: this.straight && "yes" };
     const metadata = Object.entries(said).filter(([, value]) => value).map(([name, value]) => `${name} ${base64(new TextEncoder().encode(value))}`).join(",");
     const answer = await ask("/api/v1/uploads", { method: "POST", headers: { ...TUS, "Upload-Length": this.file.size, "Upload-Metadata": metadata } });
     localStorage.setItem(this.mark, new URL(answer.headers.get("Location"), location.href).pathname);
-    this.job = answer.headers.get("Rushes-Job");
+    this.begun(answer);
     return 0;
+  }
+
+  begun(answer) {
+    this.job = answer.headers.get("Rushes-Job");
+    this.parts = answer.headers.get("Rushes-Parts");
+  }
+
+  async sendStraight(onPart) {
+    for (;;) {
+      const { upload, parts } = await ask(this.parts, { method: "POST" }).then((answer) => answer.json());
+      this.sent = upload.offset;
+      if (upload.state === "refused") throw new Problem(upload.why);
+      if (!parts.length) return this.arrive();
+      this.stop = new AbortController();
+      const [began, before] = [performance.now(), this.sent];
+      const lane = async () => {
+        for (let part = parts.shift(); part; part = parts.shift()) {
+          await this.put(part);
+          onPart();
+          this.show(`${size((this.sent - before) / ((performance.now() - began) / 1000))}/s, straight to the bucket`);
+        }
+      };
+      const ends = await Promise.allSettled(Array.from({ length: ABREAST }, lane)); // what is on its way may arrive
+      const failed = ends.find((end) => end.status === "rejected");
+      if (failed) throw failed.reason;
+    }
+  }
+
+  async put({ start, end, url }) {
+    const how = { method: "PUT", body: this.file.slice(start, end), signal: this.stop.signal, credentials: "omit" };
+    const answer = await fetch(url, how).catch((error) => { throw error.name === "AbortError" ? error : new Unreached(); });
+    if (!answer.ok) throw new Error("again"); // too late for this address: another is asked for
+    if (this.state === "lost") this.state = "sending";
+    this.sent += end - start;
+  }
+
+  // A bucket that has never answered this browser (another network, no rule for this page) is left alone.
+  async leaveBucket() {
+    this.straight = false;
+    await fetch(this.place, { method: "DELETE", headers: TUS });
+    localStorage.removeItem(this.mark);
   }
 
   async part(offset) {
@@ -166,6 +212,8 @@ class Sending {
 const markOf = (file) => `rushes.upload ${file.name} ${file.size} ${file.lastModified}`;
 
 class Problem extends Error {}
+
+class Unreached extends Error {}
 
 async function words(answer) {
   const said = await answer.json().catch(() => ({}));

@@ -1,0 +1,130 @@
+"""Files that browsers send straight to the bucket in parts: signed addresses, and what has come of them.
+
+The bucket's list of parts is the truth: nothing that a browser says of a part is needed.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from rushes.blobs.names import checked_key
+from rushes.blobs.port import Sent
+from rushes.blobs.s3_place import Place
+from rushes.domain.errors import StoreAway
+from rushes.telemetry import effect
+
+_GONE = ("NoSuchUpload", "NoSuchKey", "404")
+
+
+class S3Multipart:
+    """The same bucket (or prefix of one) as the blobs; `public` is where browsers reach it, if not where we do."""
+
+    def __init__(self, place: Place, public: str = "") -> None:
+        self._place, self._public = place, public
+
+    @property
+    def origin(self) -> str:
+        """As the port says."""
+        parts = urlsplit(self.sign("origin", "none", [(1, 1)], 1)[0])
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def begin(self, key: str) -> str:
+        """As the port says."""
+        return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
+
+    def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
+        """As the port says."""
+        named = {"Bucket": self._place.bucket, "Key": self._key(key), "UploadId": id}
+        asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
+        return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
+
+    def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
+        """As the port says."""
+        found, after, more = [], 0, True
+        with _absent():
+            while more:
+                page = self._ask("list_parts", Key=self._key(key), UploadId=id, PartNumberMarker=after)
+                found += [_sent(part) for part in page.get("Parts", ())]
+                after, more = page.get("NextPartNumberMarker", 0), page.get("IsTruncated", False)
+            return tuple(found)
+        return None
+
+    def complete(self, key: str, id: str, parts: Sequence[Sent]) -> None:
+        """As the port says."""
+        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        with effect("publish"):
+            self._ask("complete_multipart_upload", Key=self._key(key), UploadId=id, MultipartUpload={"Parts": named})
+
+    def abort(self, key: str, id: str) -> None:
+        """As the port says."""
+        with effect("drop"), _absent():
+            self._ask("abort_multipart_upload", Key=self._key(key), UploadId=id)
+
+    def abort_older(self, prefix: str, seconds: float) -> int:
+        """As the port says."""
+        then = datetime.now(UTC) - timedelta(seconds=seconds)
+        pages = self._client.get_paginator("list_multipart_uploads")
+        with _translated("list_multipart_uploads"):
+            answers = list(pages.paginate(Bucket=self._place.bucket, Prefix=self._key(prefix)))
+        old = [upload for page in answers for upload in page.get("Uploads", ()) if upload["Initiated"] < then]
+        for upload in old:
+            with effect("drop"), _absent():
+                self._ask("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+        return len(old)
+
+    def _key(self, key: str) -> str:
+        return f"{self._place.prefix}/{checked_key(key)}".lstrip("/")
+
+    def _ask(self, operation: str, **request: Any) -> Any:
+        with _translated(operation):
+            return getattr(self._client, operation)(Bucket=self._place.bucket, **request)
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._connected(self._place.endpoint)
+
+    @cached_property
+    def _signer(self) -> Any:
+        return self._connected(self._public) if self._public else self._client
+
+    def _connected(self, endpoint: str) -> Any:
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": "path" if endpoint else "virtual"},
+            connect_timeout=5,
+            read_timeout=15,
+            retries={"mode": "standard", "total_max_attempts": 4},
+            request_checksum_calculation="when_required",  # other services refuse Amazon's newer checksums
+            response_checksum_validation="when_required",
+        )
+        session = boto3.session.Session(self._place.key or None, self._place.secret or None)
+        return session.client("s3", endpoint_url=endpoint or None, config=config)
+
+
+def _sent(part: Any) -> Sent:
+    age = max(0.0, (datetime.now(UTC) - part["LastModified"]).total_seconds())
+    return Sent(part["PartNumber"], part["Size"], part["ETag"], age)
+
+
+@contextlib.contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """A bucket that does not answer, or not us, is away; what is not there is FileNotFoundError."""
+    try:
+        yield
+    except ClientError as e:
+        if e.response["Error"]["Code"] in _GONE:
+            raise FileNotFoundError(doing) from e
+        raise StoreAway(f"{doing}: {e}"[:300], "Check the key and what it may do in the bucket.") from e
+    except BotoCoreError as e:
+        raise StoreAway(f"{doing}: {e}"[:300], "Check that the bucket is there; work goes on by itself.") from e
+
+
+def _absent() -> contextlib.AbstractContextManager[None]:
+    return contextlib.suppress(FileNotFoundError)

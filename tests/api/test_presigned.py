@@ -1,0 +1,219 @@
+"""Films straight to the bucket: signed parts, a cut and a restart in between, wrong parts, giving up."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from rushes.blobs.s3_multipart import S3Multipart
+from rushes.blobs.s3_place import Place
+from rushes.domain.task import TaskState
+from rushes.library import straight, upload
+from rushes.library.upload import Uploads
+from tests.api.kit import Serving, serving
+from tests.api.test_uploads import begin, probe_state
+
+PART = 5 << 20  # the least that a bucket takes, but for the last one
+HEAD = b"\0\0\0\x18ftypmp42"
+
+
+def in_bucket(home: Path, place: Place, *more: str) -> AbstractContextManager[Serving]:
+    """A server whose films lie in the bucket; slots read the same settings."""
+    said = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
+    lines = [f'{name} = "{value}"' for name, value in said.items()]
+    home.mkdir(exist_ok=True)
+    (home / "rushes.toml").write_text("\n".join([*lines, f'blobs = "s3://{place.bucket}/{home.parent.name}"', *more]))
+    return serving(home)
+
+
+@pytest.fixture
+def server(home: Path, seaweed_s3: Place) -> Iterator[Serving]:
+    with in_bucket(home, seaweed_s3) as running:
+        yield running
+
+
+@pytest.fixture
+def large(film: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A film in three parts."""
+    monkeypatch.setattr(straight, "PART", PART)
+    return film.read_bytes() + bytes(2 * PART)
+
+
+def ask(server: Serving, at: str) -> Any:
+    return server.post(f"{at}/parts")
+
+
+def put(piece: Any, data: bytes) -> int:
+    return httpx.put(piece["url"], content=data[piece["start"] : piece["end"]], timeout=60).status_code
+
+
+def incomplete(server: Serving) -> list[Any]:
+    bucket = server.library.house.multipart
+    assert isinstance(bucket, S3Multipart)
+    found = bucket._client.list_multipart_uploads(Bucket=bucket._place.bucket, Prefix=bucket._place.prefix)
+    return list(found.get("Uploads", ()))
+
+
+def test_parts_go_straight_to_the_bucket_and_the_job_begins_when_all_are_there(server: Serving, large: bytes) -> None:
+    at, job = begin(server, large, straight="yes", sha256=hashlib.sha256(large).hexdigest())
+    said = ask(server, at)
+    assert [(p["number"], p["start"], p["end"]) for p in said["parts"]] == [
+        (1, 0, PART), (2, PART, 2 * PART), (3, 2 * PART, len(large))
+    ]  # fmt: skip
+    assert [put(p, large) for p in said["parts"]] == [200, 200, 200]
+    assert probe_state(server, job) is TaskState.WAITING
+    done = ask(server, at)
+    assert (done["upload"]["state"], done["parts"]) == ("arrived", [])
+    assert probe_state(server, job) is TaskState.READY
+    assert server.library.house.blobs.read(f"input/{job}/source.mp4") == large
+    assert not list((server.library.house.home).rglob("*.part"))
+    assert ask(server, at) == done
+
+
+def test_the_film_is_developed_from_the_bucket(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    at, _ = begin(server, data, straight="yes")
+    (piece,) = ask(server, at)["parts"]
+    assert put(piece, data) == 200
+    assert ask(server, at)["upload"]["state"] == "arrived"
+    assert server.library.work(slots=1, until_idle=True) == 0
+    (video,) = server.get("/api/v1/videos")["items"]
+    assert (video["name"], video["sha256"]) == ("holiday.mp4", hashlib.sha256(data).hexdigest())
+
+
+def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(
+    home: Path, seaweed_s3: Place, large: bytes
+) -> None:
+    with in_bucket(home, seaweed_s3) as server:
+        at, job = begin(server, large, straight="yes")
+        assert put(ask(server, at)["parts"][1], large) == 200
+    with in_bucket(home, seaweed_s3) as server:
+        head = server.http.head(at).headers
+        assert (head["upload-offset"], head["rushes-parts"]) == (str(PART), f"{at}/parts")
+        said = ask(server, at)
+        assert [p["number"] for p in said["parts"]] == [1, 3]
+        assert [put(p, large) for p in said["parts"]] == [200, 200]
+        assert int(server.http.head(at).headers["upload-offset"]) == len(large)
+        assert probe_state(server, job) is TaskState.READY
+
+
+def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
+    home: Path, seaweed_s3: Place, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = film.read_bytes()
+    with in_bucket(home, seaweed_s3) as server:
+        at, job = begin(server, data, straight="yes")
+        assert put(ask(server, at)["parts"][0], data) == 200
+        uploads: Uploads = server.app.state.uploads
+        found = uploads._straight(uploads.get(at.rpartition("/")[2]))
+        assert found
+        found.gathered("")
+        assert probe_state(server, job) is TaskState.WAITING
+    with in_bucket(home, seaweed_s3) as server:
+        assert probe_state(server, job) is TaskState.READY
+
+
+def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
+    at, _ = begin(server, large, straight="yes")
+    first, second, _ = ask(server, at)["parts"]
+    assert put(first | {"end": first["end"] - 1}, large) == 403
+    other = first["url"].replace("partNumber=1", "partNumber=2")
+    assert httpx.put(other, content=large[:PART]).status_code == 403
+    assert put(second, large) == 200
+    assert [p["number"] for p in ask(server, at)["parts"]] == [1, 3]
+    assert 0 < int(parse_qs(urlsplit(first["url"]).query)["X-Amz-Expires"][0]) <= 900
+
+
+def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes) -> None:
+    """Buckets that do not look at the signed length: what counts is what lies there."""
+    at, _ = begin(server, large, straight="yes")
+    uploads, id = server.app.state.uploads, at.rpartition("/")[2]
+    bucket, kept = server.library.house.multipart, uploads.get(id)
+    assert bucket
+    (url,) = bucket.sign(kept.key, kept.multipart, [(1, PART - 1)], 60)
+    assert httpx.put(url, content=large[: PART - 1]).status_code == 200
+    said = ask(server, at)
+    assert ([p["number"] for p in said["parts"]], said["upload"]["offset"]) == ([1, 2, 3], 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "sha256", "why"),
+    [(b"%PDF-1.7\n\xff\xfe", "", "PDF"), (HEAD + bytes(9), "0" * 64, "promised")],
+    ids=["a PDF", "other bytes"],
+)
+def test_what_is_not_what_was_promised_is_refused_and_removed(
+    server: Serving, data: bytes, sha256: str, why: str
+) -> None:
+    at, job = begin(server, data, straight="yes", **({"sha256": sha256} if sha256 else {}))
+    assert put(ask(server, at)["parts"][0], data) == 200
+    assert why in server.post(f"{at}/parts", status=400)["detail"]
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+    assert server.library.house.blobs.read(f"input/{job}/source.mp4") is None
+    assert server.http.head(at).status_code == 410
+
+
+def test_given_up_it_leaves_nothing_in_the_bucket(server: Serving, large: bytes) -> None:
+    at, job = begin(server, large, straight="yes")
+    piece = ask(server, at)["parts"][0]
+    assert put(piece, large) == 200
+    assert server.http.delete(at).status_code == 204
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+    assert incomplete(server) == []
+    assert put(piece, large) == 404
+
+
+def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) -> None:
+    at, job = begin(server, large, straight="yes")
+    bucket, kept = server.library.house.multipart, server.app.state.uploads.get(at.rpartition("/")[2])
+    assert bucket
+    bucket.abort(kept.key, kept.multipart)
+    assert "cleared" in server.post(f"{at}/parts", status=400)["detail"]
+    assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+
+
+def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
+    server: Serving, large: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, _ = begin(server, large, straight="yes")
+    assert put(ask(server, at)["parts"][0], large) == 200
+    bucket = server.library.house.multipart
+    assert bucket
+    bucket.begin("input/job_stray/source.mp4")
+    server.library.gc()
+    assert len(incomplete(server)) == 2
+    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    server.library.gc()
+    assert incomplete(server) == []
+    assert server.get(at)["why"] == "nobody went on with it"
+
+
+def test_pages_may_connect_to_the_bucket_and_nowhere_else(server: Serving, seaweed_s3: Place, home: Path) -> None:
+    policy = server.http.get("/add").headers["content-security-policy"]
+    assert f"connect-src 'self' {seaweed_s3.endpoint};" in policy
+    with serving(home.parent / "near") as near:
+        assert "connect-src 'self';" in near.http.get("/add").headers["content-security-policy"]
+
+
+def test_parts_come_through_the_server_where_they_cannot_go_straight(home: Path, seaweed_s3: Place, film: Path) -> None:
+    data = film.read_bytes()
+    with in_bucket(home, seaweed_s3, "presigned = false") as server:
+        at, _ = begin(server, data, straight="yes")
+        assert "rushes-parts" not in server.http.head(at).headers
+        assert "PATCH" in server.post(f"{at}/parts", status=400)["hint"]
+        assert server.http.get("/add").text.count("data-straight") == 0
+
+
+def test_parts_that_go_straight_do_not_come_through_the_server(server: Serving, large: bytes) -> None:
+    at, _ = begin(server, large, straight="yes")
+    headers = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    assert server.http.patch(at, content=large[:100], headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize(("size", "part"), [(1, 16 << 20), (200 * 10**9, 22_222_223), (10**12, None)])
+def test_no_part_is_larger_than_what_proxies_let_through(size: int, part: int | None) -> None:
+    assert straight.part_size(size) == part
