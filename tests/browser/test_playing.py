@@ -29,21 +29,29 @@ WATCH = """(video) => {
     const bright = (bit) => canvas.getImageData(24 * bit + 12, 12, 1, 1).data[1] > 126;
     return [...Array(8).keys()].reduce((sum, bit) => sum + (bright(bit) ? 1 << bit : 0), 0);
   };
-  window.shown = async (seconds) => {
-    const frame = new Promise((done) => video.requestVideoFrameCallback((_, at) => done(at.mediaTime)));
+  let last = -1;
+  const watch = () => video.requestVideoFrameCallback((_, at) => { last = at.mediaTime; watch(); });
+  watch();
+  const comes = async (moment) => {  // a busy machine shows a picture late; after so long it never will
+    const over = performance.now() + 10_000;
+    while (Math.abs(last - moment) > 0.005 && performance.now() < over) await new Promise((go) => setTimeout(go, 20));
+  };
+  window.shown = async (seconds, moment) => {
     const there = new Promise((done) => video.addEventListener("seeked", done, { once: true }));
     video.currentTime = seconds;
     await there;
-    return [await frame, number()];
+    await comes(moment);
+    return [last, number()];
   };
-  window.play = async (speed) => {
+  window.play = async (speed, end) => {
     const seen = [];
-    const watch = () => video.requestVideoFrameCallback((_, at) => { seen.push(at.mediaTime); watch(); });
-    watch();
+    const see = () => video.requestVideoFrameCallback((_, at) => { seen.push(at.mediaTime); see(); });
+    see();
     const ended = new Promise((done, failed) => { video.onended = done; video.onerror = () => failed(video.error); });
     video.playbackRate = speed;
     await video.play();
     await ended;
+    await comes(end);
     return seen;
   };
 }"""
@@ -83,7 +91,7 @@ def watched(page: Page, selector: str) -> Page:
 
 def plays(page: Page, frames: int) -> bool:
     """Whether it plays to its end, each picture at a time of the film (a busy machine may leave some out)."""
-    moments: list[float] = page.evaluate("play(3)")
+    moments: list[float] = page.evaluate("(end) => play(3, end)", (frames - 1) / RATE)
     assert all(abs(t * RATE - round(t * RATE)) < NEAR * RATE for t in moments), moments
     assert moments == sorted(moments)
     return round(moments[-1] * RATE) == frames - 1
@@ -91,9 +99,9 @@ def plays(page: Page, frames: int) -> bool:
 
 def entered(page: Page, number: int, first: int = 0) -> bool:
     """Whether a moment within a picture, not so late that a browser prefers the next, shows that picture."""
-    seen: tuple[float, int] = page.evaluate("(at) => shown(at)", (number - first + 0.3) / RATE)
-    moment, shown = seen
-    return shown == number and abs(moment - (number - first) / RATE) < NEAR
+    wanted = (number - first) / RATE
+    moment, shown = page.evaluate("([at, wanted]) => shown(at, wanted)", [wanted + 0.3 / RATE, wanted])
+    return bool(shown == number and abs(moment - wanted) < NEAR)
 
 
 def bounds(numbers: Serving, video: Video) -> list[float]:
@@ -113,8 +121,8 @@ def test_the_proxy_plays_from_the_first_frame_to_the_last_and_can_be_entered_in_
     marks = bounds(numbers, video)
     assert len(marks) > 4
     for start, end in reversed(list(pairwise(marks))):
-        # the first three packets of a chunk last a tick in its file, which B-frames need: Chromium passes them by
-        for number in (start * RATE + 4, (start + end) * RATE // 2, end * RATE - 1):
+        # the first three packets of a chunk last a third of their time in its file: Chromium passes by what is over
+        for number in (*(start * RATE + n for n in range(4)), (start + end) * RATE // 2, end * RATE - 1):
             assert entered(page, round(number)), number
 
 
