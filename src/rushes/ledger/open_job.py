@@ -1,9 +1,7 @@
 """A job row while a transaction changes it: counters, and events that are numbered as they are told."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Counts, JobState, NewJob
@@ -12,12 +10,14 @@ from rushes.ledger.settle import settled
 
 PLACES = 20  # bits of a task's key that say its place in the plan
 FIRST = (1 << PLACES) - 1  # key & FIRST == 0: the task that opens the plan
+EVENT = ("job", "seq", "n", "type", "at", "task", "body")
+EventRow = tuple[int, int, int, str, int, str | None, str]  # the columns that EVENT names
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
 
 @dataclass(slots=True)
 class OpenJob:
-    """The fields in the order in which rows are read; `told` are the rows of its new events."""
+    """The fields in the order in which rows are read; `events` are the rows of its new ones."""
 
     number: int
     id: str
@@ -27,7 +27,6 @@ class OpenJob:
     paused: int
     cancelled: bool
     opened: bool
-    needed: bool
     total: int
     done: int
     dead: int
@@ -37,7 +36,9 @@ class OpenJob:
     last_event: int
     started: int | None
     finished: int | None
-    told: list[dict[str, Any]] = field(default_factory=list)
+    chunking: bool = False  # its first task is leased; PostgreSQL looks at that task instead
+    needed: bool = False  # a task of another job needs one of its tasks; only PostgreSQL must know
+    events: list[EventRow] = field(default_factory=list)
 
     @property
     def stopped(self) -> bool:
@@ -49,29 +50,16 @@ class OpenJob:
         """The first and the last key that a task of it can have."""
         return self.number << PLACES, (self.number << PLACES) + FIRST
 
-    def tell(self, type: EventType, at: int, data: dict[str, JSON], task: str | None = None) -> None:
-        """One event."""
-        self._add(type, at, 1, task, data)
-
-    def tell_each(
-        self,
-        type: EventType,
-        at: int,
-        worker: str | None,
-        tasks: Sequence[str],
-        fences: Sequence[int],
-        seconds: Sequence[float],
-    ) -> None:
-        """An event for each of some tasks (named without their job), kept as one row."""
-        if tasks:
-            body = {"worker": worker, "fences": fences, "seconds": seconds, "tasks": tasks}
-            self._add(type, at, len(tasks), None, body)
+    def tell(self, type: EventType, at: int, data: JSON, task: str | None = None, n: int = 1) -> None:
+        """One event; or `n` of one type and moment, kept as one row whose lists have an entry for each."""
+        self.events.append((self.number, self.last_event + 1, n, type.value, at, task, encode(data)))
+        self.last_event += n
 
     def settle(self, at: int) -> None:
         """State, and what a change of state owes, from the counters."""
         counts = Counts(self.total, self.done, self.dead, self.live, self.losses, self.failures)
-        before = self.state
-        self.state, told = settled(before, counts, opened=self.opened, chunking=False, cancelled=self.cancelled)
+        flags = {"opened": bool(self.opened), "chunking": bool(self.chunking), "cancelled": bool(self.cancelled)}
+        before, (self.state, told) = self.state, settled(self.state, counts, **flags)
         if told:
             self.tell(told[0], at, told[1])
         if self.state is not before and self.state in FINAL:
@@ -79,15 +67,10 @@ class OpenJob:
         elif self.state not in FINAL:
             self.finished = None
 
-    def _add(self, type: EventType, at: int, n: int, task: str | None, body: JSON) -> None:
-        row = {"job": self.number, "seq": self.last_event + 1, "n": n, "type": type.value, "at": at, "task": task}
-        self.told.append({**row, "body": encode(body)})
-        self.last_event += n
-
 
 def fresh(number: int, new: NewJob) -> OpenJob:
     """A job that nobody has touched."""
     return OpenJob(
-        number, new.id, new.owner, JobState.CREATED, new.priority, paused=0, cancelled=False, opened=False,
-        needed=False, total=0, done=0, dead=0, live=0, losses=0, failures=0, last_event=0, started=None, finished=None,
+        number, new.id, new.owner, JobState.CREATED, new.priority, paused=0, cancelled=False, opened=False, total=0,
+        done=0, dead=0, live=0, losses=0, failures=0, last_event=0, started=None, finished=None,
     )  # fmt: skip

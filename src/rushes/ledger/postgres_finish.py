@@ -12,7 +12,8 @@ from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
-from rushes.ledger.postgres_work import Standing, standing
+from rushes.ledger.postgres_work import standing
+from rushes.ledger.standing import Standing
 from rushes.postgres.store import Row, Turn
 
 
@@ -120,7 +121,8 @@ def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, part: Told) -> t
     many, skip = len(part.keys), len(job.id) + 1
     job.done, job.live = job.done + many, job.live - many
     type = EventType.ADOPTED if part.adopted[0] else EventType.DONE
-    job.tell_each(type, turn.wall, worker, [task[skip:] for task in part.tasks], part.fences, part.seconds)
+    about = {"worker": worker, "fences": part.fences, "seconds": part.seconds, "tasks": [t[skip:] for t in part.tasks]}
+    job.tell(type, turn.wall, about, n=many)
     debts = [{"owner": job.owner, "job": job.id, "key": r.key} for rs in part.results for r in rs if r.publishes]
     if debts:
         turn.run("debts_add", rows=encode(debts))

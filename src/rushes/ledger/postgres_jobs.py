@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from rushes.domain.job import JobState
-from rushes.ledger.open_job import PLACES, OpenJob, encode
+from rushes.ledger.open_job import EVENT, PLACES, OpenJob, encode
 from rushes.postgres.store import Row, Turn
 
 
@@ -45,7 +45,7 @@ class JobRows:
             job.settle(self._turn.wall)
         if self._rows:
             self._turn.run("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
-        told = [event for job in self._rows.values() for event in job.told]
+        told = [dict(zip(EVENT, event, strict=True)) for job in self._rows.values() for event in job.events]
         if told:
             self._turn.run("events_add", rows=encode(told))
 
@@ -58,7 +58,7 @@ class JobRows:
 
 def _doc(job: OpenJob) -> dict[str, object]:
     return {
-        "number": job.number, "told": bool(job.told), "state": job.state.value, "priority": job.priority,
+        "number": job.number, "told": bool(job.events), "state": job.state.value, "priority": job.priority,
         "paused": job.paused, "cancelled": job.cancelled, "opened": job.opened, "total": job.total, "done": job.done,
         "dead": job.dead, "live": job.live, "losses": job.losses, "failures": job.failures,
         "last_event": job.last_event, "started": job.started, "finished": job.finished,

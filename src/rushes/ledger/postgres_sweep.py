@@ -10,8 +10,9 @@ from rushes.ledger.open_job import encode
 from rushes.ledger.port import Debt, Swept
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_look import incarnation
-from rushes.ledger.postgres_work import Ends, Standing, hold_tasks
+from rushes.ledger.postgres_work import Ends, hold_tasks
 from rushes.ledger.settle import worn_out
+from rushes.ledger.standing import Standing
 from rushes.postgres.store import Turn
 
 _REMEMBERED = int(2880 * LEASE_SECONDS * 1000)  # a day: after it a worker that is over may be forgotten

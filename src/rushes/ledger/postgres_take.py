@@ -117,7 +117,9 @@ def _count(turn: Turn, job: OpenJob, fence: int, planted: Sequence[Row]) -> tupl
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": len(planted), "adopted": len(adopted)})
     skip, many = len(job.id) + 1, len(adopted)
-    job.tell_each(EventType.ADOPTED, turn.wall, None, [id[skip:] for id in adopted], [0] * many, [0.0] * many)
+    if adopted:
+        about = {"worker": None, "fences": [0] * many, "seconds": [0.0] * many, "tasks": [id[skip:] for id in adopted]}
+        job.tell(EventType.ADOPTED, turn.wall, about, n=many)
     return () if job.stopped else tuple(ready)
 
 

@@ -2,22 +2,22 @@
 
 -- name: hold_jobs
 -- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
-    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
+    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
-    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
+    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
 
 -- name: hold_job
 -- The same for one job by its id.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, needed, total, done, dead, live,
-    job.losses, job.failures, last_event, coalesce(job.started, first.started), job.finished
+SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
+    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.id = %(id)s FOR NO KEY UPDATE OF job;
 

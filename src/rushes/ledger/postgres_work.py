@@ -1,7 +1,7 @@
 """Working on PostgreSQL: leases and what becomes of them. Every write names the fence it was leased with."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from rushes.domain.errors import WrongHome
 from rushes.domain.event import EventType
@@ -11,38 +11,8 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Renewed
 from rushes.ledger.postgres_jobs import JobRows
+from rushes.ledger.standing import Standing
 from rushes.postgres.store import Turn
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a task stands, for an answer about a fence; the fields in the order of `standing`."""
-
-    id: str
-    key: int
-    state: str
-    fence: int
-    outcome: str | None
-    worker: str | None
-    cancelled: bool
-    paused: int
-    stage: str
-    chunk: int | None
-    losses: int
-
-    def holds(self, fence: int, worker: str | None = None) -> bool:
-        """Whether that lease is the one that counts."""
-        return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
-
-    def said(self, fence: int, outcome: str) -> Said:
-        """The answer to a lease that holds no more."""
-        if self.fence == fence and self.state != "leased" and self.outcome == outcome:
-            return Said.OK
-        return Said.CANCELLED if self.cancelled else Said.LOST
-
-    def told(self, **more: JSON) -> dict[str, JSON]:
-        """What an event about its attempt says."""
-        return {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker, **more}
 
 
 def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:

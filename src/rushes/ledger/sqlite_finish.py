@@ -9,11 +9,13 @@ from rushes.domain.event import EventType
 from rushes.domain.result import Result
 from rushes.domain.task import Finish, Said
 from rushes.ledger import sqlite_results
+from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.port import Completed
-from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob, splits
+from rushes.ledger.sqlite_jobs import JobRows, runs_told, splits
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
-from rushes.ledger.sqlite_work import DONE, Standing, standing
+from rushes.ledger.sqlite_work import DONE, standing
+from rushes.ledger.standing import Standing
 
 UNKNOWN = -1  # the key of no task
 
@@ -116,11 +118,12 @@ def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple
     for type in (EventType.DONE, EventType.ADOPTED):
         told = [run for run in group if run.adopted is (type is EventType.ADOPTED)]
         seconds = list(chain.from_iterable(run.seconds for run in told))
-        job.tell_each(type, turn.wall, worker, [run[:3] for run in told], seconds)
+        if told:
+            job.tell(type, turn.wall, runs_told(worker, [run[:3] for run in told], seconds), n=len(seconds))
     first = next((run for run in group if not run.first & FIRST), None)
     if first is None:
         return ()
-    job.chunking = 0
+    job.chunking = False
     return () if job.opened else open_plan(turn, job, first.fence)
 
 

@@ -10,8 +10,8 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
+from rushes.ledger.open_job import FIRST, PLACES
 from rushes.ledger.port import Page
-from rushes.ledger.sqlite_jobs import FIRST, PLACES
 from rushes.ledger.sqlite_store import Row, Turn
 
 _END = 2**63 - 1

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, Command
-from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob
+from rushes.ledger.open_job import OpenJob
+from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 
 LOG_LINES = 1000  # kept per attempt
@@ -63,10 +64,10 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
     job = found(jobs, id)
     if again and job.cancelled:
         return ()
-    rows = turn.all("to_revive", *_span(job), again, stage, encode(list(tasks)))
+    rows = turn.all("to_revive", *job.span, again, stage, encode(list(tasks)))
     if job.cancelled:
-        job.cancelled = 0
-        turn.run("job_park", 0, *_span(job))
+        job.cancelled = False
+        turn.run("job_park", 0, *job.span)
     turn.run("end_wait", encode([key for key, _, state in rows if state == "ready"]))
     _refresh(turn, jobs, job, [row for row in rows if row[2] != "ready"])
     jobs.save()
@@ -92,14 +93,10 @@ def found(jobs: JobRows, id: str) -> OpenJob:
     return job
 
 
-def _span(job: OpenJob) -> tuple[int, int]:
-    return job.number << PLACES, (job.number << PLACES) + FIRST
-
-
 def _cancel(turn: Turn, job: OpenJob) -> None:
-    job.cancelled, job.paused, job.chunking = 1, 0, 0
-    turn.run("job_park", 1, *_span(job))
-    turn.run("job_let_go", *_span(job))
+    job.cancelled, job.paused, job.chunking = True, 0, False
+    turn.run("job_park", 1, *job.span)
+    turn.run("job_let_go", *job.span)
     job.tell(EventType.CANCELLED, turn.wall, {})
 
 
@@ -107,7 +104,7 @@ def _pause(turn: Turn, job: OpenJob, how: int) -> None:
     if job.paused >= how:
         return
     job.paused = how
-    turn.run("job_park", 1, *_span(job))
+    turn.run("job_park", 1, *job.span)
     job.tell(EventType.PAUSED, turn.wall, {"now": how > 1})
 
 
@@ -115,7 +112,7 @@ def _resume(turn: Turn, job: OpenJob) -> None:
     if not job.paused:
         return
     job.paused = 0
-    turn.run("job_park", 0, *_span(job))
+    turn.run("job_park", 0, *job.span)
     job.tell(EventType.RESUMED, turn.wall, {})
 
 
@@ -123,7 +120,7 @@ def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
     if job.priority == value:
         return
     job.priority = value
-    turn.run("job_rank", -value, *_span(job), -value)
+    turn.run("job_rank", -value, *job.span, -value)
     job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
 
 
@@ -141,7 +138,7 @@ def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> No
 
 def _rearm(turn: Turn, jobs: JobRows, job: OpenJob) -> None:
     """Whoever needs a task of this job that is done no more, and has not begun, waits for it."""
-    up = Counter(turn.column("rearm", *_span(job)))
+    up = Counter(turn.column("rearm", *job.span))
     if not up:
         return
     for key in turn.column("ready_of", encode(list(up))):

@@ -11,7 +11,8 @@ from rushes.ledger.settle import worn_out
 from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_look import incarnation
 from rushes.ledger.sqlite_store import Turn, encode
-from rushes.ledger.sqlite_work import Standing, bury, release, standing
+from rushes.ledger.sqlite_work import bury, release, standing
+from rushes.ledger.standing import Standing
 
 _REMEMBERED = 2880 * LEASE_SECONDS  # a day: after it a worker that is over may be forgotten
 

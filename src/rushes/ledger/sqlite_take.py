@@ -7,7 +7,8 @@ from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
-from rushes.ledger.sqlite_jobs import FIRST, PLACES, JobRows, OpenJob, runs
+from rushes.ledger.open_job import FIRST, PLACES, OpenJob
+from rushes.ledger.sqlite_jobs import JobRows, runs, runs_told
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_work import DONE, standing
 
@@ -22,7 +23,7 @@ def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
     turn.run("job_text_add", job.number, new.team, new.request_id, new.name, new.recipe, new.payload)
     turn.run("draft_add", *_draft(job.number, 0, first))
     job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})
-    job.opened = int(first.adopted)
+    job.opened = first.adopted
     _plant(turn, job, fence=0, before=(job.number << PLACES) - 1)
     jobs.save()
     return True
@@ -55,7 +56,7 @@ def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
 
 def open_plan(turn: Turn, job: OpenJob, fence: int) -> tuple[str, ...]:
     """The drafts of an attempt become tasks; those that are ready at once."""
-    job.opened = 1
+    job.opened = True
     turn.run("facts_open", fence, job.number)
     if turn.column("draft_count", job.number, fence)[0]:
         return _plant(turn, job, fence, before=job.number << PLACES)
@@ -93,8 +94,9 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
     job.total, job.done, job.live = job.total + size, job.done + len(adopted), job.live + len(ready)
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": size, "adopted": len(adopted)})
-    told = [(first, last, 0) for first, last in runs(adopted)]
-    job.tell_each(EventType.ADOPTED, turn.wall, None, told, [0.0] * len(adopted))
+    if adopted:
+        told = runs_told(None, [(first, last, 0) for first, last in runs(adopted)], [0.0] * len(adopted))
+        job.tell(EventType.ADOPTED, turn.wall, told, n=len(adopted))
     return () if job.stopped else tuple(ready)
 
 

@@ -2,14 +2,14 @@
 
 -- name: job_rows
 -- Job rows by number, for a transaction that changes them.
-SELECT number, id, owner, state, priority, paused, cancelled, opened, chunking, total, done, dead, live, losses,
-    failures, last_event, started, finished
+SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures,
+    last_event, started, finished, chunking
 FROM job WHERE number IN (SELECT value FROM json_each(?));
 
 -- name: job_row
 -- The same for one job by its id.
-SELECT number, id, owner, state, priority, paused, cancelled, opened, chunking, total, done, dead, live, losses,
-    failures, last_event, started, finished
+SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures,
+    last_event, started, finished, chunking
 FROM job WHERE id = ?;
 
 -- name: job_told

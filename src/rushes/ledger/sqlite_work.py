@@ -1,7 +1,7 @@
 """Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -10,44 +10,15 @@ from rushes.domain.event import EventType
 from rushes.domain.keys import JSON
 from rushes.domain.task import LEASE_SECONDS, Failure, Lease, Order, Said
 from rushes.domain.worker import Incarnation
+from rushes.ledger.open_job import FIRST, OpenJob
 from rushes.ledger.port import Renewed
-from rushes.ledger.sqlite_jobs import FIRST, JobRows, OpenJob, runs
+from rushes.ledger.sqlite_jobs import JobRows, runs
 from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.standing import Standing
 
 DONE = ("done", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a task stands, for an answer about a fence; the fields in the order of `standing`."""
-
-    id: str
-    key: int
-    state: str
-    fence: int
-    outcome: str | None
-    worker: str | None
-    cancelled: bool
-    paused: int
-    stage: str
-    chunk: int | None
-    losses: int
-
-    def holds(self, fence: int, worker: str | None = None) -> bool:
-        """Whether that lease is the one that counts."""
-        return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
-
-    def said(self, fence: int, *outcomes: str) -> Said:
-        """The answer to a lease that holds no more."""
-        if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
-            return Said.OK
-        return Said.CANCELLED if self.cancelled else Said.LOST
-
-    def told(self, **more: JSON) -> dict[str, JSON]:
-        """What an event about its attempt says."""
-        return {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker, **more}
 
 
 def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
@@ -155,7 +126,7 @@ def release(
     """A lease ended without success: ready again."""
     turn.run("release", outcome, due, int(job.stopped), failures, losses, row.key)
     if not row.key & FIRST:
-        job.chunking = 0
+        job.chunking = False
 
 
 def bury(
@@ -165,7 +136,7 @@ def bury(
     turn.run("bury", outcome, failures, losses, turn.wall, row.key)
     job.dead, job.live = job.dead + 1, job.live - 1
     if not row.key & FIRST:
-        job.chunking = 0
+        job.chunking = False
     job.tell(EventType.DEAD, turn.wall, about, row.id)
 
 
@@ -191,7 +162,7 @@ def _begin(turn: Turn, firsts: Sequence[int]) -> None:
     jobs = JobRows(turn)
     for key in firsts:
         job = jobs.of(key)
-        job.chunking = 1
+        job.chunking = True
         job.started = job.started or turn.wall
     jobs.save()
 
