@@ -146,7 +146,7 @@ def _page(library: Library, state: str | None, now: Hands, cursor: str, limit: i
     if state == "running":  # no more than there are slots
         jobs = [library.house.ledger.job(job) for job in now.jobs]
         rows = [j for j in jobs if j.owner == library.house.settings.owner and not j.paused]
-        return Page(tuple(sorted(rows, key=lambda j: j.created_at, reverse=True)))
+        return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
     if state:
         return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)
     return library.jobs(None, cursor, limit)
