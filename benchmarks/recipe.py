@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,9 +107,8 @@ def overhead() -> None:
             spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             used[film.stem] = (spent, audited.tasks, points)
         (a, n, few), (b, m, many) = used["20"], used["1020"]
-        turns = Counter(many)
-        turns.subtract(few)
-        trips = sum(c for p, c in turns.items() if p.startswith("ledger.") and p.endswith(":before"))
+        writes = [p for p in many if p.startswith("ledger.") and p.endswith(":before")]
+        trips = sum(len(many[p]) - len(few.get(p, ())) for p in writes)
         print(f"\nengine: {1000 * (b - a) / (m - n):.1f} CPU-ms per task, {trips / (m - n):.1f} ledger writes per task")
         if shutil.which("strace"):
             print(f"        {_fsyncs(folder, large) / m:.1f} fsyncs per task (two results and two files each)")
