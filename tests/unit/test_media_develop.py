@@ -120,6 +120,21 @@ def test_every_segment_begins_with_a_key_frame_and_plays_with_the_header_of_anot
     assert sum(s.duration for lay in done.layouts for s in lay.segments) == facts.video.end - facts.video.start
 
 
+@pytest.mark.parametrize("film", [FILMS["ntsc.mp4"], Film(vfr(4), base=Fraction(1, 1000)), Film([0], gop=1)])
+def test_nothing_of_a_chunk_is_decoded_before_its_first_picture_nor_over_too_soon(film: Film, tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mkv", film)
+    facts = probe(path)
+    assert facts.video
+    for piece in developed(path, facts, [facts.video.span], tmp_path / "out").pieces:
+        with av.open(str(piece)) as container:
+            packets = [p for p in container.demux(video=0) if p.size]
+        shown = sorted(p.pts or 0 for p in packets)
+        assert packets[0].dts == packets[0].pts == shown[0]
+        assert all((p.dts or 0) <= (p.pts or 0) for p in packets)  # FFmpeg takes negative offsets for a shift of all
+        steps = [b - a for a, b in pairwise(shown)]
+        assert all(3 * (p.duration or 0) >= min(steps) - 3 for p in packets[: len(steps)])
+
+
 def test_segments_begin_at_multiples_of_four_seconds(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", FILMS["cfr.mp4"])
     facts = probe(path)

@@ -124,13 +124,13 @@ class _Decoding:
 
     def inside(self, first: av.VideoFrame | None, rest: Iterator[av.VideoFrame]) -> Iterator[av.VideoFrame]:
         """Only the frames of the span, in order, that were not given before."""
-        frame, given, before = first, self.progress.last, None
+        frame, given, before, limits = first, self.progress.last, None, limits_of(self.track)
         while frame is not None and (frame.pts is None or frame.pts < self.span.end):
             pts = frame.pts  # whoever gets the frame may change it
             if pts is None or (before is not None and pts <= before):
                 self.complain(before or self.span.start, "is followed by one without a time of its own")
             elif pts >= self.span.start and (given is None or pts > given):
-                check_pixels(frame.width, frame.height, limits_of(self.track))
+                check_pixels(frame.width, frame.height, limits)
                 self.progress.shown, self.progress.last = self.progress.shown + 1, pts
                 yield frame
             if pts is not None:

@@ -1,5 +1,6 @@
 """The proxy of one chunk: a fragmented MP4 whose fragments are HLS segments, in absolute times."""
 
+from collections import deque
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from rushes.media.open import create_file
 from rushes.media.picture import Scaler, shown_size
 from rushes.media.timeline import SEGMENT_SECONDS, Beat, shift_seconds, timescale
 
-_REORDERED = 3  # ticks, of which there are at least 10,000 a second; x264 with two B-frames needs two packets
+_AHEAD = 2  # packets that come before their turn: B-frames may need two
 _FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 
 
@@ -37,7 +38,7 @@ class Proxy:
         self._keys: list[int] = []  # pts of frames that begin a segment
         self._lead = 0  # dts of the first packet, in ticks of ours
         self._packets = 0
-        self._first = 0
+        self._times: deque[int] = deque()  # of frames, in ticks of ours, as far as packets still need them
         self._out = create_file(path, {"movflags": _FRAGMENTED, "video_track_timescale": str(self._scale)})
         self._stream: VideoStream | None = None
 
@@ -47,11 +48,11 @@ class Proxy:
         ticks = int(pts * self._track.base * self._scale) + self._shift
         if self._stream is None:
             self._stream = x264_stream(self._out, self._track, picture, self._scale, x264_options(self._crf))
-            self._first = ticks
         begins = self._beat.strikes(pts)
         if begins:
             self._keys.append(pts)
         picture.pts, picture.time_base = ticks, Fraction(1, self._scale)
+        self._times.append(ticks)
         picture.pict_type = PictureType.I if begins else PictureType.NONE
         self._mux(self._stream.encode(picture))
 
@@ -74,12 +75,22 @@ class Proxy:
 
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
         for packet in packets:
-            # What B-frames need before the first picture must not reach back into the chunk before, however close or
-            # far apart frames are: players drop a key frame whose order of decoding goes back (VFR showed it).
-            dts = packet.dts or 0
-            if dts < self._first:
-                dts = packet.dts = self._first - _REORDERED + self._packets
-            if not self._packets:
-                self._lead = dts
+            packet.dts = self._decoded_at()
+            self._lead = self._lead if self._packets else packet.dts
             self._packets += 1
             self._out.mux(packet)
+
+    def _decoded_at(self) -> int:
+        """When the next packet is decoded: never before the chunk, or players would drop its key frame.
+
+        The first three share the time of the first picture. What a packet is told to last is the time to the next one,
+        and browsers that seek drop a picture that is over: a third of its time is left, and ours seek to a quarter.
+        (Negative offsets would give each its own, but FFmpeg reads those of fragments as a shift of all.)
+        """
+        if self._packets <= _AHEAD:
+            first, second = self._times[0], self._times[min(1, len(self._times) - 1)]
+            share = (second - first) * self._packets // (_AHEAD + 1)
+            return min(first + share, second - _AHEAD - 1 + self._packets) if second > first else first
+        if self._packets == _AHEAD + 1:
+            self._times.popleft()
+        return self._times.popleft()

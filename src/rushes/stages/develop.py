@@ -17,7 +17,7 @@ class Develop:
 
     card = Card(
         "develop",
-        2,
+        3,
         Scope.CHUNK,
         ("proxy", "frames", "metrics"),
         needs=("probe",),
