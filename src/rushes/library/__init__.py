@@ -31,7 +31,7 @@ from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
-from rushes.library.failed import FailureGroup, chosen, discard, failed, retry
+from rushes.library.failed import FailedPage, FailureGroup, chosen, discard, failed, failed_page, retry
 from rushes.library.footage import at_home
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
@@ -281,6 +281,10 @@ class Library:
     def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
         """Dead letters by class."""
         return chosen(failed(self.house.ledger, self.house.records, self._owner), kind)
+
+    def failed_page(self, cursor: str = "") -> FailedPage:
+        """Some dead letters by class, and where the next ones begin."""
+        return failed_page(self.house.ledger, self.house.records, self._owner, cursor)
 
     def retry_failed(self, kind: str = "") -> tuple[str, ...]:
         """Try dead letters of a class (or all) again."""

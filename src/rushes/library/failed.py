@@ -1,9 +1,10 @@
 """Dead letters for people: grouped by what went wrong, tried again or put away together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
+from rushes.domain.job import Job
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger
@@ -35,14 +36,28 @@ class FailureGroup:
         return tuple(task for cause in self.causes for task in cause.tasks)
 
 
+@dataclass(frozen=True, slots=True)
+class FailedPage:
+    """Some dead letters by class, most first, the names of their jobs, and where the next ones begin."""
+
+    groups: tuple[FailureGroup, ...]
+    names: Mapping[str, str]
+    cursor: str
+
+
 def failed(ledger: Ledger, records: Records, owner: str) -> tuple[FailureGroup, ...]:
     """Every dead letter that was not put away, by class, most first."""
-    groups: dict[str, list[Task]] = {}
-    for task in _dead(ledger, owner):
-        if not records.get(DISCARDED, owner, _mark(task)):
-            groups.setdefault(task.failure.kind if task.failure else "Unknown", []).append(task)
-    made = [FailureGroup(kind, _causes(tasks)) for kind, tasks in groups.items()]
-    return tuple(sorted(made, key=lambda g: (-len(g.tasks), g.kind)))
+    jobs: dict[str, Job] = {}
+    dead = every(lambda cursor: ledger.tasks(state=TaskState.DEAD, cursor=cursor))
+    return _grouped(task for task in dead if _is_shown(task, ledger, records, owner, jobs))
+
+
+def failed_page(ledger: Ledger, records: Records, owner: str, cursor: str = "", limit: int = 200) -> FailedPage:
+    """The same of so many dead letters: what a page shows of however many there are."""
+    jobs: dict[str, Job] = {}
+    page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
+    groups = _grouped(task for task in page.rows if _is_shown(task, ledger, records, owner, jobs))
+    return FailedPage(groups, {id: job.name for id, job in jobs.items()}, page.cursor)
 
 
 def retry(ledger: Ledger, groups: tuple[FailureGroup, ...]) -> tuple[str, ...]:
@@ -74,13 +89,19 @@ def chosen(groups: tuple[FailureGroup, ...], kind: str) -> tuple[FailureGroup, .
     return some
 
 
-def _dead(ledger: Ledger, owner: str) -> Iterator[Task]:
-    owners: dict[str, str] = {}
-    for task in every(lambda cursor: ledger.tasks(state=TaskState.DEAD, cursor=cursor)):
-        if task.job not in owners:
-            owners[task.job] = ledger.job(task.job).owner
-        if owners[task.job] == owner:
-            yield task
+def _is_shown(task: Task, ledger: Ledger, records: Records, owner: str, jobs: dict[str, Job]) -> bool:
+    """Whether it is this owner's and was not put away; a job is asked for once."""
+    if task.job not in jobs:
+        jobs[task.job] = ledger.job(task.job)
+    return jobs[task.job].owner == owner and not records.get(DISCARDED, owner, _mark(task))
+
+
+def _grouped(tasks: Iterable[Task]) -> tuple[FailureGroup, ...]:
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.failure.kind if task.failure else "Unknown", []).append(task)
+    made = [FailureGroup(kind, _causes(some)) for kind, some in groups.items()]
+    return tuple(sorted(made, key=lambda g: (-len(g.tasks), g.kind)))
 
 
 def _mark(task: Task) -> str:

@@ -6,7 +6,7 @@ A stream registers before it reads the past, so that nothing falls between; it d
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rushes.domain.errors import RushesError
@@ -15,7 +15,9 @@ from rushes.domain.job import Job
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.25  # while things happen
+QUIET_SECONDS = 1.0  # reached step by step while nothing does
+ALONE_SECONDS = 10.0  # while nobody listens: only to stay near the end, so that nobody has to wait for the past
 MOST = 1000  # events that wait for one reader; then its stream is closed and replays
 Item = Event | Job
 
@@ -55,10 +57,10 @@ class Counters:
 
 
 class Hub:
-    """Asks the ledger what changed, a few times a second, and hands it on."""
+    """Asks the ledger what changed, a few times a second while somebody listens, and hands it on."""
 
-    def __init__(self, ledger: Ledger, owner: str, on_job: Callable[[Job], None] = lambda _job: None) -> None:
-        self._ledger, self._owner, self._on_job = ledger, owner, on_job
+    def __init__(self, ledger: Ledger, owner: str) -> None:
+        self._ledger, self._owner = ledger, owner
         self._ears: dict[str, set[Ear]] = {}
         self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
         self._guard = threading.Lock()
@@ -96,6 +98,7 @@ class Hub:
             self._ears.setdefault(job, set()).add(ear)
             if job:
                 self._seen[job] = min(self._seen.get(job, last_event), last_event)
+        self._nudge.set()
         self.counters.streams += 1
         if self.closing:
             ear.close()
@@ -112,13 +115,16 @@ class Hub:
         self.counters.streams -= 1
 
     def _run(self) -> None:
-        cursor = self._now()
+        cursor, pause = self._now(), LOOK_SECONDS
         while not self._over.is_set():
+            before = cursor
             try:
                 cursor = self._look(cursor)
             except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
                 log.warning("following: %s", e)
-            self._nudge.wait(LOOK_SECONDS)
+            pause = pause_after(pause, news=cursor != before, heard=bool(self._ears))
+            if self._nudge.wait(pause) and not self._over.is_set():
+                self._nudge.clear()
 
     def _now(self) -> str:
         cursor = ""
@@ -130,16 +136,15 @@ class Hub:
                 cursor = after
             except RushesError as e:
                 log.warning("following: %s", e)
-                self._nudge.wait(LOOK_SECONDS)
+                self._over.wait(LOOK_SECONDS)
         return cursor
 
     def _look(self, cursor: str) -> str:
         jobs, after = self._ledger.changed(cursor)
-        for id in dict.fromkeys(jobs):
+        for id in dict.fromkeys(jobs) if self._ears else ():
             row = self._ledger.job(id)
             if row.owner == self._owner:
                 self._tell(row)
-                self._on_job(row)
         return after
 
     def _tell(self, row: Job) -> None:
@@ -173,3 +178,10 @@ class Hub:
         for ears in list(self._ears.values()):
             for ear in list(ears):
                 ear.close()
+
+
+def pause_after(pause: float, *, news: bool, heard: bool) -> float:
+    """Seconds until the next look, after one that followed a pause: longer and longer while nothing happens."""
+    if not heard:
+        return ALONE_SECONDS
+    return LOOK_SECONDS if news else min(QUIET_SECONDS, max(LOOK_SECONDS, 1.25 * pause))

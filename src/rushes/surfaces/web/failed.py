@@ -1,6 +1,6 @@
 """What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or put away together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -8,11 +8,11 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
-from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.library.failed import Cause as Said
 from rushes.library.failed import FailureGroup, discard, retry
 from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.pages import seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
@@ -21,6 +21,7 @@ router = APIRouter(include_in_schema=False)
 NAMED = 3  # jobs that are named of a cause
 CAUSES = 5  # told of a class
 Name = Annotated[str, Query(max_length=100)]
+Cursor = Annotated[str, Query(max_length=500)]
 TITLES = {
     "BadMedia": "The file is not footage that can be read",
     "SourceMissing": "The original is not where it was",
@@ -65,11 +66,12 @@ def moved() -> Response:
 
 
 @router.get("/failed")
-def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "") -> Response:
+def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "", cursor: Cursor = "") -> Response:
     """The groups; the filters stay in the address."""
-    every = library.failed()
+    page = library.failed_page(unseal(cursor))
+    every = page.groups
     some = _chosen(every, (kind,) if kind else (), step)
-    groups = [_group(library.house.ledger, g) for g in some]
+    groups = [_group(page.names, g) for g in some]
     return render(
         request,
         "failed.html",
@@ -79,6 +81,8 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
         tasks=sum(g.count for g in groups),
         jobs=len({t.job for g in some for t in g.tasks}),
         all_tasks=sum(len(g.tasks) for g in every),
+        next=seal(page.cursor) if page.cursor else "",
+        paged=bool(page.cursor or cursor),
         counts=counted(library.house),
         workers=sum(w.alive for w in library.house.ledger.workers()),
     )
@@ -126,8 +130,8 @@ def _who(library: Library) -> str:
     return "A worker takes them soon." if alive else "No worker is running: rushes worker, or rushes serve --workers 1."
 
 
-def _group(ledger: Ledger, group: FailureGroup) -> Group:
-    causes = tuple(_cause(ledger, c) for c in group.causes[:CAUSES])
+def _group(names: Mapping[str, str], group: FailureGroup) -> Group:
+    causes = tuple(_cause(names, c) for c in group.causes[:CAUSES])
     return Group(
         group.kind,
         TITLES.get(group.kind, group.kind),
@@ -139,9 +143,9 @@ def _group(ledger: Ledger, group: FailureGroup) -> Group:
     )
 
 
-def _cause(ledger: Ledger, said: Said) -> Cause:
+def _cause(names: Mapping[str, str], said: Said) -> Cause:
     one_each = list({t.job: t for t in said.tasks}.values())[:NAMED]
-    where = tuple((t.job, ledger.job(t.job).name, _place(t)) for t in one_each)
+    where = tuple((t.job, names[t.job], _place(t)) for t in one_each)
     times = sorted(t.finished_at or "" for t in said.tasks)
     return Cause(said, where, times[0], times[-1])
 

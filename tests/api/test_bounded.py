@@ -1,0 +1,104 @@
+"""Pages and followers that read no more than they show, however much there is."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rushes.domain.task import Failure
+from rushes.ledger.port import Ledger
+from rushes.library import Library
+from rushes.surfaces.api.hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, Hub, pause_after
+from rushes.surfaces.web import add
+from tests.api.kit import WORKER, Serving, begin, enter, serving, submit
+from tests.api.test_lists import fill
+
+BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
+PAGE = 200
+
+
+def bury(ledger: Ledger, jobs: int, each: int) -> None:
+    """Jobs whose tasks all died."""
+    for n in range(jobs):
+        submit(ledger, f"sad{n}", tasks=each)
+        enter(ledger)
+        for lease in ledger.claim(WORKER, ["cpu"], each):
+            ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
+
+
+class Counted:
+    """A ledger that counts what it is asked."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self.asked = ledger, Counter[str]()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        verb: Callable[..., Any] = getattr(self._ledger, name)
+
+        def ask(*args: Any, **more: Any) -> Any:
+            self.asked[name] += 1
+            return verb(*args, **more)
+
+        return ask
+
+
+def test_a_page_of_what_failed_asks_as_often_however_much_failed(tmp_path: Path) -> None:
+    asked = []
+    for jobs in (3, 12):
+        with serving(tmp_path / str(jobs)) as server:
+            bury(server.ledger, jobs, 100)
+            counted = Counted(server.ledger)
+            server.library.house.__dict__["ledger"] = counted
+            page = server.http.get("/failed")
+            server.library.house.__dict__["ledger"] = counted._ledger
+            assert page.text.count('class="cause"') == 1
+            assert f"{PAGE} tasks in 2 jobs here" in page.text
+            asked.append(counted.asked)
+    assert asked[0] == asked[1]
+
+
+def test_what_failed_later_is_on_the_next_page(server: Serving) -> None:
+    bury(server.ledger, 3, 100)
+    first = server.http.get("/failed").text
+    link = first.partition("later ones</a>")[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert "100 tasks in 1 job here" in server.http.get(link).text
+    assert server.http.get("/failed?cursor=made-up").status_code == 400
+    assert server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=False).status_code == 303
+    assert "Nothing failed" in server.http.get("/failed").text
+
+
+def test_a_film_that_is_here_is_looked_for_among_the_newest_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(add, "KNOWN", 1000)
+    with Library(tmp_path / "home") as library:
+        fill(library, 1200)
+    with serving(tmp_path / "home") as server:
+        assert len(server.get("/add/known?size=1")) == 1000
+        assert server.get("/add/known?size=2") == []
+
+
+def test_nobody_listens_so_no_row_is_read(server: Serving) -> None:
+    begin(server.ledger, "one")
+    counted: Any = Counted(server.ledger)
+    alone = Hub(counted, "me")
+    begin(server.ledger, "two")
+    cursor = alone._look("")
+    assert counted.asked == Counter(changed=1)
+    assert alone._look(cursor) == cursor
+    alone.listen("", 0)
+    begin(server.ledger, "three")
+    alone._look(cursor)
+    assert counted.asked["job"] == 1
+
+
+def test_the_follower_asks_less_and_less_while_nothing_happens() -> None:
+    assert pause_after(LOOK_SECONDS, news=True, heard=False) == ALONE_SECONDS
+    assert pause_after(ALONE_SECONDS, news=True, heard=True) == LOOK_SECONDS
+    pauses = [LOOK_SECONDS]
+    while pauses[-1] < QUIET_SECONDS:
+        pauses.append(pause_after(pauses[-1], news=False, heard=True))
+    assert 3 < len(pauses) < 20
+    assert pause_after(QUIET_SECONDS, news=False, heard=True) == QUIET_SECONDS
