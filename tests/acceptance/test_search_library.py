@@ -282,3 +282,27 @@ def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path:
         assert _told(other) == answer
         other.gc()
         assert other.search("budget").total == 1
+
+
+def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> None:
+    """The name was given in another film, which is lost."""
+    with _small(tmp_path) as library:
+        (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
+        name_person(library.house, anna, "Anna")
+        film = tmp_path / library.video("vid_film10").path
+        film.parent.mkdir(exist_ok=True)
+        film.write_bytes(b"")
+        library.write_sidecars("vid_film10")
+    with Library(tmp_path / "new" / ".rushes") as other:
+        other.read_sidecars([film.parent])
+        for _ in range(2):
+            assert _spots(other.search("person:anna").hits) == [(10, 5, 9)]
+            assert [(p.name, p.faces) for p in other.people()] == [("Anna", 4), ("", 5)]
+            other.reindex()
+        (bert,) = (p.id for p in other.people() if not p.name)
+        name_person(other.house, bert, "Bert")
+        other.read_sidecars([film.parent])
+        assert _spots(other.search("person:anna person:bert").hits) == [(10, 7, 9)]
+        hide_person(other.house, "Anna")
+        other.read_sidecars([film.parent])
+        assert other.search("person:anna").total == 0

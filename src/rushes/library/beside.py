@@ -18,6 +18,7 @@ from rushes.index.port import Video
 from rushes.jobs.submit import display_name
 from rushes.library.export import everything, export
 from rushes.library.footage import at_home
+from rushes.library.said.faces import written
 from rushes.plan.planner import Asked, results_of
 from rushes.telemetry import log
 from rushes.wiring import House
@@ -91,7 +92,7 @@ def _sidecar(house: House, video: Video, film: Path) -> list[Beside]:
     lines = [line for line in everything(house, video) if line.kind != PERSON]
     if not lines:
         return []
-    data = sidecar.write(_facts(house, video), lines)
+    data = sidecar.write(_facts(house, video), lines, written(house, video.id))
     return [_write(house, video.owner, beside(film, "", sidecar.ENDING), data)]
 
 

@@ -10,8 +10,9 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.index.follower import SIDECAR
+from rushes.index.gather import FACE
 from rushes.index.port import Offer, Run
-from rushes.library.said import every
+from rushes.library.said import every, faces
 from rushes.telemetry import log
 from rushes.wiring import House
 
@@ -80,6 +81,8 @@ def _read(house: House, path: Path) -> ReadIn:
         there = {kind for kind, key, _ in house.index.shown(owner, video) if not key.startswith(SIDECAR)}
         add = [(o, [line for line in found.lines if line.kind == o.kind]) for o in offers if o.kind not in there]
         house.index.show(owner, video, add, rest)
+        if FACE not in there:
+            faces.read_in(house, video, found.people)
     return ReadIn(path, video, str(facts.get("name") or ""), len(found.lines))
 
 

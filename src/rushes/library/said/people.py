@@ -94,6 +94,16 @@ def hide_person(house: House, who: str, *, hidden: bool = True) -> None:
     act(house, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
 
 
+def marks_in(house: House, video: str) -> dict[str, _Doc]:
+    """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
+    said: dict[str, _Doc] = {}
+    for person in _all(house):
+        there = [track for track in person.tracks if track.video == video]
+        if there and (person.name or person.hidden):
+            said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
+    return said
+
+
 def _said_of(house: House, person: Person, what: _Doc) -> dict[str, _Doc]:
     """At every place where something was said of a person, or at its clearest face if nothing was."""
     said = {record.id: {**record.doc, **what} for record in _marks_of(house, person)}
