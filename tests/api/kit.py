@@ -1,6 +1,7 @@
 """A real server on loopback over a real home; films and work only where a test is about them."""
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from rushes.surfaces.api.server import Server
 
 DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody speaks TLS here, and certificates take 90 ms to load
 
 
 @dataclass
@@ -64,7 +66,7 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
         wait_for(lambda: server.started, "the server never listened")
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         try:
-            with httpx.Client(base_url=url, timeout=DEADLINE) as http:
+            with httpx.Client(base_url=url, timeout=DEADLINE, verify=PLAIN) as http:
                 yield Serving(library, url, http, app)
         finally:
             app.state.hub.hang_up()

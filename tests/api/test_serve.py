@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.api.kit import DEADLINE, wait_for
+from tests.api.kit import DEADLINE, PLAIN, wait_for
 
 PROGRAM = [sys.executable, "-m", "rushes", "--json"]
 
@@ -33,7 +33,7 @@ def served(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], d
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz", timeout=DEADLINE).status_code == 200
+        return httpx.get(f"{url}/healthz", timeout=DEADLINE, verify=PLAIN).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from rushes.surfaces.api import events, hub
-from tests.api.kit import DEADLINE, Serving, submit, wait_for, work
+from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
 
 READERS, TASKS = 200, 60
 
@@ -32,7 +32,7 @@ async def read(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncIte
 
 def client_of(server: Serving) -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=READERS + 10)
-    return httpx.AsyncClient(base_url=server.url, timeout=DEADLINE, limits=limits)
+    return httpx.AsyncClient(base_url=server.url, timeout=DEADLINE, limits=limits, verify=PLAIN)
 
 
 def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(server: Serving) -> None:
