@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ import httpx
 import psutil
 from tests.api.kit import Serving, serving, submit, work
 from tests.api.test_lists import fill
+from tests.api.test_streams import read
 
 from rushes.library import Library
 
@@ -85,18 +86,7 @@ def _read_many(asked: tuple[str, str, int]) -> list[list[int]]:
 
 
 async def _read(client: httpx.AsyncClient, job: str) -> list[int]:
-    return [number async for number in _numbers(client, job)]
-
-
-async def _numbers(client: httpx.AsyncClient, job: str) -> AsyncIterator[int]:
-    async with client.stream("GET", f"/api/v1/jobs/{job}/events") as answer:
-        number, kind = 0, ""
-        async for line in answer.aiter_lines():
-            name, _, value = line.partition(": ")
-            number = int(value) if name == "id" else number
-            kind = value if name == "event" else kind
-            if name == "data" and kind not in ("end", "job"):
-                yield number
+    return [number async for number, _ in read(client, f"/api/v1/jobs/{job}/events")]
 
 
 def _allow(files: int) -> None:

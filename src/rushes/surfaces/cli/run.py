@@ -38,13 +38,16 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     """
     library, wish = opened(session, create=True), wish_of(words)
     notes = Notes()
-    ran = _run(session, library, paths, wish, slots, notes)
+    ran = watched(session, library, paths, wish, slots, notes)
     wanted = library.house.settings.beside if beside is None else beside
     summary.tell(session, library, ran, library.write_beside(ran.jobs) if wanted else [], notes)
     return ran.exit_code
 
 
-def _run(session: Session, library: Library, paths: Sequence[str], wish: Wish, slots: int | None, notes: Notes) -> Ran:
+def watched(
+    session: Session, library: Library, paths: Sequence[str], wish: Wish, slots: int | None, notes: Notes
+) -> Ran:
+    """Do the work while the terminal shows it."""
     pulling = Pulling(session)
     watching = watcher(session, _expecting(library, notes))
 

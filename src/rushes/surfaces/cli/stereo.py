@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 from rushes.domain.errors import Refused
-from rushes.jobs.progress import Snapshot
-from rushes.library import Added, Library, Ran, Wish
+from rushes.library import Library, Ran
 from rushes.library.stereo import Depths, check_out, finished, preview
 from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.progress import watcher
-from rushes.surfaces.cli.pulling import Pulling
+from rushes.surfaces.cli.run import watched
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.summary import Notes
 from rushes.surfaces.cli.text import nearby, size
 from rushes.surfaces.cli.verb import Group, verb
 from rushes.surfaces.cli.wishes import paths_argument
@@ -95,7 +94,7 @@ def make(
     library = _opened(session, depth_model)
     if out:
         check_out(library.house, Path(out))
-    ran = _run(session, library, paths, Depths(output=depth_output, **words).wish(chunk), slots)
+    ran = watched(session, library, paths, Depths(output=depth_output, **words).wish(chunk), slots, Notes())
     if out and len(ran.jobs) > 1:
         raise Refused("--out names one file, and these are several films", "Leave it out: each goes beside its film.")
     for job in ran.jobs if not ran.exit_code else ():
@@ -119,33 +118,6 @@ def _complain(session: Session, ran: Ran) -> None:
 def _opened(session: Session, depth_model: str | None) -> Library:
     model = str(Path(depth_model).absolute()) if depth_model else None
     return opened(session, create=True, over={"--depth-model": ("depth_model", model)})
-
-
-def _run(session: Session, library: Library, paths: Sequence[str], wish: Wish, slots: int | None) -> Ran:
-    pulling, watching = Pulling(session), watcher(session, library.expected)
-
-    def added(some: Sequence[Added]) -> None:
-        pulling.close()
-        watching.begin(sum(one.job is not None for one in some))
-
-    def look(snapshots: Sequence[Snapshot]) -> None:
-        watching.look(snapshots)
-
-    try:
-        return library.run(
-            paths,
-            wish,
-            slots=slots,
-            look=look,
-            signals=True,
-            beside=False,
-            on_pull=pulling.look,
-            on_added=added,
-            on_signal=watching.told,
-        )
-    finally:
-        pulling.close()
-        watching.close()
 
 
 COMMANDS = {"stereo": Group("stereo", "3D: look at it in seconds, make it.", [preview_, make])}
