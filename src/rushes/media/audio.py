@@ -19,6 +19,7 @@ from rushes.media.resampled import Resampled
 from rushes.media.sound import Sound
 
 PCM_RATE = 16_000
+_BLOCK = 4096  # samples that are written at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,13 @@ def extract(
         wav.setnchannels(1)
         wav.setsampwidth(2)
         wav.setframerate(PCM_RATE)
-        resampled = Resampled("s16", "mono", PCM_RATE)
-        for frame in line.frames():
+        resampled = Resampled("s16", "mono", PCM_RATE, _BLOCK)
+        for number, frame in enumerate(line.frames()):
             _write(wav, resampled.given(frame))
             if sound:
                 sound.hear(line.start, frame)
-            on_progress(line.done())
+            if number % 100 == 0:
+                on_progress(line.done())
         _write(wav, resampled.given(None))
         samples = wav.getnframes()
     if not samples:
@@ -71,4 +73,4 @@ def extract(
 
 def _write(wav: wave.Wave_write, frames: list[av.AudioFrame]) -> None:
     for frame in frames:
-        wav.writeframesraw(frame.to_ndarray().astype("<i2", copy=False).tobytes())
+        wav.writeframesraw(memoryview(frame.planes[0])[: 2 * frame.samples])

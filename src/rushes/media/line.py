@@ -1,6 +1,7 @@
 """Decoded sound as one line: sample n lies n / rate seconds after the first, whatever the times of its packets do."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,9 +26,15 @@ class Line:
     ) -> None:
         self._path, self._track, self._begin, self._end = path, track, begin, end
         self.start = track.start * track.base if begin is None else begin
-        self.clock: Fraction | None = begin  # media time of the next sample
+        self._clock: Fraction | None = begin  # media time of the next sample, up to where frames follow each other
+        self._steady: _Steady | None = None
         self._slack = _SLACK if begin is None else Fraction(0)
         self.damaged = 0
+
+    @property
+    def clock(self) -> Fraction | None:
+        """Media time of the next sample; None before the first."""
+        return self._steady.clock() if self._steady else self._clock
 
     def done(self) -> float:
         """How far it is, 0 to 1."""
@@ -37,18 +44,24 @@ class Line:
     def frames(self) -> Iterator[av.AudioFrame]:
         """Frames that follow each other without gap or overlap; their own times mean nothing any more."""
         for frame in self._decoded():
-            time = frame.pts * self._track.base if frame.pts is not None else self.clock
-            if self.clock is None:
-                self.start = self.clock = time if time is not None else self.start
-            for placed in self._placed(frame, time if time is not None else self.clock):
+            if self._steady and self._steady.takes(frame):
+                frame.pts = None
+                yield frame
+                continue
+            self._clock, self._steady = self.clock, None
+            time = frame.pts * self._track.base if frame.pts is not None else self._clock
+            if self._clock is None:
+                self.start = self._clock = time if time is not None else self.start
+            for placed in self._placed(frame, time if time is not None else self._clock):
                 rest = self._before_end(placed)
                 if rest is None:
                     return
                 yield rest
+            self._steady = _Steady.after(self._clock, frame.sample_rate, self._track.base, self._slack, self._end)
 
     def _placed(self, frame: av.AudioFrame, time: Fraction) -> Iterator[av.AudioFrame]:
-        assert self.clock is not None
-        gap = round((time - self.clock) * frame.sample_rate)
+        assert self._clock is not None
+        gap = round((time - self._clock) * frame.sample_rate)
         slack = int(self._slack * frame.sample_rate)
         if gap > slack:
             yield from _silence(frame, gap)
@@ -59,16 +72,16 @@ class Line:
 
     def _before_end(self, frame: av.AudioFrame) -> av.AudioFrame | None:
         """The part of the next frame that lies before the end; moves the clock."""
-        assert self.clock is not None
+        assert self._clock is not None
         room = frame.samples
         if self._end is not None:
-            room = min(room, round((self._end - self.clock) * frame.sample_rate))
+            room = min(room, round((self._end - self._clock) * frame.sample_rate))
         if room <= 0:
             return None
         rest = frame if room == frame.samples else _without(frame, room, tail=True)
         if rest is not None:
             rest.pts = None
-        self.clock += Fraction(room, frame.sample_rate)
+        self._clock += Fraction(room, frame.sample_rate)
         return rest
 
     def _decoded(self) -> Iterator[av.AudioFrame]:
@@ -81,6 +94,41 @@ class Line:
                     yield from map(_named, packet.decode())
                 except FFmpegError:
                     self.damaged += 1
+
+
+@dataclass(slots=True)
+class _Steady:
+    """Frames of one rate that follow each other, told in whole numbers: fractions cost more than the decoder."""
+
+    origin: Fraction
+    rate: int
+    ticks: tuple[int, int, int]  # a time t lies (t * first - second) / third samples after the origin
+    slack: int  # thirds of the above
+    room: int | None  # samples up to shortly before the end
+    samples: int = 0
+
+    @staticmethod
+    def after(origin: Fraction, rate: int, base: Fraction, slack: Fraction, end: Fraction | None) -> "_Steady":
+        begin = origin * rate
+        third = base.denominator * begin.denominator
+        ticks = (base.numerator * rate * begin.denominator, begin.numerator * base.denominator, third)
+        room = None if end is None else int((end - origin) * rate) - 1
+        return _Steady(origin, rate, ticks, int(slack * rate) * third, room)
+
+    def takes(self, frame: av.AudioFrame) -> bool:
+        """Whether a frame is the next one, all of it before the end; counts it."""
+        if frame.sample_rate != self.rate or frame.pts is None:
+            return False
+        first, second, third = self.ticks
+        near = abs(frame.pts * first - second - self.samples * third) <= self.slack
+        if not near or (self.room is not None and self.samples + frame.samples > self.room):
+            return False
+        self.samples += frame.samples
+        return True
+
+    def clock(self) -> Fraction:
+        """Media time of the next sample."""
+        return self.origin + Fraction(self.samples, self.rate)
 
 
 def _named(frame: av.AudioFrame) -> av.AudioFrame:
