@@ -8,6 +8,7 @@ import pytest
 from media_files import Film, cfr, make, vfr
 from numpy.typing import NDArray
 
+from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.media import smart
 from rushes.media.clip import ClipFacts, clip
@@ -99,6 +100,17 @@ def test_a_clip_that_begins_at_zero_or_ends_with_the_film_needs_one_end_only(tmp
     assert cut(path, Fraction(0), Fraction(5, 2), tmp_path / "a.mp4").copied == 50
     assert cut(path, Fraction(3, 2), Fraction(9), tmp_path / "b.mp4").copied == 50
     assert [len(frames(tmp_path / name)) for name in ("a.mp4", "b.mp4")] == [63, 62]
+
+
+def test_a_header_that_ends_too_early_is_bad_media(tmp_path: Path) -> None:
+    with av.open(str(make(tmp_path / "x.mp4", PLAIN))) as container:
+        header = container.streams.video[0].codec_context.extradata or b""
+    whole = Sets.of(header)
+    needed = 7 + sum(2 + len(u) for u in (*whole.sps, *whole.pps))
+    for length in range(1, needed):
+        with pytest.raises(BadMedia, match="ends too early"):
+            Sets.of(header[:length])
+    assert Sets.of(header[:needed]) == whole
 
 
 def test_sets_of_parameters_keep_apart(tmp_path: Path) -> None:

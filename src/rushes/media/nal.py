@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rushes.domain.errors import BadMedia
+
 _IDR, _SPS, _PPS, _AUD = 5, 7, 8, 9
 _WITH_CHROMA = frozenset({100, 110, 122, 144})  # profiles whose header says how colours are sampled
 
@@ -17,12 +19,16 @@ class Sets:
 
     @staticmethod
     def of(extradata: bytes) -> "Sets":
-        """Those of a header, which is an avcC record or units behind start codes."""
+        """Those of a header, which is an avcC record or units behind start codes.
+
+        Raises:
+            BadMedia: the record ends too early.
+        """
         if extradata[:1] != b"\x01":
             found = list(_after_start_codes(extradata))
             return Sets(tuple(u for u in found if _kind(u) == _SPS), tuple(u for u in found if _kind(u) == _PPS))
-        sps, at = _listed(extradata, 6, extradata[5] & 31)
-        pps, _ = _listed(extradata, at + 1, extradata[at])
+        sps, at = _listed(extradata, 5, 31)
+        pps, _ = _listed(extradata, at, 255)
         return Sets(sps, pps, (extradata[4] & 3) + 1)
 
     def free_id(self) -> int:
@@ -71,14 +77,15 @@ def _kind(unit: bytes) -> int:
     return unit[0] & 31 if unit else 0
 
 
-def _listed(record: bytes, at: int, count: int) -> tuple[tuple[bytes, ...], int]:
-    """So many units of a record from an offset on, and where they end."""
-    found = []
-    for _ in range(count):
-        size = int.from_bytes(record[at : at + 2], "big")
-        found.append(record[at + 2 : at + 2 + size])
-        at += 2 + size
-    return tuple(found), at
+def _listed(record: bytes, at: int, mask: int) -> tuple[tuple[bytes, ...], int]:
+    """The units of a record behind their number at an offset, and where they end."""
+    found, end = [], at + 1
+    for _ in range(int.from_bytes(record[at:end]) & mask):
+        start, end = end + 2, end + 2 + int.from_bytes(record[end : end + 2])
+        found.append(record[start:end])
+    if end > len(record) or not all(found):
+        raise BadMedia("the header of its pictures ends too early", "Remux it with another program.")
+    return tuple(found), end
 
 
 def _sized(some: Sequence[bytes]) -> bytes:
