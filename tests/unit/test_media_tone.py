@@ -1,3 +1,4 @@
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rushes.media.develop import develop
 from rushes.media.pack import Pack, read_frame
 from rushes.media.piece import Proxy
 from rushes.media.probe import probe
+from rushes.media.tone import ToneMapper
 
 PQ, HLG = 16, 18
 LEVELS = (0.0, 0.25, 0.58, 0.75)  # coded light; 0.58 is paper white in PQ, 0.75 in HLG
@@ -58,3 +60,20 @@ def test_hdr_is_shown_as_an_sdr_screen_can(transfer: int, white: int, tmp_path: 
     assert grays[0] < 6
     assert 170 < grays[white] < 225  # white leaves room for what is brighter
     assert max(int(np.ptp(colour)) for colour in shown) < 8  # gray stays gray
+
+
+def test_a_folder_with_an_odd_name_and_a_film_that_changes_its_coding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "it's: [a], 'b' c\\d;=%"
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    frames = []
+    for transfer in (PQ, HLG):
+        with av.open(str(hdr_film(tmp_path / f"{transfer}.mp4", transfer))) as container:
+            frames.append(next(container.decode(video=0)))
+    one = ToneMapper((160, 90), "rgb24")
+    together = [one.mapped(frame).to_ndarray() for frame in (*frames, *frames)]
+    alone = [ToneMapper((160, 90), "rgb24").mapped(frame).to_ndarray() for frame in (*frames, *frames)]
+    assert all(np.array_equal(a, b) for a, b in zip(together, alone, strict=True))
+    assert not np.array_equal(alone[0], alone[1])

@@ -28,14 +28,16 @@ class ToneMapper:
 
     def __init__(self, size: tuple[int, int], pixels: str) -> None:
         self._size, self._pixels = size, pixels
-        self._graph: Graph | None = None
+        self._graphs: dict[tuple[int, int, int, str], Graph] = {}  # a film may change what it is coded for
 
     def mapped(self, frame: av.VideoFrame) -> av.VideoFrame:
         """The picture as an SDR screen shows it."""
-        if self._graph is None:
-            self._graph = self._built(frame)
-        self._graph.vpush(frame)
-        shown = self._graph.vpull()
+        coded = (int(frame.color_trc), frame.width, frame.height, frame.format.name)
+        if coded not in self._graphs:
+            self._graphs[coded] = self._built(frame)
+        graph = self._graphs[coded]
+        graph.vpush(frame)
+        shown = graph.vpull()
         shown.color_trc, shown.color_primaries = ColorTrc.BT709, ColorPrimaries.BT709
         shown.colorspace, shown.color_range = Colorspace.ITU709, ColorRange.MPEG
         return shown
@@ -52,7 +54,7 @@ class ToneMapper:
             steps = (
                 graph.add("scale", f"{width}:{height}:in_color_matrix=bt2020:{_HOW}"),
                 graph.add("format", "pix_fmts=rgb48le"),
-                graph.add("lut3d", f"file={file.name}:interp=tetrahedral"),
+                graph.add("lut3d", file=file.name, interp="tetrahedral"),  # as they are: folders have odd names
                 graph.add("scale", f"out_color_matrix=bt709:out_range=limited:{_HOW}"),
                 graph.add("format", f"pix_fmts={self._pixels}"),
             )
