@@ -1,6 +1,5 @@
 """Cutting: a clip is a job of one task through the same door, and jumps every queue."""
 
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.footage import Original, original, places
 from rushes.library.intake import wake
+from rushes.library.laid import lay
 from rushes.library.made import remember
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
@@ -156,7 +156,7 @@ def _made(house: House, job: str, video: str, start_us: int, end_us: int, create
     owner = house.settings.owner
     artifact = read_manifest(house.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
     if out:
-        shutil.copyfile(house.blobs.local(owner, artifact.sha256), out)
+        lay(house.blobs.local(owner, artifact.sha256), out)
         remember(house, out)
         path = str(out)
     elif artifact.publish:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.index.port import Video
-from rushes.jobs.submit import display_name
 from rushes.library.intake import Wish, add, missing_models, wake
+from rushes.library.laid import lay
 from rushes.library.made import CLIP, remember
 from rushes.library.run import run, stopped
 from rushes.media.stereo_text import ass
@@ -177,9 +176,7 @@ def _laid(house: House, blob: Path, target: Path) -> bool:
         remember(house, target)  # whoever laid it may have died before
         return False
     check_target(target, (".mp4",))
-    half = target.with_name(f".{display_name(target.name)}.part")
-    shutil.copyfile(blob, half)
-    half.replace(target)
+    lay(blob, target)
     remember(house, target)
     return True
 

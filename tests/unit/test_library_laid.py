@@ -1,0 +1,31 @@
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import NoRoom
+from rushes.library.laid import lay
+
+
+def test_a_file_is_laid_there_whole(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_bytes(b"film")
+    (tmp_path / ".x.mp4.part").write_bytes(b"half of one by somebody who was killed")
+    lay(tmp_path / "blob", tmp_path / "x.mp4")
+    assert (tmp_path / "x.mp4").read_bytes() == b"film"
+    assert {f.name for f in tmp_path.iterdir()} == {"blob", "x.mp4"}
+
+
+@pytest.mark.parametrize(("number", "raised"), [(errno.ENOSPC, NoRoom), (errno.EIO, OSError)])
+def test_a_copy_that_fails_leaves_nothing(
+    number: int, raised: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(_source: Path, target: Path) -> None:
+        target.write_bytes(b"half")
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(shutil, "copyfile", half)  # a full disk is hard to come by
+    with pytest.raises(raised):
+        lay(tmp_path / "blob", tmp_path / "x.mp4")
+    assert list(tmp_path.iterdir()) == []
