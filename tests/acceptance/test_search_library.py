@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
 from rushes.index.port import Hit
 from rushes.library import Library
@@ -306,3 +306,16 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
         hide_person(other.house, "Anna")
         other.read_sidecars([film.parent])
         assert other.search("person:anna").total == 0
+
+
+def test_all_hits_go_to_other_tools(library: Library) -> None:
+    rows = library.export_hits("budget OR person:bert", "csv").decode().splitlines()
+    assert len(rows) == 1 + library.search("budget OR person:bert").total
+    lines = [json.loads(line) for line in library.export_hits("person:bert", "jsonl").splitlines()]
+    assert [(row["video"], row["start_us"]) for row in lines] == [
+        (hit.video, hit.start_us) for hit in library.search("person:bert", order="time").hits
+    ]
+    with pytest.raises(NotFound):
+        library.export_hits("nothing like it anywhere", "csv")
+    with pytest.raises(Refused):
+        library.export_hits("budget", "pdf")

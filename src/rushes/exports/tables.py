@@ -21,7 +21,7 @@ def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
     for o in observations:
         start, end = o.span.start_us, o.span.end_us
         times = (clock(start), clock(end), start, end)
-        table.writerow((_cell(video), _cell(o.kind), *times, _cell(o.language), o.confidence, _cell(o.text)))
+        table.writerow((cell(video), cell(o.kind), *times, cell(o.language), o.confidence, cell(o.text)))
     return out.getvalue().encode("utf-8", "replace")
 
 
@@ -53,7 +53,8 @@ def _words(line: Observation) -> Iterator[dict[str, JSON]]:
         }
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """A text that no spreadsheet runs."""
     text = text.replace("\0", "")
     runs = text.startswith(_FORMULA) or (text.startswith("-") and text[1:2].strip() != "")
     return f"'{text}" if runs else text

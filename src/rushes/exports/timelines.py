@@ -35,11 +35,11 @@ def edl(film: Footage, shots: Sequence[Span]) -> bytes:
     if cuts is None or film.rate is None:
         raise Refused(f"{film.name} has a variable frame rate: an EDL would be wrong", "Export otio, which is exact.")
     fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
-    lines = [f"TITLE: {_plain(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
+    lines = [f"TITLE: {plain(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
     at = 0
     for n, (start, end) in enumerate(cuts, 1):
-        times = [_timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [f"{n:03d}  AX       V     C        {' '.join(times)}", f"* FROM CLIP NAME: {_plain(film.name, 200)}"]
+        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
+        lines += [f"{n:03d}  AX       V     C        {' '.join(times)}", f"* FROM CLIP NAME: {plain(film.name, 200)}"]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
@@ -80,12 +80,14 @@ def _frame(tick: int, film: Footage, rate: Fraction) -> tuple[int, Fraction]:
     return number, abs(exact - number)
 
 
-def _timecode(frames: int, fps: int) -> str:
+def timecode(frames: int, fps: int) -> str:
+    """A count of frames as non-drop time code."""
     seconds, frame = divmod(frames, fps)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{frame:02d}"
 
 
-def _plain(text: str, longest: int) -> str:
+def plain(text: str, longest: int) -> str:
+    """A text that every editor takes."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 

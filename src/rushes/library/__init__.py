@@ -33,6 +33,7 @@ from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
 from rushes.library.failed import FailedPage, FailureGroup, chosen, discard, failed, failed_page, retry
 from rushes.library.footage import at_home
+from rushes.library.hits import export_hits
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
 from rushes.library.models import explained
@@ -168,6 +169,10 @@ class Library:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
         return meaning(self.house, query).search(self._owner, query, limit, cursor, video, order)
+
+    def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
+        """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
+        return export_hits(self.house, query, kind, lambda cursor: self.search(query, 500, cursor, video, order))
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""

@@ -96,7 +96,12 @@ def _ranges(house: House, video: Video) -> list[Observation]:
     return [line for kind, some in found.items() for line in (ranges(some) if kind in SEEN else some)]
 
 
-def _film(house: House, video: Video) -> timelines.Footage:
+def footage_of(house: House, video: Video) -> timelines.Footage:
+    """The film of a video as timelines cut it.
+
+    Raises:
+        NotFound: it has no picture, or was not probed here.
+    """
     facts = probed(house, house.ledger.job(video.job))
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
@@ -125,6 +130,6 @@ KINDS: dict[str, Callable[[House, Video], bytes]] = {
     "jsonl": lambda house, video: tables.as_json_lines(everything(house, video), video.name),
     "chapters": lambda house, video: chapters.ffmetadata(_chapters(house, video)),
     "chapters.vtt": lambda house, video: chapters.webvtt(_chapters(house, video)),
-    "edl": lambda house, video: timelines.edl(_film(house, video), shots_of(house, video)),
-    "otio": lambda house, video: timelines.otio(_film(house, video), shots_of(house, video)),
+    "edl": lambda house, video: timelines.edl(footage_of(house, video), shots_of(house, video)),
+    "otio": lambda house, video: timelines.otio(footage_of(house, video), shots_of(house, video)),
 }

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from fastapi.responses import Response
 
 from rushes.surfaces.api.pages import Cursor, Limit, seal, unseal
 from rushes.surfaces.api.reach import MOST, ALibrary
 from rushes.surfaces.api.shapes import HitShape
 
 router = APIRouter(tags=["search"])
+TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,17 @@ def search_next(
     """The hit that follows a moment of a video across the library, or the one before it; null at the end."""
     hit = library.next_hit(q, video, at_us, back=back)
     return HitShape.of(hit) if hit else None
+
+
+@router.get("/search/export/{kind}", response_class=Response)
+def export_search(
+    library: ALibrary,
+    kind: Literal["csv", "jsonl", "edl"],
+    q: Annotated[str, Query(max_length=1000)],
+    video: Annotated[str, Query(max_length=100)] = "",
+    order: Literal["best", "time"] = "time",
+) -> Response:
+    """All hits as a table, as lines of JSON, or as a list of cuts for editors."""
+    data = library.export_hits(q, kind, video, order)
+    name = {"Content-Disposition": f'attachment; filename="hits.{kind}"'}
+    return Response(data, media_type=TYPES[kind], headers=name)

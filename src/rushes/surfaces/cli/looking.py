@@ -8,8 +8,10 @@ import click
 from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
+from rushes.exports.hits import hit_doc
 from rushes.index.port import Found, Hit, Video
 from rushes.library import Library
+from rushes.library.hits import KINDS
 from rushes.surfaces.cli.film import container, recipe_of, shape
 from rushes.surfaces.cli.made import Made, made_of, shots_of
 from rushes.surfaces.cli.nothing import tell_nothing, what_there_is
@@ -89,6 +91,7 @@ class Search(Verb):
         "rushes search 'holi* OR vacation' --limit 5 --json",
         "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
         "rushes search '~what it costs' --order time",
+        "rushes search person:anna --export edl > anna.edl",
     ],
 )
 @click.argument("query", nargs=-1)
@@ -100,8 +103,11 @@ class Search(Verb):
 @click.option(
     "--order", type=click.Choice(["best", "time"]), default="best", show_default=True, help="Or as it was shot."
 )
+@click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to the output, for other tools.")
 @click.pass_obj
-def search(session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str) -> None:
+def search(
+    session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None
+) -> None:
     """Find what was said, written or seen, to the word.
 
     All words must be there at one time; "a phrase" in quotes, wor* for beginnings, -not, OR. Accents and case do not
@@ -114,6 +120,9 @@ def search(session: Session, query: Sequence[str], limit: int, video: str, curso
         _what_there_is(session, library)
         return
     only = library.video(video).id if video else ""
+    if kind:
+        session.out.raw(library.export_hits(words, kind, only, order))
+        return
     found = library.search(words, limit, cursor, only, order)
     if session.json:
         session.document(found_doc(words, found))
@@ -136,23 +145,7 @@ def found_doc(query: str, found: Found) -> dict[str, object]:
 
 
 def _hit_doc(hit: Hit) -> dict[str, object]:
-    return {
-        "ref": reference(hit),
-        "video": hit.video,
-        "name": hit.name,
-        "kind": hit.kind,
-        "start_us": hit.start_us,
-        "end_us": hit.end_us,
-        "thumb_us": hit.thumb_us,
-        "span": hit.span.to_json(),
-        "line": hit.line.to_json(),
-        "text": hit.text,
-        "pieces": hit.pieces,
-        "language": hit.language,
-        "confidence": hit.confidence,
-        "score": hit.score,
-        "matched": [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched],
-    }
+    return {"ref": reference(hit), **hit_doc(hit)}
 
 
 def _tell(session: Session, library: Library, words: str, video: str, found: Found) -> None:

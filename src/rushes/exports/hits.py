@@ -1,0 +1,83 @@
+"""Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from rushes.domain.errors import Refused
+from rushes.domain.keys import JSON, canonical
+from rushes.domain.span import clock
+from rushes.exports.tables import cell
+from rushes.exports.timelines import Footage, plain, timecode
+from rushes.index.port import Hit
+
+COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
+
+
+def as_csv(hits: Iterable[Hit]) -> bytes:
+    """One row per hit; a text that a spreadsheet would run as a formula is led by an apostrophe."""
+    out = io.StringIO(newline="")
+    table = csv.writer(out)
+    table.writerow(COLUMNS)
+    for h in hits:
+        times = (clock(h.start_us), clock(h.end_us), h.start_us, h.end_us)
+        words = (cell(h.language), h.confidence, cell(h.text))
+        table.writerow((h.video, cell(h.name), cell(h.kind), *times, *words))
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def as_json_lines(hits: Iterable[Hit]) -> bytes:
+    """One object per hit: everything it holds."""
+    return b"".join(canonical(hit_doc(hit)) + b"\n" for hit in hits)
+
+
+def hit_doc(hit: Hit) -> dict[str, JSON]:
+    """A hit for programs."""
+    return {
+        "video": hit.video,
+        "name": hit.name,
+        "kind": hit.kind,
+        "start_us": hit.start_us,
+        "end_us": hit.end_us,
+        "thumb_us": hit.thumb_us,
+        "span": hit.span.to_json(),
+        "line": hit.line.to_json(),
+        "text": hit.text,
+        "pieces": [list(piece) for piece in hit.pieces],
+        "language": hit.language,
+        "confidence": hit.confidence,
+        "score": hit.score,
+        "matched": [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched],
+    }
+
+
+def as_edl(title: str, cuts: Sequence[tuple[Footage, Hit]]) -> bytes:
+    """A CMX3600 list, cut after cut: whole frames that hold the hit, as non-drop time code of each film.
+
+    Raises:
+        Refused: the films have no constant rate, or not the same: one list cannot count their frames.
+    """
+    rates = {film.rate for film, _ in cuts}
+    rate = next(iter(rates), None)
+    if rate is None or len(rates) > 1:
+        raise Refused("these films have no frame rate in common: an EDL would be wrong", "Export csv, or one video.")
+    fps = -(-rate.numerator // rate.denominator)
+    lines, at = [f"TITLE: {plain(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
+    for n, (film, hit) in enumerate(cuts, 1):
+        start, end = _frames(film, hit)
+        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
+        lines += [
+            f"{n:03d}  AX       V     C        {' '.join(times)}",
+            f"* FROM CLIP NAME: {plain(film.name, 200)}",
+            f"* COMMENT: {plain(hit.text, 200)}",
+        ]
+        at += end - start
+    return ("\r\n".join(lines) + "\r\n").encode("ascii")
+
+
+def _frames(film: Footage, hit: Hit) -> tuple[int, int]:
+    """The frames that hold a hit, end exclusive, at least one."""
+    zero, rate = film.span.start * film.span.base, film.rate or 1
+    start, end = ((t * hit.span.base - zero) * rate for t in (hit.span.start, hit.span.end))
+    first = max(0, start.__floor__())
+    return first, max(first + 1, end.__ceil__())

@@ -1,0 +1,42 @@
+"""All hits of a search, for other tools."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rushes.domain.errors import NotFound, Refused
+from rushes.exports import hits as forms
+from rushes.index.port import Found, Hit
+from rushes.library.export import footage_of
+from rushes.wiring import House
+
+KINDS = ("csv", "jsonl", "edl")
+
+
+def export_hits(house: House, query: str, kind: str, search: Callable[[str], Found]) -> bytes:
+    """Everything that a search finds, page after page by its cursor.
+
+    Raises:
+        Refused: there is no such kind, or an EDL would be wrong.
+        NotFound: there is no hit, or a film of one is not known here.
+    """
+    if kind not in KINDS:
+        raise Refused(f"there is no export {kind!r} of hits", f"Choose one of: {', '.join(KINDS)}")
+    found = list(_every(search))
+    if not found:
+        raise NotFound(f"nothing is found for {query[:80]!r}", "An empty search says what there is to find.")
+    if kind == "edl":
+        return _edl(house, query, found)
+    return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
+
+
+def _every(search: Callable[[str], Found]) -> Iterator[Hit]:
+    cursor, more = "", True
+    while more:
+        page = search(cursor)
+        yield from page.hits
+        cursor, more = page.cursor, bool(page.cursor)
+
+
+def _edl(house: House, query: str, found: Sequence[Hit]) -> bytes:
+    videos = house.index.videos_of(house.settings.owner, {hit.video for hit in found})
+    films = {video.id: footage_of(house, video) for video in videos}
+    return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])
