@@ -33,12 +33,12 @@ def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def ministack_s3(aws_server: Running) -> Place:
     make_bucket(aws_server.url, "rushes")
-    return Place("rushes", endpoint=aws_server.url, key=KEY, secret=SECRET, patience=5.0)
+    return Place("rushes", endpoint=aws_server.url, key=KEY, secret=SECRET, patience=60.0)
 
 
 @pytest.fixture(scope="session")
 def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     running = seaweed.start(tmp_path_factory.mktemp("seaweed"), "rushes", KEY, SECRET)
-    yield Place("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=5.0)
+    yield Place("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=60.0)
     running.process.kill()  # a clean end takes it 15 seconds, and nothing of it is kept
     running.process.wait()

@@ -81,7 +81,7 @@ def server() -> Running:
     return running
 
 
-def service(name: str, endpoint: str = "", patience: float = 10.0) -> Service:
+def service(name: str, endpoint: str = "", patience: float = 60.0) -> Service:
     """A client of its own."""
     made = Service(name, endpoint or server().url, "us-east-1", KEY, SECRET, patience, answer_seconds=25.0)
     atexit.register(made.close)
@@ -97,7 +97,7 @@ def shared(name: str) -> Service:
 @functools.cache
 def breakable(name: str) -> Service:
     """A client for faults; whoever uses it mends it."""
-    return service(name, patience=3.0)
+    return service(name)
 
 
 def hook(service: Service, event: str, do: Callable[..., Any]) -> None:

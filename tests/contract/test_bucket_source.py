@@ -133,7 +133,7 @@ def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, original
 @pytest.fixture
 def way(ministack_s3: Place) -> Iterator[tuple[Way, Place]]:
     with way_to(ministack_s3.endpoint) as (way, url):
-        yield way, replace(ministack_s3, endpoint=url, prefix=f"source{next(_fresh)}", patience=5.0)
+        yield way, replace(ministack_s3, endpoint=url, prefix=f"source{next(_fresh)}", patience=60.0)
 
 
 def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path:
 
 def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, Place], tmp_path: Path) -> None:
     connect(way[1]).put("film.mp4", b"film" * 1000)
-    far = Originals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
+    far = Originals(replace(way[1], patience=0.5), tmp_path).original(_found(way[1])[0].fingerprint)
     way[0].spoil("GET", "film.mp4", slow_down, 50)
     with far.open() as file, pytest.raises(StoreAway):
         file.read()

@@ -360,7 +360,10 @@ def test_throttled_requests_are_sent_again_later(service: Service, ledger: Dynam
     assert service.backed_off >= 10
 
 
-def test_a_service_that_only_throttles_is_away(service: Service, ledger: DynamoLedger) -> None:
+def test_a_service_that_only_throttles_is_away(
+    service: Service, ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_patience", 0.5)
     aws_kit.throttle(service, "BatchGetItem", 10**6)
     with pytest.raises(StoreAway, match="busy"):
         ledger.job(NEW.id)
