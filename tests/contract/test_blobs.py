@@ -415,7 +415,7 @@ store = FolderBlobs(Path(sys.argv[1]))
 """
     count = root.with_name("passed")
     env = {**os.environ, "RUSHES_CRASH": f"{crash}#1" if crash else "", "RUSHES_CRASH_COUNT": str(count)}
-    return subprocess.run([sys.executable, "-c", code, str(root)], env=env, check=False, timeout=60).returncode
+    return subprocess.run([sys.executable, "-c", code, str(root)], env=env, check=False, timeout=240).returncode
 
 
 @pytest.mark.parametrize(

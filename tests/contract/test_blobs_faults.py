@@ -224,7 +224,7 @@ while not list(folder.iterdir()):
     pass
 os._exit(0)
 """
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "dead")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "dead")], check=True, timeout=240)
     assert len(list((tmp_path / "dead").iterdir())) == 1
     assert S3Blobs(place, tmp_path / "dead").tidy() == 0  # whoever opens it has tidied
     assert list((tmp_path / "dead").iterdir()) == []
@@ -248,7 +248,7 @@ grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(grown, file=sys.stderr)
 sys.exit(0 if grown < 120_000 else 1)
 """
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "scratch")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "scratch")], check=True, timeout=240)
 
 
 def test_an_old_blob_that_is_stored_again_is_young_again(blobs: S3Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
