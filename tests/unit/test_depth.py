@@ -1,5 +1,6 @@
 """How near things are: what a net says, how it is kept, and what is decided of it."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -69,6 +70,22 @@ def test_each_shot_has_one_range_and_maps_of_other_shots_do_not_count() -> None:
     first, second = grades([(0, 10), (10, 20)], [depth(0, 1, 2), depth(5, 1, 2), depth(10, 5, 9)], Wanted())
     assert 1 <= first.far < first.near <= 2
     assert 5 <= second.far < second.near <= 9
+
+
+def test_no_more_maps_are_asked_for_than_a_shot_needs() -> None:
+    asked: list[int] = []
+
+    def maps() -> Iterator[Depth]:
+        for pts in range(0, 100, 5):
+            asked.append(pts)
+            yield depth(pts, 1, 2)
+
+    def shots() -> Iterator[tuple[int, int]]:
+        for start in range(0, 100, 10):
+            assert max(asked) <= start
+            yield start, start + 10
+
+    assert len(grades(shots(), maps(), Wanted())) == 10
 
 
 def test_a_glimpse_without_a_map_is_graded_like_what_was_before() -> None:

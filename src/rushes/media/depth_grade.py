@@ -3,8 +3,7 @@
 Decided once per shot over all chunks, so that nothing pumps and no seam shows.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -59,15 +58,20 @@ class Grade:
         return Grade(**doc)
 
 
-def grades(shots: Sequence[tuple[int, int]], depths: Sequence[Depth], wanted: Wanted) -> list[Grade]:
-    """A grade for each shot, given by start and end, from the maps of the whole film in order of time."""
-    starts = [depth.pts for depth in depths]
-    found = []
+def grades(shots: Iterable[tuple[int, int]], depths: Iterable[Depth], wanted: Wanted) -> list[Grade]:
+    """A grade for each shot, given by start and end, from the maps of the whole film in order of time.
+
+    No more maps are held than one shot has.
+    """
+    rest, found = iter(depths), list[Grade]()
+    ahead, before = next(rest, None), None
     for start, end in shots:
-        first, last = bisect_right(starts, start - 1), bisect_right(starts, end - 1)
-        first = min(first, last - 1) if last else 0  # a glimpse that nobody kept: what was before is much like it
-        inside = depths[max(0, first) : last] or depths[:1]
-        found.append(grade(start, end, inside, wanted))
+        inside: list[Depth] = []
+        while ahead is not None and ahead.pts < end:
+            inside += [ahead] if ahead.pts >= start else []
+            before, ahead = ahead, next(rest, None)
+        glimpse = before or ahead  # where nobody kept a frame: what was before is much like it
+        found.append(grade(start, end, inside or ([glimpse] if glimpse else []), wanted))
     return found
 
 

@@ -1,9 +1,12 @@
 """Grade: how each shot is shown in 3D, decided once over all chunks."""
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+
 from rushes.domain.stage import Card, Scope
-from rushes.media.depth import DepthIndex
+from rushes.media.depth import Depth, DepthIndex
 from rushes.media.depth_grade import AUTO, Wanted, grades
-from rushes.stages.port import Work
+from rushes.stages.port import Input, Work
 
 
 class Grade:
@@ -23,15 +26,24 @@ class Grade:
         """Save grade.json, and refer to the maps of all chunks as depth_00000.bin and .json, ..."""
         wanted = Wanted.of(work.options)
         parts = [p for p in work.inputs("depth", "depth") if p.manifest.artifacts]
-        indices = [DepthIndex.from_json(part.json("depth.json")) for part in parts]
+        spans: list[tuple[int, int]] = []
+        depths = _depths(parts, spans)
         shots = [(int(s["start"]), int(s["end"])) for s in work.input("shots", "shots").json("shots.json")]
-        found = grades(shots, [depth for index in indices for depth in index.maps], wanted)
-        spans = [[index.maps[0].pts, index.maps[-1].pts] for index in indices]
+        found = grades(shots, depths, wanted)
+        deque(depths, 0)  # those after the last shot
         work.save_json("grade", "grade.json", {"shots": [g.to_json() for g in found], "maps": spans})
         for n, part in enumerate(parts):
             for end in ("bin", "json"):
                 work.refer("grade", part.manifest.artifact(f"depth.{end}"), f"depth_{n:05d}.{end}")
         work.count("grade", len(found))
+
+
+def _depths(parts: Iterable[Input], spans: list[tuple[int, int]]) -> Iterator[Depth]:
+    """The maps of all chunks in order, one chunk in memory at a time; notes from when to when each has some."""
+    for part in parts:
+        maps = DepthIndex.from_json(part.json("depth.json")).maps
+        spans.append((maps[0].pts, maps[-1].pts))
+        yield from maps
 
 
 STAGE = Grade()
