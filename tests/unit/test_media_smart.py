@@ -1,5 +1,7 @@
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
+from itertools import repeat
 from pathlib import Path
 
 import av
@@ -93,6 +95,18 @@ def test_a_film_without_entries_is_not_read_again_and_again(tmp_path: Path, monk
     assert track
     assert smart.seams(path, track, Span(12 * 12800, 19 * 12800, track.base)) is None
     assert 0 < len(looked) < 10
+
+
+def test_ten_hours_of_packets_take_little_memory(tmp_path: Path) -> None:
+    with av.open(str(make(tmp_path / "x.mp4", PLAIN))) as container:
+        marks = smart._Marks(Sets.of(container.streams.video[0].codec_context.extradata or b""))
+        packet = next(container.demux(video=0))
+    count = 100_000
+    tracemalloc.start()
+    assert marks.add_all(repeat(packet, count))
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 24 * count  # a time and, of this one, the number of an entry
 
 
 def test_a_clip_that_begins_at_zero_or_ends_with_the_film_needs_one_end_only(tmp_path: Path) -> None:

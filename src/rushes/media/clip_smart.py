@@ -1,7 +1,7 @@
 """A smart cut being written: pictures at both ends encoded, the middle copied, one header for both."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from av.codec.context import CodecContext, Flags
 from av.packet import Packet
@@ -28,8 +28,8 @@ class Copied:
         self._order, self._found = order, found
         step = min((b - a for a, b in pairwise(found.times)), default=1)
         zero = found.times[0]
-        early = [zero - step * n for n in range(found.delay, 0, -1)]
-        self._dts = iter([order.ticks(t - zero) for t in (*early, *found.times)])
+        early = (zero - step * n for n in range(found.delay, 0, -1))
+        self._dts = (order.ticks(t - zero) for t in chain(early, found.times))
         self._zero = zero
 
     def made(self) -> tuple[int, int]:

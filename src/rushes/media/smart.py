@@ -1,10 +1,11 @@
 """Smart cut: where the codec allows, only the first and the last group of pictures are encoded, the rest is copied."""
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import dropwhile, islice
 
+import numpy as np
 from av.packet import Packet
 from av.video.stream import VideoStream
 
@@ -23,7 +24,7 @@ class Seams:
     head: int
     tail: int
     copied: int  # packets
-    times: tuple[int, ...]  # of all its frames, in order
+    times: "array[int]"  # of all its frames, in order
     delay: int  # by how many frames the decoder of the copied part lags
     sets: Sets
     seek: int  # from where all of it is read
@@ -41,10 +42,10 @@ def seams(path: Footage, track: VideoTrack, span: Span) -> Seams | None:
         for back in _BACK_SECONDS if sets.sps else ():
             seek = span.start - int(back / track.base)
             container.seek(seek, stream=stream, backward=True)
-            marks = (_Mark.of(packet, sets) for packet in _reaching(container.demux(stream), span))
-            first = next(marks, None)
-            if first and first.entry and (first.pts or 0) <= span.start:  # a seek may land late
-                return _chosen([first, *marks], sets, span, track, seek)
+            packets = _reaching(container.demux(stream), span)
+            marks = _Marks(sets)
+            if marks.begin(packets, span.start):  # a seek may land late
+                return _chosen(marks, span, track, seek) if marks.add_all(packets) else None
     return None
 
 
@@ -58,20 +59,35 @@ def copied(path: Footage, track: VideoTrack, found: Seams) -> "Iterator[Packet[V
         yield from islice(after, found.copied)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """What matters of a packet."""
+class _Marks:
+    """What matters of packets, in eight bytes each: ten hours have a million of them."""
 
-    pts: int | None
-    entry: bool
-    strange: bool  # hidden, or with parameters that the header does not have
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+        self._known = {*sets.sps, *sets.pps}
+        self.order = array("q")  # times in the order of decoding
+        self.entries = array("q")  # numbers of the packets where decoding may begin
+        self.strange = array("q")  # of those that are hidden, or have parameters that the header does not have
 
-    @staticmethod
-    def of(packet: "Packet[VideoStream]", sets: Sets) -> "_Mark":
-        data = bytes(packet)
-        known = {*sets.sps, *sets.pps}
-        strange = packet.is_discard or packet.is_corrupt or not parameters(data, sets.prefix) <= known
-        return _Mark(packet.pts, packet.is_keyframe and is_entry(data, sets.prefix), strange)
+    def begin(self, packets: "Iterator[Packet[VideoStream]]", latest: int) -> bool:
+        """Take the first packet; whether decoding may begin there, not later than at that time."""
+        first = next(packets, None)
+        return first is not None and self._add(first) and bool(self.entries) and self.order[0] <= latest
+
+    def add_all(self, packets: "Iterator[Packet[VideoStream]]") -> bool:
+        """Take the others; whether each has a time."""
+        return all(map(self._add, packets))
+
+    def _add(self, packet: "Packet[VideoStream]") -> bool:
+        if packet.pts is None:
+            return False
+        data, prefix, number = bytes(packet), self.sets.prefix, len(self.order)
+        if packet.is_discard or packet.is_corrupt or not parameters(data, prefix) <= self._known:
+            self.strange.append(number)
+        if packet.is_keyframe and is_entry(data, prefix):
+            self.entries.append(number)
+        self.order.append(packet.pts)
+        return True
 
 
 def _plain(stream: VideoStream) -> bool:
@@ -86,18 +102,16 @@ def _reaching(packets: "Iterator[Packet[VideoStream]]", span: Span) -> "Iterator
         yield packet
 
 
-def _chosen(marks: Sequence[_Mark], sets: Sets, span: Span, track: VideoTrack, seek: int) -> Seams | None:
-    order = [m.pts for m in marks if m.pts is not None]
-    entries = [m.pts for m in marks if m.entry and m.pts is not None and span.start <= m.pts <= span.end]
-    whole = span.end >= track.end
-    if len(order) < len(marks) or not entries or (len(entries) == 1 and not whole):
+def _chosen(marks: _Marks, span: Span, track: VideoTrack, seek: int) -> Seams | None:
+    order, whole = np.frombuffer(marks.order, np.int64), span.end >= track.end
+    entries = [n for n in marks.entries if span.start <= marks.order[n] <= span.end]
+    if not entries or (len(entries) == 1 and not whole):
         return None
-    head, tail = entries[0], span.end if whole else entries[-1]
-    first = order.index(head)
-    last = len(order) if whole else order.index(tail)
-    times = sorted({t for t in order if span.start <= t < span.end})
-    middle, inside = order[first:last], [t for t in times if head <= t < tail]
-    if sorted(middle) != inside or any(m.strange for m in marks[first:last]):
+    first, last = entries[0], len(order) if whole else entries[-1]
+    head, tail = marks.order[first], span.end if whole else marks.order[last]
+    times = np.unique(order[(order >= span.start) & (order < span.end)])
+    middle, inside = order[first:last], times[(times >= head) & (times < tail)]
+    if not np.array_equal(np.sort(middle), inside) or any(first <= n < last for n in marks.strange):
         return None
-    delay = max(n - bisect_right(inside, pts) + 1 for n, pts in enumerate(middle))
-    return Seams(head, tail, len(middle), tuple(times), delay, sets, seek)
+    delay = int((np.arange(len(middle)) - np.searchsorted(inside, middle, "right")).max()) + 1
+    return Seams(head, tail, len(middle), array("q", times.tobytes()), delay, marks.sets, seek)
