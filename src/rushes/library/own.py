@@ -1,4 +1,4 @@
-"""A ledger that hands out the work of some jobs only: who waits for a film does not work through a backlog first."""
+"""Ledgers that hand out some work only: of some jobs, for whoever waits for a film, or what needs no weights."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
@@ -35,6 +35,24 @@ class OwnWork:
 
     def _tasks(self, job: str) -> Iterator[Task]:
         return every(lambda cursor: self._ledger.tasks(job, TaskState.READY, cursor=cursor, limit=_PAGE))
+
+
+class AbleWork:
+    """The ledger, but for claims: while weights are lacking, only tasks that can be worked on without them."""
+
+    def __init__(self, ledger: Ledger, can: Callable[[Task], bool], able: Callable[[], bool]) -> None:
+        self._ledger, self._can, self._able = ledger, can, able
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._ledger, verb)
+
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        """Up to n ready tasks that can be done here."""
+        if self._able():
+            return self._ledger.claim(worker, lanes, n, hinted)
+        ready = every(lambda cursor: self._ledger.tasks(state=TaskState.READY, cursor=cursor, limit=_PAGE))
+        some = list(islice((t.id for t in ready if t.lane in lanes and is_due(t) and self._can(t)), n))
+        return self._ledger.claim(worker, lanes, n, some) if some else ()
 
 
 def is_due(task: Task) -> bool:

@@ -17,7 +17,8 @@ from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.library.intake import Added
 from rushes.library.models import missing
-from rushes.library.own import OwnWork, is_due
+from rushes.library.own import AbleWork, OwnWork, is_due
+from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
 from rushes.wiring import House
 from rushes.worker import drain
@@ -77,6 +78,7 @@ class Work:
     lacks: frozenset[str] = frozenset()
     signal: int = 0
     on_signal: OnSignal = lambda _number: None
+    weights: Weights | None = None  # lacking; until they are here, what needs them is left alone
     shell: Shell = field(init=False)
     _open: list[str] = field(init=False)  # jobs that were not final when they were last looked at
     _lacking: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -85,8 +87,15 @@ class Work:
         self._open = list(self.jobs)
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        own = cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can)) if self.jobs else None
-        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=own)
+        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
+
+    def _some_work(self) -> Ledger | None:
+        """The ledger that hands out what is to be done here; None for all of it."""
+        if self.jobs:
+            return cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can))
+        if self.weights is None or self.weights.here():
+            return None
+        return cast(Ledger, AbleWork(self.house.ledger, self._can, self.weights.here))
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
@@ -115,7 +124,7 @@ class Work:
         return self._only_waits(open_jobs)
 
     def _is_idle(self, shell: Shell) -> bool:
-        return self.until_idle and shell.idle
+        return self.until_idle and shell.idle and not (self.weights and self.weights.fetching)
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
         """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""

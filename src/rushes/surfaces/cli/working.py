@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import ModelMissing, Refused
-from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
+from rushes.domain.errors import Refused, RushesError
+from rushes.library import Library
 from rushes.library.run import Work
+from rushes.library.weights import Weights
 from rushes.surfaces.cli.bench import Bench, told_tasks
 from rushes.surfaces.cli.opened import Over, opened
-from rushes.surfaces.cli.pulling import Pulling
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
@@ -45,8 +44,8 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = opened(session, create=True, logs_to_stderr=session.json, over=over)
-    _fetch(session, library)
-    work = Work(library.house, (), lanes=_lanes(library), until_idle=until_idle)
+    weights = _weights(session, library)
+    work = Work(library.house, (), lanes=_lanes(library), until_idle=until_idle, weights=weights)
     bench = Bench(session, lambda job: library.house.ledger.job(job).name, lambda: work.shell.state)
     work.shell.seen, work.on_signal = bench.seen, bench.told
     _begin(session, library, work)
@@ -69,15 +68,16 @@ def _lanes(library: Library) -> tuple[str, ...]:
     return tuple(known if AUTO in wanted else wanted)
 
 
-def _fetch(session: Session, library: Library) -> None:
-    """The weights that usual work needs: without them its tasks would fail here one by one."""
-    pulling = Pulling(session)
-    try:
-        library.pull(missing_models(library.house, Wish()), pulling.look)
-    except ModelMissing as e:
-        session.remark(f"what needs weights will fail here: {e}", (f"  {e.advice}", DONE))
-    finally:
-        pulling.close()
+def _weights(session: Session, library: Library) -> Weights:
+    """The weights that usual work needs are fetched beside it; what needs none begins at once."""
+
+    def told(models: Sequence[str], error: RushesError | None) -> None:
+        if error:
+            session.remark(f"what needs weights waits: {error}", (f"  {error.advice}", DONE))
+        else:
+            session.remark(f"fetching {', '.join(models)}", ("  what needs them waits for them", DONE))
+
+    return Weights(library.house, told)
 
 
 def _begin(session: Session, library: Library, work: Work) -> None:
