@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from media_files import Film, cfr, decoded, make, vfr
 
+from rushes.domain.errors import NeverWorks
 from rushes.media.captions import add_track, burn, shifted
 from rushes.media.clip import clip
 from rushes.media.probe import probe
@@ -50,6 +51,13 @@ def test_the_same_subtitles_give_the_same_bytes(tmp_path: Path) -> None:
         burn(path, CUES, 20, tmp_path, tmp_path / name)
         made.append((tmp_path / name).read_bytes())
     assert made[0] == made[1]
+
+
+def test_no_font_of_the_machine_is_used_and_what_ours_lacks_is_refused(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(1), size=(320, 180)))
+    with pytest.raises(NeverWorks, match="the shipped font cannot draw \u05dc \u05e9") as refused:
+        burn(path, [Cue(0, 1000, ("Hi \u05e9\u05dc",))], 20, tmp_path, tmp_path / "out.mp4")
+    assert "as a track" in refused.value.advice
 
 
 def test_cues_move_with_the_clip() -> None:

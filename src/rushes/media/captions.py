@@ -1,5 +1,7 @@
 """Subtitles in a clip, as a track or burnt into its pictures: by the ffmpeg of a wheel, since PyAV has no filter."""
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -14,9 +16,14 @@ from rushes.media.subtitles import Cue, srt
 
 FONT = "SourceSansPro-Semibold.ttf"
 _STYLE = "FontName=Source Sans Pro Semibold,FontSize=18,Outline=1.2,Shadow=0.6,MarginV=18"
-_QUIET = ("-v", "error", "-nostdin", "-y")
+_QUIET = ("-v", "warning", "-nostdin", "-y")
+_LACKS = re.compile(r"fallback with glyph 0x([0-9A-F]+)")
 _FILM = ("-protocol_whitelist", "file", "-f", "mp4", "-i")  # holds for one input only
 _CUES = ("-protocol_whitelist", "file", "-f", "srt", "-i", "cues.srt")
+# Fonts of the machine would give other bytes on another one.
+_NO_OTHER_FONTS = """<?xml version="1.0"?>
+<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">fonts</cachedir></fontconfig>
+"""
 _SAME_BYTES = ("-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-movflags", "+faststart")
 
 
@@ -35,38 +42,35 @@ def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, ou
 
 
 def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
-    """Encode a clip anew with the cues in its pictures; every frame keeps its time."""
+    """Encode a clip anew with the cues in its pictures; every frame keeps its time.
+
+    Raises:
+        NeverWorks: the font has no letters for what is said.
+    """
     (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
     (scratch / "fonts").mkdir(exist_ok=True)
     with as_file(files(__package__).joinpath("fonts", FONT)) as font:
         shutil.copyfile(font, scratch / "fonts" / FONT)
+    (scratch / "fonts.conf").write_text(_NO_OTHER_FONTS, "utf-8")
     drawn = f"subtitles=filename=cues.srt:fontsdir=fonts:force_style='{_STYLE}'"
     options = [part for name, value in x264_options(crf).items() for part in (f"-{name}:v", value)]
     times = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
-    _ffmpeg(
-        scratch,
-        *_FILM,
-        str(film),
-        "-vf",
-        drawn,
-        "-c:v",
-        "libx264",
-        *options,
-        "-c:a",
-        "copy",
-        *times,
-        *_SAME_BYTES,
-        str(out),
-    )
+    coded = ("-vf", drawn, "-c:v", "libx264", *options, "-c:a", "copy", *times)
+    said = _ffmpeg(scratch, *_FILM, str(film), *coded, *_SAME_BYTES, str(out))
+    if lacks := sorted({chr(int(number, 16)) for number in _LACKS.findall(said)}):
+        hint = "Ask for them as a track: players have fonts for every script."
+        raise NeverWorks(f"the shipped font cannot draw {' '.join(lacks[:20])}", hint)
 
 
-def _ffmpeg(folder: Path, *arguments: str) -> None:
-    """Run it on files of ours only, in the scratch folder.
+def _ffmpeg(folder: Path, *arguments: str) -> str:
+    """Run it on files of ours only, in the scratch folder; what it warned of.
 
     Raises:
         NeverWorks: it fails.
     """
     command = [get_ffmpeg_exe(), *_QUIET, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    told = os.environ | {"FONTCONFIG_FILE": str(folder.absolute() / "fonts.conf")}
+    done = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NeverWorks(f"the subtitles cannot be put into the clip: {done.stderr.strip()[-300:]}")
+    return done.stderr

@@ -24,7 +24,7 @@ class Clip:
 
     card = Card(
         "clip",
-        3,
+        4,
         Scope.VIDEO,
         ("clip",),
         needs=("probe",),
