@@ -55,7 +55,7 @@ class Depths:
         try:
             return str(format_of(self.format))
         except RushesError as e:
-            raise Refused(str(e), e.hint) from e
+            raise Refused(str(e), e.advice) from e
 
 
 @dataclass(frozen=True, slots=True)
