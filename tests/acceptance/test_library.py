@@ -136,6 +136,9 @@ def test_a_clip_ends_with_the_film_and_none_begins_after_it(library: Library, tm
     with pytest.raises(Refused, match="ends at 0:03"):
         library.clip("short.mp4", 3_000_000, 4_000_000, 0)
     assert not library.failed()
+    cuts = [job for job in library.jobs().rows if job.id != library.video("short.mp4").job]
+    assert cuts
+    assert library.write_beside(cuts) == []  # a clip has no facts of its own, and no film to lie beside
 
 
 def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: Library, tmp_path: Path) -> None:

@@ -192,6 +192,22 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     assert server.get(at)["why"] == "nobody went on with it"
 
 
+def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
+    server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = film.read_bytes()
+    at, job = begin(server, data, straight="yes")
+    assert put(ask(server, at)["parts"][0], data) == 200
+    assert ask(server, at)["upload"]["state"] == "arrived"
+    server.library.gc()
+    assert server.get(at)["state"] == "arrived"
+    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    server.library.gc()
+    server.get(at, status=404)
+    assert server.library.house.blobs.read(f"input/{job}/source.mp4") == data
+    assert probe_state(server, job) is TaskState.READY
+
+
 def test_pages_may_connect_to_the_bucket_and_nowhere_else(server: Serving, seaweed_s3: Place, home: Path) -> None:
     policy = server.http.get("/add").headers["content-security-policy"]
     assert f"connect-src 'self' {seaweed_s3.endpoint};" in policy

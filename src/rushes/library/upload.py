@@ -163,7 +163,10 @@ class Uploads:
         return done
 
     def expire(self) -> int:
-        """Give up what nobody has gone on with for a week; answers how many."""
+        """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
+        begun = time.time_ns() - EXPIRE_SECONDS * 1e9
+        for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
+            self.house.records.delete(UPLOAD, self.house.settings.owner, upload.id)
         old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._age(u) > EXPIRE_SECONDS]
         for upload in old:
             self.drop(upload, "nobody went on with it")
