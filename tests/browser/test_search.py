@@ -36,6 +36,19 @@ def test_from_words_to_a_clip_in_the_downloads(opened: Open, served: Serving, tm
     assert (tmp_path / "clip.mp4").stat().st_size > 1000
 
 
+def test_all_hits_are_taken_along_for_other_tools(opened: Open, served: Serving, tmp_path: Path) -> None:
+    page = opened(served, "/search?q=country+OR+object:person")
+    for name, begins in (
+        ("CSV", b"video,name,kind"),
+        ("JSON Lines", b"{"),
+        ("EDL", b"TITLE: country OR object:person"),
+    ):
+        with page.expect_download() as download:
+            page.get_by_role("link", name=name).click()
+        download.value.save_as(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+
+
 def test_hits_are_walked_by_key_and_played(opened: Open, served: Serving, film: str) -> None:
     page = opened(served, "/search?q=country+OR+object:person&order=time")
     page.locator("h2.title").click()
