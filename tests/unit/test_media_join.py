@@ -1,6 +1,7 @@
 """A film joined from pieces keeps what the original has beside its pictures, or says that it is not whole."""
 
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -11,7 +12,9 @@ from stereo_world import in_3d
 
 from rushes.domain.errors import TryAgain
 from rushes.media import join as joining
+from rushes.media.join_sound import copied
 from rushes.media.join_text import plain, typeset
+from rushes.media.resampled import Resampled
 from rushes.media.stereo_text import ass
 from rushes.media.stereo_view import LOOKS, Format
 from rushes.media.subtitles import Cue
@@ -81,6 +84,21 @@ def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeyp
     monkeypatch.setattr(joining, "read_back", short)
     with pytest.raises(TryAgain, match="not whole"):
         in_3d(make(tmp_path / "x.mp4", Film(cfr(0.4), size=(160, 90))), tmp_path)
+
+
+def test_a_film_that_lost_sound_on_the_way_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "x.mp4", Film(cfr(1.2), size=(160, 90), tone=Fraction(1)))
+    assert in_3d(path, tmp_path).film.facts["sounds"]
+    monkeypatch.setattr(joining, "copied", lambda *given: islice(copied(*given), 20))
+    with pytest.raises(TryAgain, match="sound is missing"):
+        in_3d(path, tmp_path)
+
+
+def test_a_film_whose_sound_was_not_all_encoded_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Resampled.given
+    monkeypatch.setattr(Resampled, "given", lambda *given: whole(*given)[1:])
+    with pytest.raises(TryAgain, match="samples of sound were encoded"):
+        in_3d(rich(tmp_path / "x.mkv", tmp_path), tmp_path, 5)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
 _SLACK = Fraction(1, 500)  # seconds: containers round the times of sound
+_LAST = Fraction(1, 5)  # seconds: the last packet may not say how long it lasts, and an encoder fills its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def join(
     with open_footage(source) as original, create_file(out, options) as film:
         made = _Joining(film, original, source, facts, track).write(parts, layout, on_progress)
     _compare(made, read_back(out))
+    _listen(made, facts)
     return made
 
 
@@ -142,6 +144,14 @@ def _compare(made: Joined, found: Joined) -> None:
     same = (made.frames, made.times, len(made.sounds)) == (found.frames, found.times, len(found.sounds))
     if not same or any(abs(a - b) > _SLACK for a, b in zip(made.sounds, found.sounds, strict=True)):
         raise TryAgain(f"the joined film is not whole: {made} was written, {found} is there")
+
+
+def _listen(made: Joined, facts: VideoFacts) -> None:
+    """Every track of sound must end where it ends in the original."""
+    ends = [track.end * track.base - facts.start for track in facts.audio]
+    if len(ends) != len(made.sounds) or any(abs(a - b) > _LAST for a, b in zip(made.sounds, ends, strict=True)):
+        told = [[f"{float(end):.3f}" for end in some] for some in (ends, made.sounds)]
+        raise TryAgain(f"sound is missing: its tracks end at {told[0]} s in the original, at {told[1]} s in the film")
 
 
 def _moment(packet: Packet) -> Fraction:  # type: ignore[type-arg]

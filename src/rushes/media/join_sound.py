@@ -10,6 +10,7 @@ from av.packet import Packet
 from av.stream import Stream
 from av.subtitles.stream import SubtitleStream
 
+from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack, Footage
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
 from rushes.media.join_text import plain, typeset
@@ -17,6 +18,8 @@ from rushes.media.line import Line
 from rushes.media.resampled import Resampled
 
 COPIED = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
+
+_ROUNDED = 64  # samples, by which resampling may be off
 
 
 def text(film: OutputContainer, metadata: Mapping[str, str]) -> SubtitleStream:
@@ -51,15 +54,23 @@ def encoded(
 def _encoding(
     stream: AudioStream, line: Line, resampled: Resampled, rate: int, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
-    given: int | None = None
+    begun, given = 0, None
     for heard in chain(line.frames(), [None]):
         for frame in resampled.given(heard):
-            given = round((line.start - zero) * rate) if given is None else given
+            if given is None:
+                begun = given = round((line.start - zero) * rate)
             frame.pts, frame.time_base = given, Fraction(1, rate)
             given += frame.samples
             yield from stream.encode(frame)
     if given is not None:
+        _check(given - begun, ((line.clock or line.start) - line.start) * rate)
         yield from stream.encode(None)
+
+
+def _check(given: int, heard: Fraction) -> None:
+    """Every sample that was decoded must have been encoded."""
+    if abs(given - heard) > _ROUNDED:
+        raise TryAgain(f"{given} samples of sound were encoded, {round(heard)} were decoded")
 
 
 def _line(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
