@@ -11,6 +11,8 @@ from rushes.library import Library, Wish
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import VOICE, draw
 
+STAGES = ("playlist", "shots", "transcript")  # what is seen is compared in tests/unit/test_stage_sight.py
+
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -23,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, film: Path) -> dict[str, dict
     found = {}
     for chunk in ("5", "20", "60"):
         with Library(tmp_path_factory.mktemp("home") / "home") as library:
-            ran = library.run([film], Wish(chunk=chunk, profile="fast"), beside=False)
+            ran = library.run([film], Wish(only=STAGES, chunk=chunk, profile="fast"), beside=False)
             assert ran.exit_code == 0
             found[chunk] = gathered(library, ran.jobs[0].id)
     return found
