@@ -57,8 +57,8 @@ class Shot:
         return shown + np.int16(70 * (self.flash <= number < self.flash + 2)), u, v
 
 
-def make_film(path: Path, size: Size, seconds: int, seed: int) -> Film:
-    """Write an H.264 film with stereo sound; the same seed gives the same film."""
+def make_film(path: Path, size: Size, seconds: int, seed: int, grain: float = 3) -> Film:
+    """Write an H.264 film with stereo sound, under grain of that strength; the same seed gives the same film."""
     chance = np.random.default_rng(seed)
     plan = _plan(seconds * FPS, chance)
     with av.open(str(path), "w") as out:
@@ -66,7 +66,7 @@ def make_film(path: Path, size: Size, seconds: int, seed: int) -> Film:
         heard = out.add_stream("aac", rate=SOUND_RATE, layout="stereo")
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
-        for number, picture in enumerate(_pictures(plan, size, chance)):
+        for number, picture in enumerate(_pictures(plan, size, grain, chance)):
             frame = av.VideoFrame.from_ndarray(picture, format="yuv420p")
             frame.pts, frame.time_base = number, Fraction(1, FPS)
             out.mux(stream.encode(frame))
@@ -89,8 +89,10 @@ def _plan(frames: int, chance: Chance) -> list[tuple[int, int, str]]:
     return plan
 
 
-def _pictures(plan: Sequence[tuple[int, int, str]], size: Size, chance: Chance) -> Iterator[NDArray[np.uint8]]:
-    grain = [np.rint(chance.normal(0, 3, size[::-1])).astype(np.int16) for _ in range(8)]
+def _pictures(
+    plan: Sequence[tuple[int, int, str]], size: Size, strength: float, chance: Chance
+) -> Iterator[NDArray[np.uint8]]:
+    grain = [np.rint(chance.normal(0, strength, size[::-1])).astype(np.int16) for _ in range(8)]
     before = now = _shot(plan[0], size, chance)
     for following in [*plan[1:], (plan[-1][1] + SLOW, 0, "end")]:
         after = _shot(following, size, chance)
