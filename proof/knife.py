@@ -137,9 +137,9 @@ class Site:
 
 
 def in_flight(site: Site) -> str:
-    """The chunk that was begun last and has not ended."""
-    ended = {n for what, n, *_ in site.lines() if what == "end"}
-    return next(n for what, n, *_ in reversed(site.lines()) if what == "begin" and n not in ended)
+    """The chunk that was begun last and has not ended; one comes soon where none is."""
+    wait(site, lambda: bool(_running(site)))
+    return _running(site)[-1]
 
 
 def killed(site: Site, chance: random.Random) -> tuple[float, str]:
@@ -225,6 +225,12 @@ def _work_until_busy(site: Site, chance: random.Random, *names: str) -> None:
     time.sleep(chance.uniform(0.05, 0.4))
 
 
+def _running(site: Site) -> list[str]:
+    lines = site.lines()
+    ended = {n for what, n, *_ in lines if what == "end"}
+    return [n for what, n, *_ in lines if what == "begin" and n not in ended]
+
+
 def _ends(site: Site, chunk: str) -> int:
     return sum((what, n) == ("end", chunk) for what, n, *_ in site.lines())
 
@@ -259,13 +265,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tries", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engines", default=",".join(e.name for e in ENGINES))
+    parser.add_argument("--faults", default=",".join(FAULTS))
     asked = parser.parse_args(argv)
     chosen = [e for e in ENGINES if e.name in asked.engines.split(",")]
     table: dict[tuple[str, str], list[Outcome]] = {}
     with tempfile.TemporaryDirectory() as place, servers(Path(place)) as all_servers:
         film = draw(Path(place) / "film.mp4", CHUNKS * 5)
         pythons = {e.name: environment(e, Path(place)) for e in chosen}
-        for fault in FAULTS:
+        for fault in asked.faults.split(","):
             for n in range(asked.tries):
                 for engine in chosen:
                     name = f"{engine.name}_{list(FAULTS).index(fault)}_{n}"
