@@ -18,6 +18,7 @@ TURN = 2**33  # where the clock of a transport stream begins again
 CLOCKS = {"one second": TICKS, "ten seconds": 10 * TICKS, "before zero": TURN - 2 * TICKS}
 RATE, SIZE, SECONDS = 10, (160, 90), 13
 
+WISH = Wish(only=("playlist", "shots", "transcript"), profile="fast", language="en")
 Developed = Callable[[str], tuple[Library, str]]
 
 
@@ -56,7 +57,7 @@ def developed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developed]:
             if clock not in done:
                 folder = tmp_path_factory.mktemp("times")
                 library = opened.enter_context(Library(folder / ".rushes"))
-                ran = library.run([draw(folder / "film.ts", CLOCKS[clock])], Wish(profile="fast", language="en"))
+                ran = library.run([draw(folder / "film.ts", CLOCKS[clock])], WISH)
                 assert ran.exit_code == 0
                 done[clock] = library, json.loads(ran.jobs[0].facts)["video"]
             return done[clock]
