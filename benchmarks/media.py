@@ -155,7 +155,7 @@ def clip(bench: Bench) -> Iterator[Bar]:
 
 
 def smart(bench: Bench) -> Iterator[Bar]:
-    part = ("1.32", str(bench.seconds - 2.72))
+    part = ("1.32", str(bench.seconds - 2.68))
     rivals = {"smart cut": ("smart_clip", *part), "ffmpeg: all encoded": ("ffmpeg_clip", *part, "2160")}
     yield from _clips(bench, rivals, part, 0.35)
 

@@ -115,6 +115,6 @@ def _alike(a: int, b: int) -> bool:
 
 
 def _looks(green: NDArray[np.uint8]) -> tuple[int, int]:
-    few = green[::4, ::2].astype(np.int16)
+    few = green[::8, ::2].astype(np.int16)
     steps = int(np.abs(np.diff(few, axis=1)).sum(dtype=np.int64))
     return 100 * steps // few.size, int(few.sum(dtype=np.int64)) // few.size
