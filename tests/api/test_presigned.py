@@ -12,6 +12,7 @@ import pytest
 
 from rushes.blobs.s3_multipart import S3Multipart
 from rushes.blobs.s3_place import Place
+from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
 from rushes.library import straight, upload
 from rushes.library.upload import Uploads
@@ -233,3 +234,24 @@ def test_parts_that_go_straight_do_not_come_through_the_server(server: Serving, 
 @pytest.mark.parametrize(("size", "part"), [(1, 16 << 20), (200 * 10**9, 22_222_223), (10**12, None)])
 def test_no_part_is_larger_than_what_proxies_let_through(size: int, part: int | None) -> None:
     assert straight.part_size(size) == part
+
+
+@pytest.mark.parametrize(
+    ("bucket", "public", "origin"),
+    [("films", "", "https://films.s3.eu-west-1.amazonaws.com"),
+     ("films.example.org", "", "https://s3.eu-west-1.amazonaws.com"),
+     ("films", "https://s3.example.org:9000", "https://s3.example.org:9000")],
+)  # fmt: skip
+def test_where_pages_connect_to_is_known_without_a_key(
+    bucket: str, public: str, origin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    there = S3Multipart(Place(bucket), public)
+    assert there.origin == origin
+    with pytest.raises(StoreAway):
+        there.sign("input/a", "id", [(1, 1)], 60)

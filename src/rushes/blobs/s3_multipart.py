@@ -32,7 +32,9 @@ class S3Multipart:
     @property
     def origin(self) -> str:
         """As the port says."""
-        parts = urlsplit(self.sign("origin", "none", [(1, 1)], 1)[0])
+        anybody = self._connected(self._public or self._place.endpoint, "any", "any")  # who signs does not matter
+        named = {"Bucket": self._place.bucket, "Key": "any"}
+        parts = urlsplit(str(anybody.generate_presigned_url("get_object", named, 1)))
         return f"{parts.scheme}://{parts.netloc}"
 
     def begin(self, key: str) -> str:
@@ -43,7 +45,8 @@ class S3Multipart:
         """As the port says."""
         named = {"Bucket": self._place.bucket, "Key": self._key(key), "UploadId": id}
         asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
-        return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
+        with _translated("signing an address"):
+            return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
 
     def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
         """As the port says."""
@@ -88,23 +91,23 @@ class S3Multipart:
 
     @cached_property
     def _client(self) -> Any:
-        return self._connected(self._place.endpoint)
+        return self._connected(self._place.endpoint, self._place.key, self._place.secret)
 
     @cached_property
     def _signer(self) -> Any:
-        return self._connected(self._public) if self._public else self._client
+        return self._connected(self._public, self._place.key, self._place.secret) if self._public else self._client
 
-    def _connected(self, endpoint: str) -> Any:
+    def _connected(self, endpoint: str, key: str, secret: str) -> Any:
         config = Config(
             signature_version="s3v4",
-            s3={"addressing_style": "path" if endpoint else "virtual"},
-            connect_timeout=5,
+            s3={"addressing_style": "path" if endpoint or "." in self._place.bucket else "virtual"},
+            connect_timeout=3,
             read_timeout=15,
-            retries={"mode": "standard", "total_max_attempts": 4},
+            retries={"mode": "standard", "total_max_attempts": 2},
             request_checksum_calculation="when_required",  # other services refuse Amazon's newer checksums
             response_checksum_validation="when_required",
         )
-        session = boto3.session.Session(self._place.key or None, self._place.secret or None)
+        session = boto3.session.Session(key or None, secret or None)
         return session.client("s3", endpoint_url=endpoint or None, config=config)
 
 
