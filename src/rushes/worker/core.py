@@ -36,7 +36,7 @@ from rushes.worker.orders import (
 )
 
 SWEEP_IDLE_SECONDS = 5.0
-SWEEP_BUSY_SECONDS = 60.0
+SWEEP_BUSY_SECONDS = 15.0  # so what a vanished worker held is taken up within 45 s, though everybody is busy
 REST_SECONDS = 10.0  # after a task was handed back for want of room
 PATIENCE_SECONDS = 2.0  # told twice: how long bookkeeping may still take
 RETRY_SECONDS = 1.0  # between tries of the bookkeeping while a store is away
