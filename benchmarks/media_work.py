@@ -227,10 +227,12 @@ def proxy_clip(film: Path, out: Path, start: str, end: str) -> Work:
     assert sound
     pieces = [(out / f"piece{n:03d}.mp4", layout) for n, layout in enumerate(layouts)]
     reel = Reel(pieces, [(out / "sound.mp4", sound)])
+    scratch = out / "scratch"
+    scratch.mkdir()
 
     def work() -> str:
         part = Fraction(start), Fraction(end)
-        made = clip_from_proxy(reel, facts, part, out, out / "clip.mp4", lambda _: None)
+        made = clip_from_proxy(reel, facts, part, scratch, out / "clip.mp4", lambda _: None)
         return f"{made.frames} frames, {made.copied} copied"
 
     return work

@@ -5,6 +5,10 @@ import pytest
 from film_work import FilmWork, chunks
 from media_files import Film, cfr, decoded, make, vfr
 
+from rushes.domain.errors import BadMedia
+from rushes.media.layout import Layout, Segment
+from rushes.media.probe import probe as probe_film
+from rushes.media.reel import Proxy, clip_from_proxy
 from rushes.stages import audio, clip, develop, probe
 
 MS = Fraction(1, 1000)
@@ -34,3 +38,12 @@ def test_a_clip_from_the_proxy_has_the_frames_of_one_from_the_original(name: str
     assert proxied == frames
     assert {k: v for k, v in facts.items() if k != "copied"} == {k: v for k, v in proxy_facts.items() if k != "copied"}
     assert proxy_facts["copied"] > 50
+
+
+def test_a_proxy_that_is_cut_off_is_told(tmp_path: Path) -> None:
+    facts = probe_film(make(tmp_path / "film.mp4", FILMS["plain.mp4"]))
+    piece = tmp_path / "piece.mp4"
+    piece.write_bytes(b"only its head")
+    pictures = [(piece, Layout(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
+    with pytest.raises(BadMedia, match="ends too early"):
+        clip_from_proxy(Proxy(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print)

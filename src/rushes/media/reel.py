@@ -63,7 +63,7 @@ def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path)
     """The segments of a part in one file, or None if there are none.
 
     Raises:
-        BadMedia: they do not share a header.
+        BadMedia: they do not share a header, or one is not there.
     """
     headers: set[bytes] = set()
     with out.open("wb") as file:
@@ -87,4 +87,7 @@ def _append(file: BinaryIO, path: Path, start: int, end: int) -> None:
     with path.open("rb") as piece:
         piece.seek(start)
         while (left := end - piece.tell()) > 0:
-            file.write(piece.read(min(left, 1 << 20)))
+            data = piece.read(min(left, 1 << 20))
+            if not data:
+                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+            file.write(data)
