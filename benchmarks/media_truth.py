@@ -27,6 +27,7 @@ from rushes.media.probe import probe
 
 PROCESSORS = {"all": None, "SSSE3": 0xDB, "SSE2": 0x1B}  # flags of libavutil
 REACH = 3  # frames looked at on both sides
+ALIKE = 1.3  # where nothing moves, neighbours differ by less: the grain is encoded anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def frames_off(film: Path, clip: Path, start: Fraction, end: Fraction) -> int:
         n = times.index(at)
         near = times[n - REACH : n + REACH + 1]
         apart = [float(np.abs(whole[t] - picture).mean()) for t in near]
-        off += abs(time - (at - want[0])) > Fraction(1, 2000) or apart[near.index(at)] > min(apart) + 0.05
+        off += abs(time - (at - want[0])) > Fraction(1, 2000) or apart[near.index(at)] > min(apart) * ALIKE
     return off
 
 
