@@ -100,7 +100,7 @@ class Service:
             except BotoCoreError as e:
                 if once or last:
                     raise StoreAway(f"AWS did not answer: {e}") from e
-        raise StoreAway("AWS did not answer")
+        raise AssertionError("the last try tells how it ended")
 
     def wait_for(self, what: str, **request: Any) -> None:
         """Wait until something that was asked for is there (a waiter of boto3's, by name)."""
@@ -116,9 +116,10 @@ class Service:
 
     def _tries(self) -> Iterator[bool]:
         """Whether each try is the last one; waits in between, longer each time, with jitter."""
-        end, pause = time.monotonic() + self._patience, 0.025
-        while (left := end - time.monotonic()) > 0:
-            yield left < pause
+        end, pause, last = time.monotonic() + self._patience, 0.025, False
+        while not last:
+            last = end - time.monotonic() < pause
+            yield last
             self.backed_off += 1
             pause = min(1.0, 2 * pause)
             time.sleep(pause * _chance.uniform(0.5, 1.0))
