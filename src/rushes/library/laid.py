@@ -1,6 +1,7 @@
 """Laying a finished file where somebody wants it: all of it or nothing."""
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,10 @@ def lay(source: Path, target: Path) -> None:
     """
     half = target.with_name(f".{display_name(target.name)}.part")
     try:
-        shutil.copyfile(source, half)
+        with source.open("rb") as given, half.open("wb") as out:
+            shutil.copyfileobj(given, out)
+            out.flush()
+            os.fsync(out.fileno())  # else a power cut may leave the name with nothing behind it
         with effect("publish"):
             half.replace(target)
     except OSError as e:
