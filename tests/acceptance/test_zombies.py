@@ -21,15 +21,19 @@ from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 
 def signal_tree(process: subprocess.Popen[bytes], number: int) -> None:
     for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
-        os.kill(one.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(one.pid, number)
 
 
 def freeze(process: subprocess.Popen[bytes], home: Path) -> None:
     """Stop the whole tree, but not while it writes: as long as it is frozen nobody else could."""
 
-    def stopped() -> bool:
+    def still() -> bool:
         signal_tree(process, signal.SIGSTOP)
-        wait_for(lambda: _all_stopped(psutil.Process(process.pid)), "it never stopped")
+        return _all_stopped(psutil.Process(process.pid))
+
+    def stopped() -> bool:
+        wait_for(still, "it never stopped")
         if all(map(_can_be_written, home.glob("*.sqlite"))):
             return True
         signal_tree(process, signal.SIGCONT)
@@ -39,7 +43,15 @@ def freeze(process: subprocess.Popen[bytes], home: Path) -> None:
 
 
 def _all_stopped(process: psutil.Process) -> bool:
-    return all(one.status() == psutil.STATUS_STOPPED for one in (process, *process.children(recursive=True)))
+    return all(map(_stands_still, (process, *process.children(recursive=True))))
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    """Stopped, or gone by itself just before."""
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _can_be_written(file: Path) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from rushes.domain.task import Failure, Finish, Lease, Order
 from rushes.worker import happenings as h
 from rushes.worker import orders as o
-from rushes.worker.core import Limits, State, begin, step
+from rushes.worker.core import SWEEP_BUSY_SECONDS, SWEEP_IDLE_SECONDS, Limits, State, begin, step
 
 LIMITS = Limits(slots=2, task_seconds=100.0, drain_seconds=20.0)
 HINT = h.Hinted(("cpu",), ("job_a.toy.00001",))
@@ -44,6 +44,29 @@ def test_the_first_tick_renews_sweeps_and_claims_both_lanes() -> None:
     _, deeds = step(begin(LIMITS), h.Tick(), 0.0)
     assert kinds(deeds) == ["Renew", "Sweep", "Claim", "Claim"]
     assert deeds[2:] == (o.Claim(("cpu",), 2), o.Claim(("now",), 1))
+
+
+def sweeps(state: State, seconds: int) -> list[int]:
+    """When it sweeps, looked at once a second."""
+    found = []
+    for now in range(seconds + 1):
+        state, deeds = step(state, h.Tick(), now)
+        state = answered(state, now)
+        found += [now] if o.Sweep() in deeds else []
+    return found
+
+
+def test_it_sweeps_though_every_slot_is_busy_and_more_often_while_one_waits() -> None:
+    busy = replace(holding(lease(1, chunk=None), lease(2, chunk=None)), sweep_at=0.0)
+    assert sweeps(busy, 60) == list(range(0, 61, int(SWEEP_BUSY_SECONDS)))
+    waiting = replace(holding(lease(1, chunk=None)), sweep_at=0.0)
+    assert sweeps(waiting, 60) == list(range(0, 61, int(SWEEP_IDLE_SECONDS)))
+    assert SWEEP_BUSY_SECONDS <= 15.0
+
+
+def test_a_worker_that_became_busy_keeps_the_sweep_it_had_planned() -> None:
+    state = holding(lease(1, chunk=None), lease(2, chunk=None))  # its first tick swept while nothing was held
+    assert sweeps(state, 40) == [5, 20, 35]
 
 
 def test_a_claim_that_was_not_answered_yet_is_not_asked_again() -> None:

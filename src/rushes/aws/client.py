@@ -91,8 +91,9 @@ class Service:
         for last in self._tries():
             with self._lock:
                 self.requests[operation] += 1
+            asked = time.time_ns() // 1_000_000
             try:
-                return self._noted(getattr(self._client, operation)(**request))
+                return self._noted(getattr(self._client, operation)(**request), asked)
             except ClientError as e:
                 _refused(e, once, last)
             except NoCredentialsError as e:
@@ -124,11 +125,12 @@ class Service:
             pause = min(1.0, 2 * pause)
             time.sleep(pause * _chance.uniform(0.5, 1.0))
 
-    def _noted(self, answer: Any) -> Any:
+    def _noted(self, answer: Any, asked: int) -> Any:
+        """A date before the question or after the answer shows that this clock is wrong; a slow answer does not."""
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         if date:
-            off = int(parsedate_to_datetime(date).timestamp() * 1000) - time.time_ns() // 1_000_000
-            self._skew = off if abs(off) > _SKEW_MILLIS else 0
+            told, now = int(parsedate_to_datetime(date).timestamp() * 1000), time.time_ns() // 1_000_000
+            self._skew = 0 if asked - _SKEW_MILLIS < told < now + _SKEW_MILLIS else told - now
         return answer
 
 
