@@ -40,5 +40,4 @@ def ministack_s3(aws_server: Running) -> Place:
 def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     running = seaweed.start(tmp_path_factory.mktemp("seaweed"), "rushes", KEY, SECRET)
     yield Place("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=60.0)
-    running.process.kill()  # a clean end takes it 15 seconds, and nothing of it is kept
-    running.process.wait()
+    running.stop()

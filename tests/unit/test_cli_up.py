@@ -69,7 +69,7 @@ def ups(folder: Path) -> Iterator[list[Up]]:  # ended before its folder goes
 def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(
     ups: list[Up], folder: Path, tmp_path: Path
 ) -> None:
-    """One test, because SeaweedFS takes 15 s to stop."""
+    """One test, because three servers take 7 s to start."""
     ups.append(Up(folder))
     first = ups[0].ready()
     assert [part["name"] for part in ups[0].parts] == ["PostgreSQL", "Valkey", "SeaweedFS"]

@@ -80,7 +80,7 @@ class Fleet:
                 process.kill()
                 process.wait()
         for part in self.parts:
-            part.process.send_signal(part.ends_by)  # all at once: SeaweedFS takes 15 s
+            part.process.send_signal(part.ends_by)  # all at once
         self._closing.close()
         self.parts.clear()
 
@@ -161,7 +161,7 @@ def _end_leftovers(file: Path) -> None:
     left = json.loads(file.read_text("utf-8")) if file.exists() else []
     for pid, birth, ends_by in reversed(left):
         if birth and _birth(pid) == birth:
-            # Nothing is lost by a kill, and SeaweedFS takes 15 s otherwise; only PostgreSQL must tell its children.
+            # Nothing is lost by a kill; only PostgreSQL must tell its children.
             process = psutil.Process(pid)
             process.send_signal(signal.SIGKILL if ends_by == signal.SIGTERM else ends_by)
             psutil.wait_procs([process], PATIENCE_SECONDS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Refused
-from rushes.surfaces.cli.fleet import Fleet, Part
+from rushes.surfaces.cli.fleet import GRACE_SECONDS, Fleet, Part
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.verb import verb
@@ -98,7 +98,7 @@ def _stop(session: Session, fleet: Fleet) -> None:
     if not fleet.parts:
         fleet.stop()
         return
-    session.remark(("stopping, which takes up to 20 s; Ctrl-C again waits for no chunk", NOW))
+    session.remark((f"stopping; what runs has {GRACE_SECONDS} s, Ctrl-C again waits for no chunk", NOW))
     fleet.stop()
     session.remark((f"stopped; everything is kept in {fleet.folder}", DONE))
 
