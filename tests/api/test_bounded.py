@@ -1,7 +1,8 @@
 """Pages and followers that read no more than they show, however much there is."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from rushes.domain.task import Failure
 from rushes.ledger.port import Ledger
 from rushes.library import Library
+from rushes.records.port import Records
 from rushes.surfaces.api.hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, Hub, pause_after
-from rushes.surfaces.web import add
-from tests.api.kit import WORKER, Serving, begin, enter, serving, submit
+from rushes.surfaces.web import add, failed
+from tests.api.kit import WORKER, Serving, begin, serving, submit
 from tests.api.test_lists import fill
 
 BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
@@ -23,19 +25,18 @@ def bury(ledger: Ledger, jobs: int, each: int) -> None:
     """Jobs whose tasks all died."""
     for n in range(jobs):
         submit(ledger, f"sad{n}", tasks=each)
-        enter(ledger)
         for lease in ledger.claim(WORKER, ["cpu"], each):
             ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
 
 
 class Counted:
-    """A ledger that counts what it is asked."""
+    """A ledger (or records) that counts what it is asked."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self.asked = ledger, Counter[str]()
+    def __init__(self, store: Ledger | Records) -> None:
+        self._store, self.asked = store, Counter[str]()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        verb: Callable[..., Any] = getattr(self._ledger, name)
+        verb: Callable[..., Any] = getattr(self._store, name)
 
         def ask(*args: Any, **more: Any) -> Any:
             self.asked[name] += 1
@@ -44,19 +45,69 @@ class Counted:
         return ask
 
 
+@contextmanager
+def counting(server: Serving) -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """What ledger and records are asked in the meantime."""
+    house = server.library.house
+    ledger, records = Counted(house.ledger), Counted(house.records)
+    house.__dict__.update(ledger=ledger, records=records)
+    yield ledger.asked, records.asked
+    house.__dict__.update(ledger=ledger._store, records=records._store)
+
+
 def test_a_page_of_what_failed_asks_as_often_however_much_failed(tmp_path: Path) -> None:
     asked = []
-    for jobs in (3, 12):
+    for jobs, each in ((3, 100), (201, 1)):
         with serving(tmp_path / str(jobs)) as server:
-            bury(server.ledger, jobs, 100)
-            counted = Counted(server.ledger)
-            server.library.house.__dict__["ledger"] = counted
-            page = server.http.get("/failed")
-            server.library.house.__dict__["ledger"] = counted._ledger
+            bury(server.ledger, jobs, each)
+            with counting(server) as count:
+                page = server.http.get("/failed")
+                rows = server.get("/api/v1/failed")
             assert page.text.count('class="cause"') == 1
-            assert f"{PAGE} tasks in 2 jobs here" in page.text
-            asked.append(counted.asked)
+            assert f"{PAGE} tasks in {PAGE // each} jobs here" in page.text
+            assert (rows["items"][0]["count"], bool(rows["next"])) == (PAGE, True)
+            asked.append(count)
     assert asked[0] == asked[1]
+    assert asked[0][1]["get_many"] == 2
+    assert not asked[0][1]["get"]
+
+
+def test_one_click_tries_everything_again_in_requests_of_a_bounded_size(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failed, "AT_ONCE", 20)
+    bury(server.ledger, 3, 30)
+    answer = server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=True)
+    assert [r.status_code for r in answer.history] == [307, 307, 307, 307, 303]
+    assert "90 tasks will be tried again" in answer.text
+    assert not server.library.failed()
+
+
+def test_a_click_stops_before_the_browser_gives_up_and_says_that_there_is_more(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failed, "AT_ONCE", 2)
+    bury(server.ledger, 1, 40)
+    answer = server.http.post("/failed/discard", data={"only": "BadMedia"}, follow_redirects=True)
+    assert "32 tasks put away" in answer.text
+    assert "There are more" in answer.text
+    assert len(server.library.failed()[0].tasks) == 8
+
+
+@pytest.mark.parametrize("do", ["retry", "discard"])
+def test_a_program_goes_through_what_failed_by_cursor(server: Serving, do: str) -> None:
+    bury(server.ledger, 2, 5)
+    done, cursor = [], ""
+    while True:
+        some = server.post(f"/api/v1/failed/{do}", {"kind": "BadMedia", "cursor": cursor, "limit": 3})
+        done += some["tasks"]
+        assert len(some["tasks"]) <= 3
+        cursor = some["cursor"]
+        if not cursor:
+            break
+    assert len(set(done)) == len(done) == 10
+    assert server.get("/api/v1/failed")["items"] == []
+    server.post(f"/api/v1/failed/{do}", {"cursor": "made-up"}, status=400)
 
 
 def test_what_failed_later_is_on_the_next_page(server: Serving) -> None:

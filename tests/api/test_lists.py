@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from rushes.domain.job import NewJob
-from rushes.domain.task import Draft
+from rushes.domain.job import Command, NewJob
+from rushes.domain.task import Draft, Failure
 from rushes.index.port import Run
 from rushes.index.sqlite_file import Database
+from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.sqlite.file import SqliteFile
-from tests.api.kit import Serving, serving
+from tests.api.kit import WORKER, Serving, enter, serving
 
-MANY, JOBS = 10_000, 800  # videos; jobs that nobody has begun
+MANY, JOBS, DEAD = 10_000, 800, 250  # videos; jobs that nobody has begun; jobs whose first task died
+BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
 PAGES = ["/api/v1/videos?limit=50", "/api/v1/jobs?limit=50", "/api/v1/jobs?state=created&limit=10",
          "/api/v1/clips", "/api/v1/workers"]  # fmt: skip
 FOR_PEOPLE = ["/", "/library", "/library?view=list", "/search"]
@@ -54,7 +56,20 @@ def fill(library: Library, videos: int) -> None:
         house.ledger.submit(
             NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}")
         )
+    bury(house.ledger, min(videos // 5, DEAD))
     library.videos()
+
+
+def bury(ledger: Ledger, jobs: int) -> None:
+    """Jobs that gave up, one task each."""
+    ids = [f"job_dead{n:012d}" for n in range(jobs)]
+    for job in ids:
+        ledger.submit(NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}"))
+    enter(ledger)
+    for lease in ledger.claim(WORKER, ["cpu"], jobs, [f"{job}.probe" for job in ids]):
+        ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
+    enter(ledger)  # so that what it held is forgotten
+    ledger.control(WORKER, Command.LEAVE)
 
 
 @contextmanager
@@ -161,7 +176,7 @@ def test_a_page_for_people_costs_the_same_in_a_large_library(shelves: tuple[Serv
     assert large.steps <= 2 * small.steps + 20
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/jobs?tab=finished"])
+@pytest.mark.parametrize("path", ["/jobs", "/jobs?tab=finished", "/failed", "/api/v1/failed?limit=10"])
 def test_a_table_of_jobs_asks_as_often_however_many_rows_it_has(shelves: tuple[Serving, Serving], path: str) -> None:
     """And reads no more than what is shown and the first few hundred of each state, which are counted."""
     small, large = (cheapest_page(shelf, path) for shelf in shelves)

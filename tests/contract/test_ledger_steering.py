@@ -433,6 +433,17 @@ def test_jobs_are_listed_by_age_in_pages(backend: Backend, ledger: Ledger) -> No
         assert _pages(ledger, JobState.CREATED, oldest) == (ids[1:] if oldest else created)
 
 
+def test_jobs_are_found_by_their_ids_at_once(ledger: Ledger) -> None:
+    mine, theirs = [new_job(f"n{n}") for n in range(3)], new_job("theirs", "bob")
+    for new in (*mine, theirs):
+        ledger.submit(new, first_of(new))
+    ids = [mine[0].id, mine[2].id, mine[2].id, theirs.id, "job_nowhere"]
+    found = ledger.jobs(OWNER, limit=1, ids=ids).rows
+    assert {job.id: job for job in found} == {id: ledger.job(id) for id in ids[:2]}
+    assert len(found) == 2
+    assert ledger.jobs(OWNER, ids=["job_nowhere"]).rows == ()
+
+
 def test_finished_jobs_are_listed_by_the_time_they_finished(backend: Backend, ledger: Ledger) -> None:
     jobs = [new_job(f"n{n}") for n in range(4)]
     for new in jobs:

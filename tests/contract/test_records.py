@@ -53,6 +53,19 @@ def test_what_nobody_wrote_is_none(records: Records) -> None:
     assert records.get("path", "ann", "2") is None
 
 
+def test_many_are_read_at_once_and_what_is_not_there_is_left_out(records: Records) -> None:
+    wanted = [f"{n:03d}.'\"é" for n in range(205)]
+    for id in wanted[::2]:
+        records.put("path", "ann", id, {"id": id})
+    records.put("path", "bob", wanted[1], {})
+    records.put("name", "ann", wanted[3], {})
+    records.delete("path", "ann", wanted[0])
+    found = records.get_many("path", "ann", wanted)
+    assert {id: record.doc for id, record in found.items()} == {id: {"id": id} for id in wanted[2::2]}
+    assert found[wanted[2]] == records.get("path", "ann", wanted[2])
+    assert records.get_many("path", "ann", ()) == {}
+
+
 def test_every_write_is_the_next_version(records: Records) -> None:
     versions = [records.put("path", "ann", "1", {"n": n}).version for n in range(3)]
     assert versions == [1, 2, 3]

@@ -230,9 +230,17 @@ class DynamoLedger:
         return dynamodb_look.one_job(self._store.turn(), job)
 
     def jobs(
-        self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
+        self,
+        owner: str,
+        state: JobState | None = None,
+        oldest_first: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+        ids: Collection[str] = (),
     ) -> Page[Job]:
         """An owner's jobs by time of creation, finished states by time of finish."""
+        if ids:
+            return dynamodb_look.named_jobs(self._store, owner, ids)
         return dynamodb_look.jobs(self._store, owner, state, oldest_first, cursor, limit)
 
     def tasks(

@@ -49,9 +49,21 @@ def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, c
     found = store.table.query(part, index=index, limit=limit + 1, newest=not oldest_first, **bounds)
     items = [item for item in found if item[sort] != cursor][:limit]
     ids = [str(item["pk"]).removeprefix("job#") for item in items]
+    turn = _loaded(store, ids)
+    return Page(tuple(one_job(turn, id) for id in ids), str(items[-1][sort]) if len(items) == limit else "")
+
+
+def named_jobs(store: Store, owner: str, ids: Collection[str]) -> Page[Job]:
+    """An owner's jobs by their ids."""
+    turn = _loaded(store, ids)
+    found = [one_job(turn, id) for id in dict.fromkeys(ids) if turn.job(id) and turn.about(id)]
+    return Page(tuple(job for job in found if job.owner == owner))
+
+
+def _loaded(store: Store, ids: Collection[str]) -> Turn:
     turn = store.turn()
     turn.load([key for id in ids for key in (job_key(id), about_key(id))])
-    return Page(tuple(one_job(turn, id) for id in ids), str(items[-1][sort]) if len(items) == limit else "")
+    return turn
 
 
 def tasks(

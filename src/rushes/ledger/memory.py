@@ -205,10 +205,18 @@ class MemoryLedger(MemoryMoves):
             return self._job(job).seen()
 
     def jobs(
-        self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
+        self,
+        owner: str,
+        state: JobState | None = None,
+        oldest_first: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+        ids: Collection[str] = (),
     ) -> Page[Job]:
         """An owner's jobs by time of creation, finished states by time of finish."""
         with self._lock:
+            if ids:
+                return Page(tuple(j.seen() for j in self._jobs.values() if j.new.owner == owner and j.new.id in ids))
             rows = [j for j in self._jobs.values() if j.new.owner == owner and state in (None, j.state)]
             finished = state in FINAL
             rows.sort(key=lambda j: ((j.finished or 0) if finished else 0, j.number), reverse=not oldest_first)

@@ -162,9 +162,18 @@ class Ledger(Protocol):
         """
 
     def jobs(
-        self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
+        self,
+        owner: str,
+        state: JobState | None = None,
+        oldest_first: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+        ids: Collection[str] = (),
     ) -> Page[Job]:
-        """An owner's jobs by time of creation (finished states by time of finish), newest first unless told."""
+        """An owner's jobs by time of creation (finished states by time of finish), newest first unless told.
+
+        With `ids`, those of the named ones that are this owner's, all at once and in no order.
+        """
 
     def tasks(
         self,

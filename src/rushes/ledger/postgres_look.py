@@ -38,6 +38,11 @@ def jobs(ask: Ask, owner: str, state: JobState | None, oldest: bool, cursor: str
     return _page(ask(name, **mine, after=last, state=state, kept=kept), limit, lambda row: str(row[21]))
 
 
+def named_jobs(ask: Ask, owner: str, ids: Collection[str]) -> Page[Job]:
+    """An owner's jobs by their ids."""
+    return Page(tuple(map(job_of, ask("jobs_named", owner=owner, ids=list(ids)))))
+
+
 def tasks(
     ask: Ask, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
 ) -> Page[Task]:

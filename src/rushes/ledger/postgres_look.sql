@@ -4,6 +4,10 @@
 -- One job.
 SELECT * FROM rushes.job_seen WHERE id = %(id)s;
 
+-- name: jobs_named
+-- An owner's jobs by their ids.
+SELECT * FROM rushes.job_seen WHERE id = ANY (%(ids)s) AND owner = %(owner)s;
+
 -- name: jobs_newest
 -- An owner's jobs, newest first.
 SELECT * FROM rushes.job_seen WHERE owner = %(owner)s AND number < %(after)s ORDER BY number DESC LIMIT %(limit)s;
@@ -59,9 +63,10 @@ WHERE id = ANY (%(ids)s) AND key > %(after)s AND (%(state)s = '' OR state = %(st
 ORDER BY key LIMIT %(limit)s;
 
 -- name: tasks_undone
--- Tasks of all jobs in a state other than done: completed jobs have none and are not looked at.
+-- Tasks of all jobs in a state other than done: completed jobs (for dead: those that count none) are passed over.
 SELECT seen.*, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) FROM (
-    SELECT number FROM rushes.job WHERE state <> 'completed' AND number >= %(after)s >> 20 ORDER BY number
+    SELECT number FROM rushes.job
+    WHERE state <> 'completed' AND (%(state)s <> 'dead' OR dead > 0) AND number >= %(after)s >> 20 ORDER BY number
 ) AS job CROSS JOIN LATERAL (
     SELECT * FROM rushes.task_seen
     WHERE key > %(after)s AND key BETWEEN job.number << 20 AND (job.number << 20) + 1048575 AND state = %(state)s

@@ -160,10 +160,18 @@ class SqliteLedger:
         return found
 
     def jobs(
-        self, owner: str, state: JobState | None = None, oldest_first: bool = False, cursor: str = "", limit: int = 100
+        self,
+        owner: str,
+        state: JobState | None = None,
+        oldest_first: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+        ids: Collection[str] = (),
     ) -> Page[Job]:
         """An owner's jobs by time of creation, finished states by time of finish."""
         with self._store.read() as turn:
+            if ids:
+                return sqlite_look.named_jobs(turn, owner, ids)
             return sqlite_look.jobs(turn, owner, state, oldest_first, cursor, limit)
 
     def tasks(

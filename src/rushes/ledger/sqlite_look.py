@@ -37,6 +37,11 @@ def jobs(turn: Turn, owner: str, state: JobState | None, oldest: bool, cursor: s
     return _page(rows, limit, lambda row: str(row[21]))
 
 
+def named_jobs(turn: Turn, owner: str, ids: Collection[str]) -> Page[Job]:
+    """An owner's jobs by their ids."""
+    return Page(tuple(map(_job, turn.all("jobs_named", json.dumps(list(ids)), owner))))
+
+
 def tasks(
     turn: Turn, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
 ) -> Page[Task]:

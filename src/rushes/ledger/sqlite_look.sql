@@ -4,6 +4,10 @@
 -- One job.
 SELECT * FROM job_seen WHERE id = ?;
 
+-- name: jobs_named
+-- An owner's jobs by their ids.
+SELECT * FROM job_seen WHERE id IN (SELECT value FROM json_each(?)) AND owner = ?;
+
 -- name: jobs_newest
 -- An owner's jobs, newest first.
 SELECT * FROM job_seen WHERE owner = ? AND number < ? ORDER BY number DESC LIMIT ?;
@@ -44,12 +48,13 @@ WHERE key IN (SELECT task FROM task_text WHERE id IN (SELECT value FROM json_eac
 ORDER BY key LIMIT ?5;
 
 -- name: tasks_undone
--- Tasks of all jobs in a state other than done: completed jobs have none and are not looked at.
+-- Tasks of all jobs in a state other than done: completed jobs (for dead: those that count none) are passed over.
 SELECT * FROM task_seen WHERE key IN (
     SELECT task.key FROM job
     CROSS JOIN task ON task.key BETWEEN max(?1 + 1, job.number << 20) AND (job.number << 20) + 1048575
     CROSS JOIN task_text ON task_text.task = task.key
-    WHERE job.state <> 'completed' AND job.number >= ?1 >> 20 AND (?3 = '' OR task_text.stage = ?3)
+    WHERE job.state <> 'completed' AND (?2 <> 'dead' OR job.dead > 0) AND job.number >= ?1 >> 20
+        AND (?3 = '' OR task_text.stage = ?3)
         AND CASE WHEN job.cancelled AND task.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE task.state END = ?2
     ORDER BY task.key LIMIT ?4
 ) ORDER BY key;

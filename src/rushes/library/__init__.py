@@ -31,7 +31,7 @@ from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
 from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
-from rushes.library.failed import FailedPage, FailureGroup, chosen, discard, failed, failed_page, retry
+from rushes.library.failed import Choice, FailureGroup, Letters, all_of, chosen
 from rushes.library.footage import at_home
 from rushes.library.hits import export_hits
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
@@ -283,21 +283,22 @@ class Library:
         """Try dead tasks again; a cancelled job goes on."""
         return self.house.ledger.revive(self.job(job).id, stage=stage)
 
+    @property
+    def letters(self) -> Letters:
+        """Dead letters, a page at a time."""
+        return Letters(self.house.ledger, self.house.records, self._owner)
+
     def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
         """Dead letters by class."""
-        return chosen(failed(self.house.ledger, self.house.records, self._owner), kind)
-
-    def failed_page(self, cursor: str = "") -> FailedPage:
-        """Some dead letters by class, and where the next ones begin."""
-        return failed_page(self.house.ledger, self.house.records, self._owner, cursor)
+        return chosen(tuple(g for g in self.letters.groups() if kind in ("", g.kind)), kind)
 
     def retry_failed(self, kind: str = "") -> tuple[str, ...]:
         """Try dead letters of a class (or all) again."""
-        return retry(self.house.ledger, self.failed(kind))
+        return chosen(all_of(lambda cursor: self.letters.retry(Choice.of(kind), cursor)), kind)
 
     def discard_failed(self, kind: str = "") -> int:
         """Put dead letters of a class (or all) away."""
-        return discard(self.house.records, self._owner, self.failed(kind))
+        return len(chosen(all_of(lambda cursor: self.letters.discard(Choice.of(kind), cursor)), kind))
 
     # Care
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:

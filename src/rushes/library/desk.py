@@ -138,10 +138,12 @@ class Desk:
 
     def announce(self, tasks: tuple[str, ...]) -> None:
         """Say that these tasks may be ready."""
+        lanes: dict[str | None, list[str]] = {}
         for task in tasks:
-            lane = self.house.lane_of(task)
+            lanes.setdefault(self.house.lane_of(task), []).append(task)
+        for lane, some in lanes.items():
             if lane:
-                self.house.transport.announce(lane, [task])
+                self.house.transport.announce(lane, some)
 
     def drain(self, worker: str) -> None:
         """Tell a worker to stop claiming and hand back.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from rushes.domain.errors import RushesError
-from rushes.library.failed import failed
+from rushes.library.failed import Letters
 from rushes.library.intake import Wish, missing_models
 from rushes.settings import shown
 from rushes.wiring import House
@@ -113,7 +113,7 @@ def _workers(house: House) -> Check:
 
 
 def _dead(house: House) -> Check:
-    dead = sum(len(group.tasks) for group in failed(house.ledger, house.records, house.settings.owner))
+    dead = sum(len(group.tasks) for group in Letters(house.ledger, house.records, house.settings.owner).groups())
     detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 

@@ -1,16 +1,17 @@
 """Dead letters for people: grouped by what went wrong, tried again or put away together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rushes.domain.errors import NotFound
-from rushes.domain.job import Job
 from rushes.domain.task import Task, TaskState
-from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 
 DISCARDED = "discarded"  # the kind of record that says: do not show this dead letter any more
+T = TypeVar("T")
+PAGE = 200  # dead letters that are looked at, tried again or put away in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +46,112 @@ class FailedPage:
     cursor: str
 
 
-def failed(ledger: Ledger, records: Records, owner: str) -> tuple[FailureGroup, ...]:
-    """Every dead letter that was not put away, by class, most first."""
-    jobs: dict[str, Job] = {}
-    dead = every(lambda cursor: ledger.tasks(state=TaskState.DEAD, cursor=cursor))
-    return _grouped(task for task in dead if _is_shown(task, ledger, records, owner, jobs))
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Some dead letters: those of these classes (none: all) and of one step ("": all)."""
+
+    kinds: frozenset[str] = frozenset()
+    step: str = ""
+
+    @staticmethod
+    def of(kind: str, step: str = "") -> "Choice":
+        """One class, or all ("")."""
+        return Choice(frozenset({kind} if kind else ()), step)
+
+    def fits(self, task: Task) -> bool:
+        """Whether it is one of them."""
+        return (not self.kinds or _kind(task) in self.kinds) and self.step in ("", task.stage)
 
 
-def failed_page(ledger: Ledger, records: Records, owner: str, cursor: str = "", limit: int = 200) -> FailedPage:
-    """The same of so many dead letters: what a page shows of however many there are."""
-    jobs: dict[str, Job] = {}
-    page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
-    groups = _grouped(task for task in page.rows if _is_shown(task, ledger, records, owner, jobs))
-    return FailedPage(groups, {id: job.name for id, job in jobs.items()}, page.cursor)
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The tasks of one go that were tried again or put away, and where the next ones begin."""
+
+    tasks: tuple[str, ...]
+    cursor: str
 
 
-def retry(ledger: Ledger, groups: tuple[FailureGroup, ...]) -> tuple[str, ...]:
-    """Make them ready again with fresh tries."""
-    by_job: dict[str, list[str]] = {}
-    for group in groups:
-        for task in group.tasks:
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """An owner's dead letters, a page at a time: three questions a page, however many there are."""
+
+    ledger: Ledger
+    records: Records
+    owner: str
+
+    def groups(self) -> tuple[FailureGroup, ...]:
+        """Every one that was not put away, by class, most first."""
+        return _grouped(task for page in self._pages() for task in page)
+
+    def page(self, cursor: str = "", limit: int = PAGE) -> FailedPage:
+        """The same of so many: what a page shows of however many there are."""
+        tasks, names, more = self._look(cursor, limit)
+        return FailedPage(_grouped(tasks), names, more)
+
+    def retry(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
+        """Make those chosen among so many ready again with fresh tries."""
+        tasks, _, more = self._look(cursor, limit)
+        by_job: dict[str, list[str]] = {}
+        for task in filter(choice.fits, tasks):
             by_job.setdefault(task.job, []).append(task.id)
-    return tuple(t for job, ids in by_job.items() for t in ledger.revive(job, ids))
+        return Acted(tuple(t for job, ids in by_job.items() for t in self.ledger.revive(job, ids)), more)
+
+    def discard(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
+        """Put those chosen among so many away: they stay dead but are not shown any more."""
+        tasks, _, more = self._look(cursor, limit)
+        some = list(filter(choice.fits, tasks))
+        for task in some:
+            self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
+        return Acted(tuple(task.id for task in some), more)
+
+    def _pages(self) -> Iterator[list[Task]]:
+        cursor, more = "", True
+        while more:
+            tasks, _, cursor = self._look(cursor, 500)
+            more = bool(cursor)
+            yield tasks
+
+    def _look(self, cursor: str, limit: int) -> tuple[list[Task], dict[str, str], str]:
+        """Dead letters that are this owner's and were not put away, the names of their jobs, and the next cursor."""
+        page = self.ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
+        ids = {task.job for task in page.rows}
+        names = {job.id: job.name for job in self.ledger.jobs(self.owner, ids=ids).rows} if ids else {}
+        mine = [task for task in page.rows if task.job in names]
+        away = self.records.get_many(DISCARDED, self.owner, [_mark(task) for task in mine]) if mine else {}
+        return [task for task in mine if _mark(task) not in away], names, page.cursor
 
 
-def discard(records: Records, owner: str, groups: tuple[FailureGroup, ...]) -> int:
-    """Put them away: they stay dead but are not shown any more."""
-    tasks = [t for g in groups for t in g.tasks]
-    for task in tasks:
-        records.put(DISCARDED, owner, _mark(task), {"task": task.id, "fence": task.fence})
-    return len(tasks)
+def all_of(act: Callable[[str], Acted]) -> tuple[str, ...]:
+    """Go after go until none is left; killed in between, the same again does the rest."""
+    done = act("")
+    tasks = list(done.tasks)
+    while done.cursor:
+        done = act(done.cursor)
+        tasks += done.tasks
+    return tuple(tasks)
 
 
-def chosen(groups: tuple[FailureGroup, ...], kind: str) -> tuple[FailureGroup, ...]:
-    """The groups of one class, or all.
+def chosen(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
+    """What is there of a class.
 
     Raises:
         NotFound: nothing of that class is dead.
     """
-    some = tuple(g for g in groups if kind in ("", g.kind))
     if kind and not some:
         raise NotFound(f"nothing failed with {kind}", "See: rushes failed ls")
     return some
 
 
-def _is_shown(task: Task, ledger: Ledger, records: Records, owner: str, jobs: dict[str, Job]) -> bool:
-    """Whether it is this owner's and was not put away; a job is asked for once."""
-    if task.job not in jobs:
-        jobs[task.job] = ledger.job(task.job)
-    return jobs[task.job].owner == owner and not records.get(DISCARDED, owner, _mark(task))
-
-
 def _grouped(tasks: Iterable[Task]) -> tuple[FailureGroup, ...]:
     groups: dict[str, list[Task]] = {}
     for task in tasks:
-        groups.setdefault(task.failure.kind if task.failure else "Unknown", []).append(task)
+        groups.setdefault(_kind(task), []).append(task)
     made = [FailureGroup(kind, _causes(some)) for kind, some in groups.items()]
     return tuple(sorted(made, key=lambda g: (-len(g.tasks), g.kind)))
+
+
+def _kind(task: Task) -> str:
+    return task.failure.kind if task.failure else "Unknown"
 
 
 def _mark(task: Task) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rushes.aws.changes import Stamps, moved
@@ -26,6 +26,11 @@ class DynamoRecords:
         key = _key(kind, owner, id)
         item = self._table.fetch([key]).get(key)
         return None if item is None or item["deleted"] else _record(item)
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        """Those of these records that are there, by id; 100 in a request."""
+        items = self._table.fetch(_key(kind, owner, id) for id in ids)
+        return {record.id: record for item in items.values() if not (record := _record(item)).deleted}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there."""

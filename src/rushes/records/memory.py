@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rushes.domain.keys import JSON
@@ -21,6 +21,11 @@ class MemoryRecords:
         """The record, None if there is none."""
         with self._lock:
             return self._live(kind, owner, id)
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        """Those of these records that are there, by id."""
+        with self._lock:
+            return {id: record for id in ids if (record := self._live(kind, owner, id))}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there."""

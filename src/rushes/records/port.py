@@ -1,6 +1,6 @@
 """Records: what people say (a path, a name, a correction, a policy), as versioned documents."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,9 @@ class Records(Protocol):
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
         """The record, None if there is none."""
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        """Those of these records that are there, by id; one question, however many are named."""
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there (0 = none, None = whatever there is).

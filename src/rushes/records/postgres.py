@@ -1,7 +1,7 @@
 """Records on PostgreSQL: versioned documents in one table, one statement a verb."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from rushes.domain.keys import JSON
@@ -28,6 +28,11 @@ class PostgresRecords:
         """The record, None if there is none."""
         record = self._row(kind, owner, id)
         return record if record and not record.deleted else None
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        """Those of these records that are there, by id."""
+        rows = self._db.ask(SQL["named"], {"kind": kind, "owner": owner, "ids": list(ids)})
+        return {record.id: record for record in map(_record, rows)}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there."""

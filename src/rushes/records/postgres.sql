@@ -5,6 +5,11 @@
 SELECT kind, owner, id, version, doc, deleted FROM rushes.record
 WHERE kind = %(kind)s AND owner = %(owner)s AND id = %(id)s;
 
+-- name: named
+-- Records of an owner by their ids.
+SELECT kind, owner, id, version, doc, deleted FROM rushes.record
+WHERE kind = %(kind)s AND owner = %(owner)s AND id = ANY (%(ids)s) AND NOT deleted;
+
 -- name: put
 -- Write a record if the version that is there is the one expected; a tombstone counts on and stands for none.
 INSERT INTO rushes.record (kind, owner, id, version, doc, deleted, changed)

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,12 @@ class SqliteRecords:
         with self._file.read() as db:
             record = _row(db, kind, owner, id)
         return record if record and not record.deleted else None
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        """Those of these records that are there, by id."""
+        with self._file.read() as db:
+            rows = db.execute(SQL["named"], (kind, owner, json.dumps(list(ids)))).fetchall()
+        return {record.id: record for record in map(_record, rows)}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there."""

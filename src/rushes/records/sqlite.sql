@@ -8,6 +8,11 @@ SELECT version FROM record_schema;
 -- A record as it stands, a tombstone too.
 SELECT kind, owner, id, version, doc, deleted FROM record WHERE kind = ? AND owner = ? AND id = ?;
 
+-- name: named
+-- Records of an owner by their ids.
+SELECT kind, owner, id, version, doc, deleted FROM record
+WHERE kind = ? AND owner = ? AND id IN (SELECT value FROM json_each(?)) AND NOT deleted;
+
 -- name: keep
 -- Write a record: its change number is the highest.
 INSERT INTO record (kind, owner, id, version, doc, deleted, changed)

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -14,8 +14,8 @@ from rushes.domain.task import TaskState
 from rushes.jobs.progress import StageProgress, Watch
 from rushes.jobs.why import Because
 from rushes.library.desk import Step
-from rushes.library.failed import FailureGroup
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
+from rushes.library.failed import Acted, Choice, FailureGroup
+from rushes.surfaces.api.pages import Cursor, Limit, Page, page, seal, unseal
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
 from rushes.surfaces.api.shapes import JobShape, TaskShape
 
@@ -37,10 +37,12 @@ class RetryIn(BaseModel):
     stage: Name = ""
 
 
-class KindIn(BaseModel):
-    """A class of errors, or all ("")."""
+class ChoiceIn(BaseModel):
+    """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
 
     kind: Name = ""
+    cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
+    limit: int = Field(default=500, ge=1, le=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,19 @@ class Tried:
     """The tasks that are tried again."""
 
     tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActedShape:
+    """The tasks that were tried again or put away, and where the next ones begin ("" when all was done)."""
+
+    tasks: tuple[str, ...]
+    cursor: str
+
+    @staticmethod
+    def of(acted: Acted) -> "ActedShape":
+        """From the library."""
+        return ActedShape(acted.tasks, seal(acted.cursor) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +95,8 @@ class FailedShape:
 
     @staticmethod
     def of(group: FailureGroup) -> "FailedShape":
-        """From the library; at most 100 tasks of each cause."""
-        causes = [
-            CauseShape(c.message, c.hint, c.verdict, [TaskShape.of(t) for t in c.tasks[:100]]) for c in group.causes
-        ]
+        """From the library."""
+        causes = [CauseShape(c.message, c.hint, c.verdict, [TaskShape.of(t) for t in c.tasks]) for c in group.causes]
         return FailedShape(group.kind, len(group.tasks), causes)
 
 
@@ -168,18 +181,29 @@ def steer_job(desk: ADesk, job_id: Id, move: Move) -> JobShape:
 
 
 @router.get("/failed")
-def list_failed(library: ALibrary, kind: Annotated[str, Query(max_length=100)] = "") -> list[FailedShape]:
-    """What gave up, by class."""
-    return [FailedShape.of(g) for g in library.failed() if kind in ("", g.kind)]
+def list_failed(
+    request: Request,
+    library: ALibrary,
+    kind: Annotated[str, Query(max_length=100)] = "",
+    cursor: Cursor = "",
+    limit: Limit = 200,
+) -> Page[FailedShape]:
+    """What gave up, by class; the limit is on tasks."""
+    found = library.letters.page(unseal(cursor), limit)
+    return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor)
 
 
 @router.post("/failed/retry")
-def retry_failed(library: ALibrary, body: KindIn | None = None) -> Tried:
-    """Try what gave up again, of one class or all."""
-    return Tried(library.retry_failed(body.kind if body else ""))
+def retry_failed(library: ALibrary, desk: ADesk, body: ChoiceIn | None = None) -> ActedShape:
+    """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
+    asked = body or ChoiceIn()
+    acted = library.letters.retry(Choice.of(asked.kind), unseal(asked.cursor), asked.limit)
+    desk.announce(acted.tasks)
+    return ActedShape.of(acted)
 
 
 @router.post("/failed/discard")
-def discard_failed(library: ALibrary, body: KindIn | None = None) -> dict[str, Any]:
-    """Put it away, of one class or all."""
-    return {"discarded": library.discard_failed(body.kind if body else "")}
+def discard_failed(library: ALibrary, body: ChoiceIn | None = None) -> ActedShape:
+    """Put it away, of one class or all; ask again with the cursor until there is none."""
+    asked = body or ChoiceIn()
+    return ActedShape.of(library.letters.discard(Choice.of(asked.kind), unseal(asked.cursor), asked.limit))

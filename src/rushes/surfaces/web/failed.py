@@ -10,16 +10,18 @@ from fastapi.responses import RedirectResponse, Response
 from rushes.domain.task import Task
 from rushes.library import Library
 from rushes.library.failed import Cause as Said
-from rushes.library.failed import FailureGroup, discard, retry
+from rushes.library.failed import Choice, FailureGroup
 from rushes.surfaces.api.fleet import counted
 from rushes.surfaces.api.pages import seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.web.view import back, render
+from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.web.wording import plural
 
 router = APIRouter(include_in_schema=False)
 NAMED = 3  # jobs that are named of a cause
 CAUSES = 5  # told of a class
+AT_ONCE = 1000  # dead letters that one request acts upon
+HOPS = 15  # requests that one click may cause: browsers follow 20 and no further
 Name = Annotated[str, Query(max_length=100)]
 Cursor = Annotated[str, Query(max_length=500)]
 TITLES = {
@@ -68,7 +70,7 @@ def moved() -> Response:
 @router.get("/failed")
 def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "", cursor: Cursor = "") -> Response:
     """The groups; the filters stay in the address."""
-    page = library.failed_page(unseal(cursor))
+    page = library.letters.page(unseal(cursor))
     every = page.groups
     some = _chosen(every, (kind,) if kind else (), step)
     groups = [_group(page.names, g) for g in some]
@@ -97,18 +99,34 @@ def act(
     kind: Annotated[list[str] | None, Form(max_length=100)] = None,
     only: Annotated[str, Form(max_length=100)] = "",
     step: Annotated[str, Form(max_length=100)] = "",
+    cursor: Cursor = "",
+    done: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    hop: Annotated[int, Query(ge=0, le=HOPS)] = 0,
 ) -> Response:
-    """Try the chosen classes (or only one) again, or put them away; back to the page with its filters."""
-    kinds = [only] if only else kind or []
-    some = _chosen(library.failed(), kinds, step)
-    if not kinds or not some:
+    """Try the chosen classes (or only one) again, or put them away; back to the page with its filters.
+
+    So many at once, then the browser is sent on with the same form to where the next ones begin.
+    """
+    kinds = frozenset([only] if only else kind or [])
+    if not kinds:
         return back(request, "Nothing was chosen.")
+    letters = library.letters
+    acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor), AT_ONCE)
+    done += len(acted.tasks)
+    desk.announce(acted.tasks if do == "retry" else ())
+    if acted.cursor and hop < HOPS:
+        rest = with_query(request.url.path, {}, cursor=seal(acted.cursor), done=done, hop=hop + 1)
+        return RedirectResponse(rest, 307)
+    return back(request, _said(library, do, done, more=bool(acted.cursor)))
+
+
+def _said(library: Library, do: str, count: int, *, more: bool) -> str:
+    if not count:
+        return "Nothing was chosen."
+    rest = " There are more: choose them again." if more else ""
     if do == "retry":
-        tasks = retry(library.house.ledger, some)
-        desk.announce(tasks)
-        return back(request, f"{plural(len(tasks), 'task')} will be tried again. {_who(library)}")
-    count = discard(library.house.records, library.house.settings.owner, some)
-    return back(request, f"{plural(count, 'task')} put away. What was done of these films stays.")
+        return f"{plural(count, 'task')} will be tried again. {_who(library)}{rest}"
+    return f"{plural(count, 'task')} put away. What was done of these films stays.{rest}"
 
 
 def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> tuple[FailureGroup, ...]:

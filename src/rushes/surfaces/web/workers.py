@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from rushes.domain.job import Job
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
@@ -66,14 +65,16 @@ def drain(request: Request, desk: ADesk, worker: Annotated[str, Form(max_length=
 def _rows(library: Library, workers: list[Worker]) -> list[Row]:
     ids = [task for w in workers if w.alive for task in w.held][:HELD]
     tasks = {t.id: t for t in library.house.ledger.tasks(ids=ids).rows} if ids else {}
-    jobs = {job: library.house.ledger.job(job) for job in {parse_task_id(id)[0] for id in tasks}}
-    return [Row(w, host_of(w), _word(w), _held(w, tasks, jobs, library.house.settings.owner)) for w in workers]
+    ids = [parse_task_id(id)[0] for id in tasks]
+    mine = library.house.ledger.jobs(library.house.settings.owner, ids=ids).rows if ids else ()
+    names = {job.id: job.name for job in mine}
+    return [Row(w, host_of(w), _word(w), _held(w, tasks, names)) for w in workers]
 
 
-def _held(worker: Worker, tasks: dict[str, Task], jobs: dict[str, Job], owner: str) -> tuple[tuple[Task, str], ...]:
+def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tuple[tuple[Task, str], ...]:
     """What is somebody else's is only counted."""
-    mine = [tasks[id] for id in worker.held if id in tasks and jobs[tasks[id].job].owner == owner]
-    return tuple((task, jobs[task.job].name) for task in mine)
+    mine = [tasks[id] for id in worker.held if id in tasks and tasks[id].job in names]
+    return tuple((task, names[task.job]) for task in mine)
 
 
 def _word(worker: Worker) -> str:
