@@ -77,7 +77,7 @@ def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None
     known = {stage: g for stage, g in guesses.items() if g}
     if len(known) < len(guesses):
         return None
-    p50, p90 = (round(seconds, 1) for seconds in together(house, _left(house, job, known)))
+    p50, p90 = (round(seconds, 3) for seconds in together(house, _left(house, job, known)))
     house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
     return p50, p90
 
