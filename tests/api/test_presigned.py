@@ -124,7 +124,7 @@ def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
     first, second, _ = ask(server, at)["parts"]
     assert put(first | {"end": first["end"] - 1}, large) == 403
     other = first["url"].replace("partNumber=1", "partNumber=2")
-    assert httpx.put(other, content=large[:PART]).status_code == 403
+    assert httpx.put(other, content=large[:PART], timeout=60).status_code == 403
     assert put(second, large) == 200
     assert [p["number"] for p in ask(server, at)["parts"]] == [1, 3]
     assert 0 < int(parse_qs(urlsplit(first["url"]).query)["X-Amz-Expires"][0]) <= 900
@@ -137,7 +137,7 @@ def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes
     bucket, kept = server.library.house.multipart, uploads.get(id)
     assert bucket
     (url,) = bucket.sign(kept.key, kept.multipart, [(1, PART - 1)], 60)
-    assert httpx.put(url, content=large[: PART - 1]).status_code == 200
+    assert httpx.put(url, content=large[: PART - 1], timeout=60).status_code == 200
     said = ask(server, at)
     assert ([p["number"] for p in said["parts"]], said["upload"]["offset"]) == ([1, 2, 3], 0)
 
