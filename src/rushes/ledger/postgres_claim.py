@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from rushes.domain.errors import LeaseLost, StoreAway
@@ -82,7 +83,7 @@ class Claims:
         except StoreAway:
             self._doubts[str(values["worker"])] = time.monotonic() + _DOUBT_SECONDS
             raise
-        return asked.fetchall()  # the answer came with the commit
+        return sorted(asked.fetchall(), key=itemgetter(-1, -2))  # the answer came with the commit
 
     def _unanswered(self, worker: str, n: int) -> list[Row]:
         """Leases of a claim whose answer was lost: nobody else would ever free them while this worker lives."""

@@ -2,7 +2,8 @@
 
 -- name: claim
 -- Lease the next tasks of some lanes, each from a mark on; a row that somebody holds is passed over. Where there are
--- any, the worker's own row is held too, so that it cannot be over before the leases are there.
+-- any, the worker's own row is held too, so that it cannot be over before the leases are there. In no order: sorting
+-- these rows here takes longer than where they are read.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
@@ -17,13 +18,11 @@ WITH me AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
-), leased AS (
-    UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
-        progress = 0
-    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-    RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 )
-SELECT * FROM leased ORDER BY rank, key;
+UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
+    progress = 0
+FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
 
 -- name: claim_hinted
 -- The same among tasks that were hinted at.
@@ -38,13 +37,11 @@ WITH me AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
-), leased AS (
-    UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
-        progress = 0
-    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-    RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank
 )
-SELECT * FROM leased ORDER BY rank, key;
+UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
+    progress = 0
+FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
@@ -121,17 +118,23 @@ SELECT done.n, CASE WHEN done.n < %(all)s THEN done.keys END,
     (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
 FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN array_agg(key) END AS keys FROM finished) AS done;
 
+-- name: owners
+-- Whose these jobs are.
+SELECT number, owner FROM rushes.job WHERE number = ANY (%(numbers)s::bigint[]);
+
 -- name: results_add
 -- Results that are not there: if one is, the transaction is tried again with `results_keep`.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT %(owner)s, * FROM unnest(%(key)s::text[], %(output)s::text[], %(manifest_sha256)s::text[], %(size)s::bigint[],
-    %(count)s::bigint[], %(schema_version)s::integer[], %(publishes)s::boolean[]);
+SELECT %(owner)s, unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
+    unnest(%(size)s::bigint[]), unnest(%(count)s::bigint[]), unnest(%(schema_version)s::integer[]),
+    unnest(%(publishes)s::boolean[]);
 
 -- name: results_keep
 -- Results of which some may be there: what is there never changes. It takes half as long again.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT %(owner)s, * FROM unnest(%(key)s::text[], %(output)s::text[], %(manifest_sha256)s::text[], %(size)s::bigint[],
-    %(count)s::bigint[], %(schema_version)s::integer[], %(publishes)s::boolean[])
+SELECT %(owner)s, unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
+    unnest(%(size)s::bigint[]), unnest(%(count)s::bigint[]), unnest(%(schema_version)s::integer[]),
+    unnest(%(publishes)s::boolean[])
 ON CONFLICT DO NOTHING;
 
 -- name: debts_add
