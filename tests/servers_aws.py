@@ -1,6 +1,7 @@
 """AWS as an emulator on loopback: S3, SQS and DynamoDB for tests."""
 
 import os
+import signal
 import sys
 import urllib.request
 from pathlib import Path
@@ -24,7 +25,9 @@ def ministack(folder: Path) -> Running:
         "PYTHONWARNINGS": "ignore",
     }
     argv = [str(Path(sys.executable).with_name("ministack"))]
-    return start(argv, url, folder / "ministack.log", lambda: _answers(f"{url}/_ministack/health"), env)
+    answers = lambda: _answers(f"{url}/_ministack/health")  # noqa: E731
+    # Nothing of it is kept, and while somebody waits for a message a clean end takes seconds.
+    return start(argv, url, folder / "ministack.log", answers, env, ends_by=signal.SIGKILL)
 
 
 def _answers(url: str) -> bool:
