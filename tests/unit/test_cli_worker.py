@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,7 +99,7 @@ def test_a_terminal_shows_a_line_for_each_slot(monkeypatch: pytest.MonkeyPatch) 
     session.err.console._width = 80
     held = {"a": Holding(lease(), 1, 0.0, 0.45), "b": Holding(lease("clip", None), 2, 0.0)}
     state = State(Limits(2), held=MappingProxyType(held))
-    monkeypatch.setattr("time.monotonic", lambda: 12.0)
+    monkeypatch.setattr("rushes.surfaces.cli.bench.time", SimpleNamespace(monotonic=lambda: 12.0))
     idle, develop, clip, foot = (str(line) for line in watched(session, state).picture().renderables)
     assert idle == " 1  idle"
     assert develop == " 2  develop     film.mp4                         chunk 3    45%        12 s"
