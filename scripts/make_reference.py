@@ -42,6 +42,7 @@ MESSAGES = {
     "check": "`doctor`: one part of this machine or home",
     "estimate": "`estimate`: one file",
     "failure": "`failed ls`: one class of dead letters",
+    "removed": "`rm`: one video that is gone",
     "model": "`models ls`: one model",
     "event": "`jobs events`: one numbered fact of a job's history",
     "error": "one file, chunk or stage failed; the rest goes on",

@@ -19,7 +19,7 @@ from rushes.library import Library
 from rushes.sqlite.file import SqliteFile
 from tests.api.kit import WORKER, Serving, enter, serving
 
-MANY, JOBS, DEAD = 10_000, 800, 250  # videos; jobs that nobody has begun; jobs whose first task died
+MANY, JOBS, DEAD = 10_000, 800, 220  # videos; jobs that nobody has begun; jobs whose first task died
 BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
 PAGES = ["/api/v1/videos?limit=50", "/api/v1/jobs?limit=50", "/api/v1/jobs?state=created&limit=10",
          "/api/v1/clips", "/api/v1/workers"]  # fmt: skip
@@ -51,12 +51,12 @@ def fill(library: Library, videos: int) -> None:
             house.index.show("me", video, [], [])
     for db in connections(stores(house.home)):
         db.execute("PRAGMA synchronous = OFF")
-    for n in range(min(videos // 5, JOBS)):
+    for n in range(min(videos, JOBS)):
         job = f"job_open{n:012d}"
         house.ledger.submit(
             NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}")
         )
-    bury(house.ledger, min(videos // 5, DEAD))
+    bury(house.ledger, min(2 * videos, DEAD))
     library.videos()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from rushes.blobs.s3_place import Place
 from rushes.library import straight
@@ -45,16 +45,21 @@ def test_an_upload_cut_in_the_middle_goes_on_after_a_reload(
     expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
     (upload,) = empty.app.state.uploads.all()
     assert (upload.offset, upload.state) == (PART, "open")
-    page.reload()
-    expect(page.locator("[data-unfinished]")).to_contain_text("night launch.mp4")
-    page.unroute_all(behavior="ignoreErrors")
-    page.locator("[data-files]").set_input_files(large)
-    expect(page.locator("[data-file]")).to_contain_text("arrived")
+    goes_on_after_a_reload(page, large, "night launch.mp4")
     (upload,) = empty.app.state.uploads.all()
     assert (upload.offset, upload.state) == (large.stat().st_size, "arrived")
     complaints.clear()  # the line was cut on purpose
     page.get_by_role("link", name="See its job").click()
     expect(page.locator("h1")).to_have_text("night launch.mp4")
+
+
+def goes_on_after_a_reload(page: Page, film: Path, told: str) -> None:
+    """The line is there again, and the same film is chosen once more."""
+    page.reload()
+    expect(page.locator("[data-unfinished]")).to_contain_text(told)
+    page.unroute_all(behavior="ignoreErrors")
+    page.locator("[data-files]").set_input_files(film)
+    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
 
 
 @pytest.fixture
@@ -84,11 +89,7 @@ def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
         page.locator("[data-files]").set_input_files(large)
         page.get_by_role("button", name="Send 1 film").click()
     expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
-    page.reload()
-    expect(page.locator("[data-unfinished]")).to_contain_text("5.2 MB of")
-    page.unroute_all(behavior="ignoreErrors")
-    page.locator("[data-files]").set_input_files(large)
-    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
+    goes_on_after_a_reload(page, large, "5.2 MB of")
     (upload,) = bucketed.app.state.uploads.all()
     assert (upload.state, bool(upload.multipart)) == ("arrived", True)
     assert bucketed.library.house.blobs.read(upload.key) == large.read_bytes()

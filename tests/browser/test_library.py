@@ -5,6 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.api.kit import Serving
+from tests.api.test_lists import fill
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import look_at
 
@@ -64,3 +65,20 @@ def test_a_page_that_is_not_there_says_so_in_words(
     look_at(opened, served, "not-found", "/videos/vid_none", pictures, ".errorbox")
     assert len(complaints) == 1
     complaints.clear()
+
+
+def test_chosen_videos_and_a_video_on_its_page_are_deleted_after_a_second_look(opened: Open, empty: Serving) -> None:
+    fill(empty.library, 3)
+    page = opened(empty, "/library")
+    for box in page.locator(".tile input").all()[:2]:
+        box.check(force=True)
+    page.locator(".bulkbar summary").click()
+    page.get_by_role("button", name="Delete the chosen videos").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("2 videos deleted. Originals in folders")
+    expect(page.locator(".tile")).to_have_count(1)
+    page.locator(".tile a").first.click()
+    page.get_by_role("tab", name="Info").click()
+    page.locator("details.delete summary").click()
+    page.get_by_role("button", name="Delete this video").click()
+    expect(page.get_by_role("heading", name="No videos yet")).to_be_visible()
+    assert empty.library.videos()[0] == ()

@@ -226,6 +226,24 @@ def test_what_is_dropped_is_found_no_more_and_the_rest_stays(index: Index) -> No
     assert index.search("anna", "old").total == 0
 
 
+def test_a_video_that_is_gone_leaves_nothing_and_may_come_again(index: Index) -> None:
+    for owner, video in (("anna", "vid_1"), ("anna", "vid_2"), ("bert", "vid_1")):
+        _show(index, [_said(f"words of {video}")], video, owner)
+    index.keep_tracks("anna", "vid_1", [Track("vid_1", Span(1, 9, BASE), (0, 0, 1, 1), (), b"")])
+    index.queue("ledger", "7", ["job-anna-vid_1"])
+    index.met("job-anna-vid_1", 5)
+    index.drop("anna", "vid_1")
+    assert index.video("anna", "vid_1") is None
+    assert [h.video for h in index.search("anna", "words").hits] == ["vid_2"]
+    assert index.search("bert", "words").total == 1
+    assert (index.tracks("anna"), index.unsettled()) == ((), ())
+    assert index.keys("anna") == (("anna", "key-vid_2"),)
+    index.queue("ledger", "8", ["job-anna-vid_1"])
+    assert index.queued(9) == (("job-anna-vid_1", 0),)
+    _show(index, [_said("other words")])
+    assert [h.text for h in index.search("anna", "other").hits] == ["other words"]
+
+
 def test_a_result_is_shown_all_or_none(index: Index) -> None:
     _show(index, [_said("kept")], key="a")
     offer = Offer("anna", "vid_1", "job-anna-vid_1", "transcribe", 1, "speech", "b", "sha")

@@ -32,6 +32,7 @@ from rushes.telemetry import log
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
 CORRECTION = "correction"  # say what stands at a place: doc = {"video", "kind", "start_us", "end_us", "text"}
 SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
+GONE = "gone"  # say that a video was deleted: id = the video's, doc = {"jobs": [those that are gone with it], ...}
 SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
 _PAGE = 200
@@ -123,6 +124,16 @@ class Follower:
             self.index.unsettle(record.owner, "" if video == "*" else video)
         elif record.kind == PERSON:
             self._gatherer.stale(record.owner)
+        elif record.kind == GONE and not record.deleted:
+            self._drop(record.owner, record.id, set(record.doc.get("jobs") or ()))
+
+    def _drop(self, owner: str, video: str, jobs: set[str]) -> None:
+        """Its jobs that were deleted leave the index; whatever else is known of it is read again."""
+        row = self.index.video(owner, video)
+        if row and jobs.intersection(row.jobs):
+            self.index.drop(owner, video)
+            self.index.queue("records", self.index.cursor("records"), set(row.jobs) - jobs)
+            self._gatherer.stale(owner)
 
     @property
     def _gatherer(self) -> Gatherer:
@@ -134,9 +145,16 @@ class Follower:
             job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
         except NotFound:
             return self.index.met(job_id, number)
+        if self._is_gone(job):
+            return self.index.met(job_id, number)
         if job.facts and (events or not number):
             self._take_in(job, events, everything=not number)
         return self.index.met(job_id, events[-1].number if events else number)
+
+    def _is_gone(self, job: Job) -> bool:
+        video = json.loads(job.facts).get("video") if job.facts else None
+        record = self.records.get(GONE, job.owner, video) if video else None
+        return record is not None and job.id in record.doc["jobs"]
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
         found: list[Event] = []

@@ -314,6 +314,9 @@ class Feed(Protocol):
     def forget(self, owner: str, keys: Iterable[str]) -> None:
         """Results that were set aside: their lines and names disappear, their videos are to be settled."""
 
+    def drop(self, owner: str, video: str) -> None:
+        """A video is gone with all that was known of it; its runs are as if they had never been met."""
+
 
 class Index(Reader, Feed, Protocol):
     """Both sides."""

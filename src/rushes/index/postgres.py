@@ -246,6 +246,10 @@ class PostgresIndex(Searching):
 
         self._write(keep)
 
+    def drop(self, owner: str, video: str) -> None:
+        """As the port says."""
+        self._write(lambda turn: turn.run("gone", owner=owner, video=video))
+
     def close(self) -> None:
         """Let go of idle connections."""
         self._db.close()

@@ -184,6 +184,19 @@ DELETE FROM rushes_index.offer WHERE owner = %(owner)s AND key = ANY (%(keys)s);
 -- Their published names are gone.
 DELETE FROM rushes_index.published WHERE owner = %(owner)s AND key = ANY (%(keys)s);
 
+-- name: gone
+-- A video with everything that was known of it, and how far its jobs were read.
+WITH runs AS (DELETE FROM rushes_index.run WHERE owner = %(owner)s AND video = %(video)s RETURNING job),
+met AS (DELETE FROM rushes_index.job WHERE id IN (SELECT job FROM runs)),
+moments AS (DELETE FROM rushes_index.moment WHERE owner = %(owner)s AND video = %(video)s),
+lines AS (DELETE FROM rushes_index.line WHERE owner = %(owner)s AND video = %(video)s),
+shown AS (DELETE FROM rushes_index.shown WHERE owner = %(owner)s AND video = %(video)s),
+offers AS (DELETE FROM rushes_index.offer WHERE owner = %(owner)s AND video = %(video)s),
+names AS (DELETE FROM rushes_index.published WHERE owner = %(owner)s AND video = %(video)s),
+extents AS (DELETE FROM rushes_index.extent WHERE owner = %(owner)s AND video = %(video)s),
+tracks AS (DELETE FROM rushes_index.track WHERE owner = %(owner)s AND video = %(video)s)
+DELETE FROM rushes_index.video WHERE owner = %(owner)s AND id = %(video)s;
+
 -- name: lines
 -- Observations of one kind in order of time.
 SELECT doc FROM rushes_index.line WHERE owner = %(owner)s AND video = %(video)s AND kind = %(kind)s

@@ -24,6 +24,8 @@ from rushes.statements import statements
 _MOST = 1000
 _SQL = statements(Path(__file__).with_name("sqlite.sql"))
 _LABELS = 20
+_GONE = ("gone_words", "gone_moments", "gone_lines", "gone_shown", "gone_offers", "gone_names", "gone_extents",
+         "drop_tracks", "gone_met", "gone_runs", "gone_video")  # fmt: skip
 
 
 class SqliteIndex(Searching):
@@ -233,6 +235,12 @@ class SqliteIndex(Searching):
             for key in keys:
                 for statement in ("unsettle_key", "forget_offer", "forget_name"):
                     db.execute(_SQL[statement], (owner, key))
+
+    def drop(self, owner: str, video: str) -> None:
+        """As the port says."""
+        with self._file.writing() as db:
+            for statement in _GONE:
+                db.execute(_SQL[statement], (owner, video))
 
     def close(self) -> None:
         """Close the file."""

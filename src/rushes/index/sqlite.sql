@@ -163,6 +163,47 @@ DELETE FROM offer WHERE owner = ? AND key = ?;
 -- Its published names are gone.
 DELETE FROM published WHERE owner = ? AND key = ?;
 
+-- name: gone_words
+-- The words of a video that is gone.
+INSERT INTO word (word, rowid, kind, words)
+SELECT 'delete', id, kind, words FROM moment WHERE owner = ? AND video = ?;
+
+-- name: gone_moments
+-- Its moments.
+DELETE FROM moment WHERE owner = ? AND video = ?;
+
+-- name: gone_lines
+-- Its lines.
+DELETE FROM line WHERE owner = ? AND video = ?;
+
+-- name: gone_shown
+-- What readers saw of it.
+DELETE FROM shown WHERE owner = ? AND video = ?;
+
+-- name: gone_offers
+-- What its runs offered.
+DELETE FROM offer WHERE owner = ? AND video = ?;
+
+-- name: gone_names
+-- Its published names.
+DELETE FROM published WHERE owner = ? AND video = ?;
+
+-- name: gone_extents
+-- How long its moments were.
+DELETE FROM extent WHERE owner = ? AND video = ?;
+
+-- name: gone_met
+-- How far its jobs were read.
+DELETE FROM job WHERE id IN (SELECT job FROM run WHERE owner = ? AND video = ?);
+
+-- name: gone_runs
+-- Its jobs.
+DELETE FROM run WHERE owner = ? AND video = ?;
+
+-- name: gone_video
+-- The video itself.
+DELETE FROM video WHERE owner = ? AND id = ?;
+
 -- name: lines
 -- Observations of one kind in order of time.
 SELECT doc FROM line WHERE owner = ? AND video = ? AND kind = ? ORDER BY start_us, end_us, key, n;

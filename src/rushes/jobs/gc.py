@@ -1,7 +1,7 @@
 """Clearing up: what only other stages read, clips past their time, and what killed attempts left behind."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -49,17 +49,30 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
     """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
     now = now or datetime.now(UTC)
     going = sorted(_sort(ledger, owner, rules, now).going)
-    gone = 0
-    for first in range(0, len(going), ledger.batch):
-        gone += ledger.set_aside(owner, going[first : first + ledger.batch], "no longer needed")
+    gone = _set_aside(ledger, owner, going, "no longer needed")
     late = _sort(ledger, owner, rules, now).wanted.intersection(going) if going else frozenset()
     _bring_back(ledger, owner, late)
-    for key in going:
-        if key not in late:
-            _unpublish(blobs, owner, key)
-            blobs.remove(manifest_key(owner, key))
+    _clear(blobs, owner, [key for key in going if key not in late])
     count, size = _sweep_blobs(blobs, owner, rules)
     return Cleared(gone - len(late), count, size)
+
+
+def drop(ledger: Ledger, blobs: Blobs, owner: str, keys: Collection[str]) -> int:
+    """Set results aside with their published names; their blobs go with the next gc. Repeatable; answers how many."""
+    gone = _set_aside(ledger, owner, sorted(keys), "deleted")
+    _clear(blobs, owner, keys)
+    return gone
+
+
+def _set_aside(ledger: Ledger, owner: str, keys: Sequence[str], why: str) -> int:
+    starts = range(0, len(keys), ledger.batch)
+    return sum(ledger.set_aside(owner, keys[first : first + ledger.batch], why) for first in starts)
+
+
+def _clear(blobs: Blobs, owner: str, keys: Iterable[str]) -> None:
+    for key in keys:
+        _unpublish(blobs, owner, key)
+        blobs.remove(manifest_key(owner, key))
 
 
 def _sort(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sorted:

@@ -38,6 +38,7 @@ from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
+from rushes.library.remove import Removed, cut_short, finish, finish_all, remove
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
@@ -301,6 +302,12 @@ class Library:
         return len(chosen(all_of(lambda cursor: self.letters.discard(Choice.of(kind), cursor)), kind))
 
     # Care
+    def remove(self, video: str, *, originals: bool = False) -> Removed:
+        """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`."""
+        if left := cut_short(self.house, video):
+            return finish(self.house, left)
+        return remove(self.house, self.video(video), originals=originals)
+
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
         """Read every file of every result and compare it with its hash."""
         return verify(self.house.ledger, self.house.blobs, self._owner, on_progress)
@@ -319,6 +326,7 @@ class Library:
         with alone(self.house.home):
             cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules)
             Uploads(self.house).expire()
+            finish_all(self.house)
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared

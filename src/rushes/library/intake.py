@@ -14,6 +14,7 @@ from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours
 from rushes.library.models import missing, question
+from rushes.library.remove import welcome
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
@@ -140,7 +141,8 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         recipe,
         wish.priority,
     )
-    return Added(found.path, done.job, done.created, size=found.size)
+    job = done.job if done.created else welcome(house, done.job)
+    return Added(found.path, job, done.created, size=found.size)
 
 
 def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:

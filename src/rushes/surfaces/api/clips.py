@@ -12,13 +12,13 @@ from rushes.domain.job import JobState
 from rushes.library.cut import ask
 from rushes.library.desk import Desk
 from rushes.library.intake import wake
+from rushes.library.remove import CLIP
 from rushes.records.port import Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, Id, Key, Name, accepted, once
 from rushes.surfaces.api.shapes import FILES
 
 router = APIRouter(tags=["clips"])
-CLIP = "clip"  # the kind of record
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
 Subtitles = Literal["", "track", "burnt"]
 Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]

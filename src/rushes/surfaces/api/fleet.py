@@ -19,6 +19,7 @@ router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])
 OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 MOST = 500  # jobs of a state that are counted: a figure for people, whose end nobody reads
+GLANCE = 100  # the same where a page only tells that there are many: reading 500 rows is most of its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ def metrics(request: Request, house: AHouse) -> str:
     return "".join(f"{line}\n" for line in _lines(request, house))
 
 
-def counted(house: House) -> dict[str, int]:
+def counted(house: House, most: int = MOST) -> dict[str, int]:
     """Jobs of each state that is not over."""
-    return {s.value: len(house.ledger.jobs(house.settings.owner, s, limit=MOST).rows) for s in OPEN}
+    return {s.value: len(house.ledger.jobs(house.settings.owner, s, limit=most).rows) for s in OPEN}
 
 
 def _answers(ask: Callable[[], object]) -> str:

@@ -8,9 +8,12 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotAllowed
+from rushes.domain.job import Job
 from rushes.index.port import Video
 from rushes.library import Added, Wish
+from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
+from rushes.library.remove import Removed, cut_short, finish, remove
 from rushes.library.said import may_be_read, rename
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
@@ -20,6 +23,7 @@ from rushes.wiring import House
 router = APIRouter(tags=["videos"])
 
 Profile = Literal["", "fast", "balanced", "high_quality"]
+MOST_RUNS = 500
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
          "csv": "text/csv", "jsonl": "application/x-ndjson", "otio": "application/json",
          "chapters.vtt": "text/vtt"}  # fmt: skip
@@ -131,6 +135,14 @@ def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
     return get_video(desk, video_id)
 
 
+@router.delete("/videos/{video_id}")
+def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> Removed:
+    """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
+    if left := cut_short(desk.house, video_id):
+        return finish(desk.house, left)
+    return remove(desk.house, desk.video(video_id), originals=originals)
+
+
 @router.get("/videos/{video_id}/lines")
 def list_lines(
     request: Request,
@@ -156,7 +168,14 @@ def list_shots(desk: ADesk, video_id: Id) -> Shots:
 @router.get("/videos/{video_id}/runs")
 def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
-    return [JobShape.of(desk.job(job)) for job in desk.video(video_id).jobs]
+    return [JobShape.of(job) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
+
+
+def runs_of(desk: Desk, video: Video, most: int) -> list[Job]:
+    """The newest jobs of a video, by one question."""
+    ids = video.jobs[:most]
+    found = {job.id: job for job in desk.house.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
+    return [found[id] for id in ids if id in found]
 
 
 @router.get("/videos/{video_id}/exports/{kind}", response_class=Response)

@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Steer": {"jobs": "jobs", "failed": "failed"},
     "Care": {
         "verify": "care",
+        "rm": "removing",
         "gc": "care",
         "backup": "care",
         "restore": "care",
@@ -73,6 +74,7 @@ SENTENCES: Mapping[str, str] = {
     "jobs": "Watch and steer jobs.",
     "failed": "Work that gave up: look, retry, put away.",
     "verify": "Read every file and check it; --repair makes damaged ones again.",
+    "rm": "Delete videos with all that was made of them; originals stay.",
     "gc": "Free space: what is no longer needed.",
     "backup": "Copy the home, while it is in use if need be.",
     "restore": "Make a home from a backup.",

@@ -11,7 +11,7 @@ from rushes.domain.task import Task
 from rushes.library import Library
 from rushes.library.failed import Cause as Said
 from rushes.library.failed import Choice, FailureGroup
-from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.pages import seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.view import back, render, with_query
@@ -85,7 +85,7 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
         all_tasks=sum(len(g.tasks) for g in every),
         next=seal(page.cursor) if page.cursor else "",
         paged=bool(page.cursor or cursor),
-        counts=counted(library.house),
+        counts=counted(library.house, GLANCE),
         workers=sum(w.alive for w in library.house.ledger.workers()),
     )
 

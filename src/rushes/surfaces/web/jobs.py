@@ -15,7 +15,7 @@ from rushes.jobs.progress import Snapshot
 from rushes.library import Library
 from rushes.library.desk import Desk, video_of
 from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.pages import seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.api.shapes import of_video
@@ -78,7 +78,7 @@ def show_jobs(
         rows=rows,
         recipes=tuple(RECIPES),
         more=seal(more) if more else "",
-        counts=counted(library.house),
+        counts=counted(library.house, GLANCE),
         workers=sum(w.alive for w in library.house.ledger.workers()),
     )
 

@@ -12,9 +12,10 @@ from rushes.library.desk import Desk
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.pages import Cursor, seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.api.videos import delete_video
 from rushes.surfaces.web.figures import figures
 from rushes.surfaces.web.shelf import tiles
-from rushes.surfaces.web.video import source_of
+from rushes.surfaces.web.video import KEPT, source_of
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import language, plural
 
@@ -66,6 +67,14 @@ def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe
     places = [source_of(desk, desk.video(id)) for id in video]
     jobs = [a.job for a in library.add(places, Wish(recipe=recipe)) if a.job]
     return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
+
+
+@router.post("/library/delete")
+def delete(request: Request, desk: ADesk, video: Ids, originals: Annotated[bool, Form()] = False) -> Response:
+    """Delete chosen videos with all that was made of them."""
+    for id in video:
+        delete_video(desk, id, originals)
+    return back(request, f"{plural(len(video), 'video')} deleted. {KEPT}")
 
 
 def _filter(name: str, state: str, lang: str) -> Callable[[Video], bool]:

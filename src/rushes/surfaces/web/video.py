@@ -19,11 +19,13 @@ from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
 from rushes.surfaces.api.shapes import FILES, of_video
+from rushes.surfaces.api.videos import delete_video, runs_of
 from rushes.surfaces.web.film import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
 
 router = APIRouter(include_in_schema=False)
 JOBS = 20  # of a video that are listed
+KEPT = "Originals in folders and buckets are as they were."
 EXPORTS = {"srt": "Subtitles, SRT", "vtt": "Subtitles, WebVTT", "txt": "Transcript, plain text",
            "words": "Words with times, JSON", "csv": "Everything, CSV", "jsonl": "Everything, JSON lines",
            "chapters": "Chapters, FFmetadata", "chapters.vtt": "Chapters, WebVTT", "edl": "Shots, EDL",
@@ -50,7 +52,7 @@ def show_video(
     """The page; `t`, `q` and `view` in its address say where to begin, what to mark, and which 3D version to play."""
     video = desk.video(video_id)
     deep = published(desk.house, video)
-    jobs = [desk.job(job) for job in video.jobs[:JOBS]]
+    jobs = runs_of(desk, video, JOBS)
     return render(
         request,
         "video.html",
@@ -101,6 +103,14 @@ def name_video(request: Request, desk: ADesk, video_id: Id, name: Annotated[Name
     """Give it a name for people; an empty one takes it back."""
     rename(desk.house, desk.video(video_id).id, name.strip())
     return back(request, "Renamed." if name.strip() else "Called by its file again.", f"/videos/{video_id}")
+
+
+@router.post("/videos/{video_id}/delete")
+def delete(request: Request, desk: ADesk, video_id: Id, originals: Annotated[bool, Form()] = False) -> Response:
+    """Delete it with all that was made of it; back to the library."""
+    name = desk.video(video_id).name
+    delete_video(desk, video_id, originals)
+    return back(request, f"{name} is deleted. {KEPT}", "/library")
 
 
 @router.post("/videos/{video_id}/clip")

@@ -10,7 +10,7 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
 from rushes.library import Library
-from rushes.surfaces.api.fleet import counted
+from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.state import host_of
 from rushes.surfaces.web.view import back, render
@@ -50,7 +50,7 @@ def show_workers(request: Request, library: ALibrary) -> Response:
         busy=sum(len(w.held) for w in alive),
         lease=LEASE_SECONDS,
         renew=RENEW_SECONDS,
-        counts=counted(library.house),
+        counts=counted(library.house, GLANCE),
         workers=len(alive),
     )
 

@@ -1,0 +1,188 @@
+"""Deleting a video: all that was made of it goes, the original stays, and a kill in between costs nothing."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rushes.domain.job import JobState
+from rushes.domain.keys import JSON
+from rushes.index.port import Video
+from rushes.library import Library, Wish
+from rushes.library.said import Anchor, correct, every, rename, select
+from rushes.surfaces.cli.main import main
+from tests.acceptance.conftest import draw
+from tests.api.kit import Serving, serving
+
+WISH = Wish(only=("playlist", "shots"))
+UPLOADED = ".rushes/uploads/up_1/source.mp4"
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a film of two seconds, and a home below it in which it was developed; it was uploaded as well."""
+    folder = tmp_path_factory.mktemp("deleting")
+    film, sent = draw(folder / "film.mp4", 2), folder / UPLOADED
+    sent.parent.mkdir(parents=True)
+    shutil.copy(film, sent)
+    with Library(folder / ".rushes") as library:
+        assert library.run([film, sent], WISH, slots=2).exit_code == 0
+        (video,) = library.videos()[0]
+        rename(library.house, video.id, "mine")
+        correct(library.house, "speech", Anchor(video.id, 0, 1), "no")
+        select(library.house, video.id, "speech", "")
+    return folder
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    """A home of its own for each test, beside the same film."""
+    shutil.copytree(made, tmp_path / "folder")
+    return tmp_path / "folder" / ".rushes"
+
+
+@pytest.fixture
+def server(home: Path) -> Iterator[Serving]:
+    with serving(home) as running:
+        yield running
+
+
+def left(library: Library) -> dict[str, JSON]:
+    """What there still is of any video."""
+    house = library.house
+    library.videos()
+    kinds = ("name", "correction", "selection", "clip")
+    return {
+        "videos": [v.id for v in house.index.videos("me")[0]],
+        "keys": house.index.keys(),
+        "manifests": sorted(house.blobs.keys("results/")),
+        "names": sorted(house.blobs.keys("videos/")) + sorted(house.blobs.keys("thumbs/")),
+        "said": [r.id for kind in kinds for r in every(house, kind)],
+    }
+
+
+NOTHING: dict[str, JSON] = {"videos": [], "keys": (), "manifests": [], "names": [], "said": []}
+
+
+def only(library: Library) -> Video:
+    (video,) = library.videos()[0]
+    return video
+
+
+def test_all_that_was_made_goes_and_the_original_stays(home: Path) -> None:
+    with Library(home) as library:
+        video = only(library)
+        film = home.parent / "film.mp4"
+        before = film.read_bytes()
+        gone = library.remove("mine")
+        assert (gone.video, gone.jobs, gone.originals) == (video.id, video.jobs, ())
+        assert (home.parent / UPLOADED).exists()
+        assert gone.results > 3
+        assert left(library) == NOTHING
+        assert film.read_bytes() == before
+        library.reindex()
+        assert left(library) == NOTHING
+        assert library.verify().damages == ()
+
+
+def test_an_uploaded_original_goes_only_if_that_is_wished_for_and_no_other_ever(server: Serving) -> None:
+    folder = server.library.house.home.parent
+    gone = server.http.delete(f"/api/v1/videos/{only(server.library).id}?originals=true").json()
+    assert gone["originals"] == [str((folder / UPLOADED).resolve())]
+    assert not (folder / UPLOADED).exists()
+    assert (folder / "film.mp4").exists()
+
+
+KILLS = [("remove", 1), ("remove", 3), ("put", 1), ("put", 2), ("drop", 1), ("delete", 1), ("delete", 2)]
+
+
+@pytest.mark.parametrize(("name", "at"), KILLS)
+def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, at: int
+) -> None:
+    with Library(home) as library:
+        video, house = only(library), library.house
+        store = {"remove": house.blobs, "drop": house.index}.get(name, house.records)
+        calls = iter(range(1, 1000))
+        verb = getattr(store, name)
+
+        def die(*args: object, **more: object) -> object:
+            if next(calls) == at:
+                raise Killed
+            return verb(*args, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, name, die)
+            with pytest.raises(Killed):
+                library.remove(video.id)
+    with Library(home) as library:
+        if (name, at) == ("put", 1):  # nothing had begun
+            assert only(library).id == video.id
+            library.remove(video.id)
+        library.gc()
+        assert left(library) == NOTHING
+
+
+def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Library(home) as library:
+        video, blobs = only(library), library.house.blobs
+
+        def die(_key: str) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(blobs, "remove", die)
+            with pytest.raises(Killed):
+                library.remove(video.id)
+        assert library.videos()[0] == ()
+        library.remove(video.id)
+        assert left(library) == NOTHING
+
+
+def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
+    with Library(home) as library:
+        video = only(library)
+        library.remove(video.id)
+        ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
+        assert ran.exit_code == 0
+        again = only(library)
+        assert (again.id, again.name) == (video.id, "film.mp4")
+        assert again.proxy
+        library.remove(video.id)
+        assert left(library) == NOTHING
+
+
+def test_a_job_that_is_not_over_is_cancelled(server: Serving) -> None:
+    video = only(server.library)
+    assert server.ledger.revive(video.job, again=True)
+    assert server.ledger.job(video.job).state is JobState.RUNNING
+    server.http.delete(f"/api/v1/videos/{video.id}").raise_for_status()
+    assert server.ledger.job(video.job).state is JobState.CANCELLED
+    assert left(server.library) == NOTHING
+
+
+def test_a_program_deletes_once_and_then_it_is_not_there(server: Serving) -> None:
+    video = only(server.library)
+    answer = server.http.delete(f"/api/v1/videos/{video.id}")
+    assert answer.status_code == 200
+    assert answer.json()["video"] == video.id
+    assert server.http.delete(f"/api/v1/videos/{video.id}").status_code == 404
+    assert server.http.get(f"/api/v1/jobs/{video.job}").status_code == 200
+    assert left(server.library) == NOTHING
+
+
+def test_the_command_asks_first_and_says_what_went(home: Path) -> None:
+    asked = CliRunner().invoke(main, ["--home", str(home), "rm", "mine"])
+    assert asked.exit_code == 2
+    done = CliRunner().invoke(main, ["--home", str(home), "rm", "mine", "--yes", "--json"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["results"] > 3
+    with Library(home) as library:
+        assert left(library) == NOTHING
