@@ -18,6 +18,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.jobs.why import Reason
 from rushes.library import Library, Wish
+from rushes.worker import core
 from tests.acceptance.conftest import DEADLINE, wait_for
 from tests.metadata_kit import NOTICE, metadata_service
 
@@ -26,7 +27,8 @@ WISH = Wish(only=("toy_join",), chunk="5")
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The toys are there, and each task may be held by a gate file."""
+    """The toys are there, each task may be held by a gate file, and a worker of this process soon hears of orders."""
+    monkeypatch.setattr(core, "RENEW_SECONDS", 0.5)
     monkeypatch.syspath_prepend(str(TOYS))
     for name, value in environment(tmp_path, TOY_GATE=str(tmp_path / "gate")).items():
         if name.startswith(("TOY_", "PYTHONPATH")):
