@@ -1,7 +1,10 @@
+"""A file that is laid somewhere is there whole, or not at all."""
+
 import errno
 import os
 import shutil
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -21,11 +24,12 @@ def test_a_file_is_laid_there_whole(tmp_path: Path) -> None:
 def test_a_copy_that_fails_leaves_nothing(
     number: int, raised: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(_source: Path, target: Path) -> None:
-        target.write_bytes(b"half")
+    def half(_given: BinaryIO, out: BinaryIO) -> None:
+        out.write(b"half")
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(shutil, "copyfile", half)  # a full disk is hard to come by
-    with pytest.raises(raised):
+    (tmp_path / "blob").write_bytes(b"film")
+    monkeypatch.setattr(shutil, "copyfileobj", half)  # a full disk is hard to come by
+    with pytest.raises(raised, match=os.strerror(number) if raised is OSError else "no room"):
         lay(tmp_path / "blob", tmp_path / "x.mp4")
-    assert list(tmp_path.iterdir()) == []
+    assert [f.name for f in tmp_path.iterdir()] == ["blob"]
