@@ -148,10 +148,15 @@ def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch
 
 def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
     with Library(home) as library:
+        first = library.run([home.parent / "film.mp4"], WISH, slots=2)  # the copy is another file: it has its own job
         video = only(library)
         library.remove(video.id)
+        (passed,) = library.add([home.parent], WISH)
+        assert passed.skipped.startswith("it was deleted")
+        assert not library.videos()[0]
         ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
         assert ran.exit_code == 0
+        assert [job.id for job in ran.jobs] == [job.id for job in first.jobs]
         again = only(library)
         assert (again.id, again.name) == (video.id, "film.mp4")
         assert again.proxy

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
@@ -14,7 +14,7 @@ from rushes.jobs.submit import display_name, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours
 from rushes.library.models import missing, question
-from rushes.library.remove import welcome
+from rushes.library.remove import is_gone, welcome
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
@@ -60,14 +60,14 @@ def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     Raises:
         Refused: the wish itself cannot be had.
     """
-    named = {os.path.realpath(place): place for place in places}
+    named = {place if "://" in place else os.path.realpath(place): place for place in places}
     return take_in(house, find(map(house.source, named.values())), wish, named)
 
 
 def take_in(
     house: House, entries: Iterable[Found | LeftOut], wish: Wish, named: Collection[str] = ()
 ) -> Iterator[Added]:
-    """Submit what was found; what we wrote ourselves only if it was named."""
+    """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
     models = _models(house, stages, wish)
     _check_language(wish.language)
@@ -79,9 +79,19 @@ def take_in(
             yield Added(entry.path, skipped=why)
             continue
         try:
-            yield _submit(house, entry, wish, stages, models)
+            added = _submit(house, entry, wish, stages, models)
+            yield _greeted(house, added, by_name=entry.path in named)
         except RushesError as e:
             yield Added(entry.path, error=e)
+
+
+def _greeted(house: House, added: Added, *, by_name: bool) -> Added:
+    """What was deleted stays so, until somebody names it."""
+    if added.job is None or added.created or not is_gone(house, added.job):
+        return added
+    if not by_name:
+        return Added(added.path, skipped="it was deleted: name it to take it in")
+    return replace(added, job=welcome(house, added.job))
 
 
 def missing_models(house: House, wish: Wish) -> tuple[str, ...]:
@@ -141,8 +151,7 @@ def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], mod
         recipe,
         wish.priority,
     )
-    job = done.job if done.created else welcome(house, done.job)
-    return Added(found.path, job, done.created, size=found.size)
+    return Added(found.path, done.job, done.created, size=found.size)
 
 
 def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:

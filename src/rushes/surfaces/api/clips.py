@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotFound
-from rushes.domain.job import JobState
+from rushes.domain.job import Job, JobState
 from rushes.library.cut import ask
 from rushes.library.desk import Desk
 from rushes.library.intake import wake
@@ -62,7 +62,7 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
         wake(desk.house, desk.job(job))
         doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end}
         record = desk.house.records.put(CLIP, desk.owner, id, doc)
-        return accepted(asdict(_shape(desk, record)), f"/api/v1/clips/{id}")
+        return accepted(asdict(_shape(desk, record, desk.job(job))), f"/api/v1/clips/{id}")
 
     return once(desk.house, key, request, body.model_dump(), make)
 
@@ -71,7 +71,9 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
 def list_clips(request: Request, desk: ADesk, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
     """Clips that were asked for."""
     rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor), limit)
-    return page(request, [_shape(desk, r) for r in rows], more)
+    ids = [r.doc["job"] for r in rows]
+    jobs = {job.id: job for job in desk.house.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
+    return page(request, [_shape(desk, r, jobs[r.doc["job"]]) for r in rows if r.doc["job"] in jobs], more)
 
 
 @router.get("/clips/{clip_id}")
@@ -80,11 +82,11 @@ def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
     record = desk.house.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
     if record is None:
         raise NotFound(f"there is no clip {clip_id[:60]!r}", "Ask for one: POST /api/v1/clips")
-    return _shape(desk, record)
+    return _shape(desk, record, desk.job(record.doc["job"]))
 
 
-def _shape(desk: Desk, record: Record) -> ClipShape:
-    job, doc = desk.job(record.doc["job"]), record.doc
+def _shape(desk: Desk, record: Record, job: Job) -> ClipShape:
+    doc = record.doc
     status = STATUS.get(job.state, "processing" if job.started_at else "queued")
     url = f"{FILES}videos/clips/{doc['video']}/{record.id}.mp4" if status == "done" else None
     dead = next((s.error for s in desk.steps(job.id) if s.error), None) if status == "failed" else None

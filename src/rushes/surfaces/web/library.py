@@ -106,8 +106,11 @@ def _having(
     kind, _, label = has.partition(":")
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
     at = int(unseal(cursor) or 0)
-    found = [desk.video(id) for id in list(shown)[at : at + PAGE]]
-    return [v for v in found if keep(v)], str(at + PAGE) if len(shown) > at + PAGE else ""
+    ids = list(shown)[at : at + PAGE]
+    found = {video.id: video for video in library.house.index.videos_of(desk.owner, ids)}
+    return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
+        shown
+    ) > at + PAGE else ""
 
 
 def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:

@@ -99,9 +99,9 @@ def _groups(library: Library, found: Found) -> list[Group]:
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
     house, totals = library.house, found.facets.get("video", {})
+    videos = {video.id: video for video in house.index.videos_of(house.settings.owner, by_video)}
     return [
-        Group(house.index.video(house.settings.owner, id), id, hits[0][0].name, totals.get(id, len(hits)), hits)
-        for id, hits in by_video.items()
+        Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
     ]
 
 
