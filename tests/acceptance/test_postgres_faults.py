@@ -141,8 +141,8 @@ def _submit(ledger: Ledger) -> None:
 def _work(ledger: Ledger, name: str, ready: list[str]) -> None:
     """Claim and complete until every job is over, whatever the store does."""
     me = Incarnation(name, "host", "boot", os.getpid(), "1")
-    _patiently(lambda: ledger.renew(me, {}, {}))
     while not all(_patiently(partial(ledger.job, new.id)).state is JobState.COMPLETED for new in JOBS):
+        _patiently(lambda: ledger.renew(me, {}, {}))  # a store may be away for longer than a lease
         leases = _patiently(lambda: ledger.claim(name, ["cpu"], 4))
         for lease in leases:
             if lease.stage == "probe":
