@@ -13,7 +13,7 @@ import pytest
 from rushes.surfaces.api import events, hub
 from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
 
-READERS, TASKS = 200, 60
+READERS, TASKS = 200, 40
 
 
 async def read(client: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[tuple[int, str]]:
