@@ -50,6 +50,7 @@ class SqliteLedger:
             raise WrongHome(f"{path.parent} lies on a network file system ({kind})", "Keep the home on a local disk.")
         seconds, lasting = clock or boot_seconds, awake or clock or awake_seconds
         self._is_gone = is_gone
+        self._flows = False  # the last claim found something: the next need not look first whether there is any
         self._known: dict[str, int] = {}  # keys of tasks that were claimed here
         self._store = Store(path, lambda: seconds() + shift, lambda: lasting() + shift, wall)
         try:
@@ -80,11 +81,14 @@ class SqliteLedger:
     # Working
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks in those lanes, by priority, age of the job and plan order."""
-        with self._store.read() as turn:
-            if not sqlite_work.may_claim(turn, worker, lanes):
-                return ()
+        if not self._flows:
+            with self._store.read() as turn:
+                if not sqlite_work.may_claim(turn, worker, lanes):
+                    return ()
         with self._store.write("claim") as turn:
-            return sqlite_work.claim(turn, worker, lanes, min(n, self.batch), hinted, self._known)
+            leases = sqlite_work.claim(turn, worker, lanes, min(n, self.batch), hinted, self._known)
+        self._flows = bool(leases)
+        return leases
 
     def renew(
         self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""

@@ -1,6 +1,6 @@
 """Completion on SQLite: done, results, count-down, events, counters and debts in one transaction."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise, repeat
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[st
     won = _win(turn, worker, finishes, known)
     if not won:
         return Completed(_said(turn, finishes, won))
-    down = turn.all("dependants", encode([run[:2] for run in won]))  # before a plan is opened
+    down = _dependants(turn, won)  # before a plan is opened
     jobs, groups = JobRows(turn), _by_job(won)
     jobs.load(groups)
     ready: list[str] = []
@@ -64,6 +64,7 @@ def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, i
         held = _held(turn, keys, finishes, number[0])
         won = _runs(list(held), list(held.values())) if held else []
         _finish(turn, won, number[0])
+    turn.run("unmark")
     turn.many("hold_drop", [(number[0], run.first, run.last) for run in won])
     return won
 
@@ -102,6 +103,12 @@ def _held(turn: Turn, keys: Sequence[int], finishes: Sequence[Finish], worker: i
         if fences.get(key) == finish.fence:
             held.setdefault(key, finish)
     return held
+
+
+def _dependants(turn: Turn, won: Sequence[Run]) -> list[Row]:
+    """Who waits for these tasks, and for how many of them."""
+    who = ",".join(turn.column("dependants", encode([run[:2] for run in won])))
+    return [(int(task), n) for task, n in Counter(who.split(",")).items()] if who else []
 
 
 def _by_job(won: Sequence[Run]) -> dict[int, list[Run]]:

@@ -59,8 +59,7 @@ def _subjects(turn: Turn, heads: set[str], add: bool) -> dict[str, int]:
     found: dict[str, int] = dict(turn.all("subjects", encode(list(heads))))
     if not add or len(found) == len(heads):
         return found
-    turn.run("subjects_add", encode(sorted(heads - found.keys())))
-    return dict(turn.all("subjects", encode(list(heads))))
+    return found | dict(turn.all("subjects_add", encode(sorted(heads - found.keys()))))
 
 
 def _result(row: Row) -> Result:

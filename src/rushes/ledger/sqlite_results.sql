@@ -6,7 +6,7 @@ SELECT id, number FROM subject WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: subjects_add
 -- Subjects that were not met before.
-INSERT INTO subject (id) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING;
+INSERT INTO subject (id) SELECT value FROM json_each(?) RETURNING id, number;
 
 -- name: result_add
 -- A result, unless one has its mark.

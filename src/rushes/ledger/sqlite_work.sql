@@ -85,10 +85,14 @@ SAVEPOINT mark;
 -- Come back to it.
 ROLLBACK TO mark;
 
+-- name: unmark
+-- It is needed no more: as long as it is there, a page is copied before it is written.
+RELEASE mark;
+
 -- name: dependants
--- Who waits for tasks of these ranges, and for how many.
-SELECT task, count(*) FROM json_each(?) AS run CROSS JOIN need ON ref BETWEEN run.value ->> 0 AND run.value ->> 1
-WHERE NOT kept GROUP BY task;
+-- Who waits for tasks of these ranges, once for each need; a text per range, because grouping them here would sort them.
+SELECT (SELECT group_concat(task) FROM need WHERE ref BETWEEN run.value ->> 0 AND run.value ->> 1 AND NOT kept) AS who
+FROM json_each(?) AS run WHERE who IS NOT NULL;
 
 -- name: count_down
 -- The counts of dependants follow their needs; at none left a waiting one is ready.
