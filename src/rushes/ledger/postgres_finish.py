@@ -20,6 +20,7 @@ from rushes.postgres.store import Cursor, Row, Turn
 class Told(NamedTuple):
     """Finishes of leases by columns: half the time of looking at each."""
 
+    jobs: Sequence[int]  # their numbers
     keys: Sequence[int]
     tasks: Sequence[str]
     fences: Sequence[int]
@@ -44,7 +45,7 @@ class Asked(NamedTuple):
     answer: Cursor
 
 
-NOTHING = Told((), (), (), (), (), ())
+NOTHING = Told((), (), (), (), (), (), ())
 
 
 class TooBold(Exception):
@@ -61,10 +62,11 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
         TooBold: not every lease counts.
     """
     told = _by_lease(turn, finishes, known)
+    bold = bold and not any(told.adopted)
     if bold:
         _keep_results(turn, told, "results_add")
     jobs = JobRows(turn)
-    jobs.load({key >> PLACES for key in told.keys})
+    jobs.load(set(told.jobs))
     asked = _finish(turn, jobs, worker, told)
     ready = _gains(turn, jobs, worker, told) if bold else []  # while the database is at it
     won, newly = _won(turn, told, asked)
@@ -90,7 +92,7 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
         strangers = [task for task, key in zip(tasks, keys, strict=True) if key is None]
         found = {**known, **dict(turn.all("keys", ids=strangers))}
         keys = [found.get(task) for task in tasks]
-    told = Told._make((keys, *columns))
+    told = Told._make(([(key or 0) >> PLACES for key in keys], keys, *columns))
     if None not in keys and len(set(keys)) == len(keys):
         return told
     leases = list(zip(keys, fences, strict=True))
@@ -133,7 +135,7 @@ def _by_fence(told: Told) -> Mapping[tuple[int, bool], Sequence[int]]:
 
 def _by_job(won: Told) -> list[Told]:
     """Those of one job that stand together, and of one kind."""
-    kinds = list(zip((key >> PLACES for key in won.keys), won.adopted, strict=True))
+    kinds = list(zip(won.jobs, won.adopted, strict=True)) if any(won.adopted) else won.jobs
     cuts = [0, *compress(count(1), map(ne, kinds[1:], kinds)), len(kinds)] if kinds else []
     return [won.cut(begin, end) for begin, end in pairwise(cuts)]
 
@@ -167,12 +169,11 @@ def _keep_results(turn: Turn, told: Told, how: str) -> None:
 def _by_owner(turn: Turn, told: Told) -> Mapping[str, Sequence[Result]]:
     if not any(told.results):
         return {}
-    numbers = [key >> PLACES for key in told.keys]
-    owners: dict[int, str] = dict(turn.all("owners", numbers=_array(set(numbers))))
+    owners: dict[int, str] = dict(turn.all("owners", numbers=_array(set(told.jobs))))
     if len(set(owners.values())) == 1:
-        return {owners[numbers[0]]: tuple(chain.from_iterable(told.results))}
+        return {owners[told.jobs[0]]: tuple(chain.from_iterable(told.results))}
     groups: dict[str, list[Result]] = {}
-    for number, results in zip(numbers, told.results, strict=True):
+    for number, results in zip(told.jobs, told.results, strict=True):
         groups.setdefault(owners[number], []).extend(results)
     return {owner: results for owner, results in groups.items() if results}
 

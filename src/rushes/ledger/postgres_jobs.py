@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.ledger.open_job import EVENT, PLACES, OpenJob, encode
 from rushes.postgres.store import Row, Turn
@@ -20,9 +21,15 @@ class JobRows:
         if missing:
             self._keep(self._turn.all("hold_jobs" if patient else "hold_free_jobs", numbers=missing))
 
-    def find(self, id: str) -> OpenJob | None:
-        """The row of a job by its id."""
-        return next(iter(self._keep(self._turn.all("hold_job", id=id))), None)
+    def find(self, id: str) -> OpenJob:
+        """The row of a job by its id.
+
+        Raises:
+            NotFound: no such job.
+        """
+        for job in self._keep(self._turn.all("hold_job", id=id)):
+            return job
+        raise NotFound(f"there is no job {id}")
 
     def made(self, job: OpenJob) -> OpenJob:
         """A job that this transaction has made."""

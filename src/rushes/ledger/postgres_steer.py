@@ -36,7 +36,7 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
         Refused: it is finished.
     """
     jobs = JobRows(turn)
-    job = _found(jobs, id)
+    job = jobs.find(id)
     if job.state in FINAL and command is not Command.PRIORITY and not (command is Command.CANCEL and job.cancelled):
         raise Refused(f"job {id} is {job.state.value}", "A finished job can only be retried: rushes jobs retry JOB")
     if job.state in FINAL:
@@ -59,7 +59,7 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
         NotFound: no such job.
     """
     jobs = JobRows(turn)
-    job = _found(jobs, id)
+    job = jobs.find(id)
     if again and job.cancelled:
         return ()
     span = _span(job)
@@ -83,13 +83,6 @@ def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]
     numbers, texts = list(range(first, first + len(lines))), [legible(line) for line in lines]
     turn.run("log_add", task=task, fence=fence, at=turn.wall, numbers=numbers, lines=texts)
     turn.run("log_trim", task=task, fence=fence, keep=LOG_LINES)
-
-
-def _found(jobs: JobRows, id: str) -> OpenJob:
-    job = jobs.find(id)
-    if job is None:
-        raise NotFound(f"there is no job {id}")
-    return job
 
 
 def _span(job: OpenJob) -> dict[str, int]:
