@@ -107,7 +107,7 @@ def _held(turn: Turn, keys: Sequence[int], finishes: Sequence[Finish], worker: i
 
 def _dependants(turn: Turn, won: Sequence[Run]) -> list[Row]:
     """Who waits for these tasks, and for how many of them."""
-    who = ",".join(turn.column("dependants", encode([run[:2] for run in won])))
+    who: str | None = turn.column("dependants", encode([run[:2] for run in won]))[0]
     return [(int(task), n) for task, n in Counter(who.split(",")).items()] if who else []
 
 

@@ -90,9 +90,9 @@ ROLLBACK TO mark;
 RELEASE mark;
 
 -- name: dependants
--- Who waits for tasks of these ranges, once for each need; a text per range, because grouping them here would sort them.
-SELECT (SELECT group_concat(task) FROM need WHERE ref BETWEEN run.value ->> 0 AND run.value ->> 1 AND NOT kept) AS who
-FROM json_each(?) AS run WHERE who IS NOT NULL;
+-- Who waits for tasks of these ranges, once for each need; as one text, because to group them here is to sort them.
+SELECT group_concat(task) FROM json_each(?) AS run CROSS JOIN need ON ref BETWEEN run.value ->> 0 AND run.value ->> 1
+WHERE NOT kept;
 
 -- name: count_down
 -- The counts of dependants follow their needs; at none left a waiting one is ready.
