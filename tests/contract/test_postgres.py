@@ -379,3 +379,25 @@ def _together(works: list[object]) -> None:
     for thread in threads:
         thread.join(LONG)
     assert raised == []
+
+
+def test_of_one_batch_every_result_is_its_owners_and_none_is_of_a_lost_lease(ledger: PostgresLedger) -> None:
+    owners = ("ann", "bob", "eve")
+    for owner in owners:
+        new = new_job(owner=owner)
+        ledger.submit(new, first_of(new))
+    worker(ledger)
+    ann, bob, eve = claim(ledger, n=3)
+    ledger.give_back("w1", [(eve.task, eve.fence)], "for a test")
+    said = ledger.complete("w1", [done(lease, result("same")) for lease in (ann, bob, eve)]).said
+    assert said[:2] == ("ok", "ok")
+    assert [len(ledger.known(owner, ["same-key"])) for owner in owners] == [1, 1, 0]
+
+
+def test_claims_are_in_order_wherever_their_rows_lie(ledger: PostgresLedger) -> None:
+    opened(ledger, NEW, film(NEW, chunks=4))
+    worker(ledger)
+    leases = claim(ledger, n=4)
+    for lease in reversed(leases):
+        ledger.give_back("w1", [(lease.task, lease.fence)], "for a test")
+    assert [lease.task for lease in claim(ledger, n=4)] == [lease.task for lease in leases]
