@@ -335,6 +335,16 @@ def test_an_idle_claim_and_an_idle_sweep_write_nothing(ledger: SqliteLedger, mon
     ledger.sweep()
 
 
+def test_when_work_runs_out_only_the_claim_that_finds_it_out_writes(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(ledger)
+    assert len(ledger.claim("w1", ["cpu"], 5)) == 3
+    assert ledger.claim("w1", ["cpu"], 5) == ()
+    monkeypatch.delattr(file, "effect")  # a commit would miss it
+    assert ledger.claim("w1", ["cpu"], 5) == ()
+
+
 # Errors in our own words
 def test_a_locked_store_is_away(ledger: SqliteLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger._store.file.db.execute("PRAGMA busy_timeout = 1")
