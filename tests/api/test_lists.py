@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from rushes.domain.job import Command, NewJob
-from rushes.domain.task import Draft, Failure
+from rushes.domain.job import Command
+from rushes.domain.task import Failure
 from rushes.index.port import Run
 from rushes.index.sqlite_file import Database
 from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.sqlite.file import SqliteFile
-from tests.api.kit import WORKER, Serving, enter, serving
+from tests.api.kit import WORKER, Serving, begin, enter, serving
 
 MANY, JOBS, DEAD = 10_000, 800, 220  # videos; jobs that nobody has begun; jobs whose first task died
 BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
@@ -52,19 +52,14 @@ def fill(library: Library, videos: int) -> None:
     for db in connections(stores(house.home)):
         db.execute("PRAGMA synchronous = OFF")
     for n in range(min(videos, JOBS)):
-        job = f"job_open{n:012d}"
-        house.ledger.submit(
-            NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}")
-        )
+        begin(house.ledger, f"open{n:012d}")
     bury(house.ledger, min(2 * videos, DEAD))
     library.videos()
 
 
 def bury(ledger: Ledger, jobs: int) -> None:
     """Jobs that gave up, one task each."""
-    ids = [f"job_dead{n:012d}" for n in range(jobs)]
-    for job in ids:
-        ledger.submit(NewJob(job, "me", job, "film", "toys", "{}"), Draft(f"{job}.probe", job, "probe", None, "{}"))
+    ids = [begin(ledger, f"dead{n:012d}").id for n in range(jobs)]
     enter(ledger)
     for lease in ledger.claim(WORKER, ["cpu"], jobs, [f"{job}.probe" for job in ids]):
         ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
