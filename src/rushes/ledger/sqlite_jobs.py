@@ -54,18 +54,13 @@ class JobRows:
     def save(self) -> None:
         """Settle and write every row, with its events."""
         events: list[EventRow] = []
-        states: list[Row] = []
         for job in self._rows.values():
-            before = job.state, job.finished
             job.settle(self._turn.wall)
             events += job.events
-            if (job.state, job.finished) != before:
-                states.append((job.state.value, job.finished, job.number))
         told = [_values(job) for job in self._rows.values() if job.events]
         quiet = [_values(job) for job in self._rows.values() if not job.events]
         self._turn.many("job_told", told)
         self._turn.many("job_quiet", quiet)
-        self._turn.many("job_state", states)
         self._turn.many("event_add", events)
 
     def _keep(self, rows: Iterator[Row]) -> list[OpenJob]:
@@ -77,6 +72,6 @@ class JobRows:
 
 def _values(job: OpenJob) -> Row:
     return (
-        job.priority, job.paused, job.cancelled, job.opened, job.chunking, job.total, job.done,
-        job.dead, job.live, job.losses, job.failures, job.last_event, job.started, job.number,
+        job.state.value, job.priority, job.paused, job.cancelled, job.opened, job.chunking, job.total, job.done,
+        job.dead, job.live, job.losses, job.failures, job.last_event, job.started, job.finished, job.number,
     )  # fmt: skip

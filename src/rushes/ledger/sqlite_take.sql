@@ -14,19 +14,16 @@ FROM job WHERE id = ?;
 
 -- name: job_told
 -- Write a job row that has new events: its change number is the highest.
-UPDATE job SET changed = (SELECT max(changed) + 1 FROM job), priority = ?, paused = ?, cancelled = ?, opened = ?,
-    chunking = ?, total = ?, done = ?, dead = ?, live = ?, losses = ?, failures = ?, last_event = ?, started = ?
+UPDATE job SET changed = (SELECT max(changed) + 1 FROM job), state = ?, priority = ?, paused = ?, cancelled = ?,
+    opened = ?, chunking = ?, total = ?, done = ?, dead = ?, live = ?, losses = ?, failures = ?, last_event = ?,
+    started = ?, finished = ?
 WHERE number = ?;
 
 -- name: job_quiet
 -- Write a job row without new events.
-UPDATE job SET priority = ?, paused = ?, cancelled = ?, opened = ?, chunking = ?, total = ?, done = ?, dead = ?,
-    live = ?, losses = ?, failures = ?, last_event = ?, started = ?
+UPDATE job SET state = ?, priority = ?, paused = ?, cancelled = ?, opened = ?, chunking = ?, total = ?, done = ?,
+    dead = ?, live = ?, losses = ?, failures = ?, last_event = ?, started = ?, finished = ?
 WHERE number = ?;
-
--- name: job_state
--- Write a new state: apart, because an update writes every index that has one of its columns, changed or not.
-UPDATE job SET state = ?, finished = ? WHERE number = ?;
 
 -- name: event_add
 -- Events of one type in one row.
