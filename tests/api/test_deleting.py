@@ -156,7 +156,9 @@ def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
         assert not library.videos()[0]
         ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
         assert ran.exit_code == 0
-        assert [job.id for job in ran.jobs] == [job.id for job in first.jobs]
+        assert {job.id for job in ran.jobs}.isdisjoint(job.id for job in first.jobs)
+        once_more = library.run([home.parent / "film.mp4"], WISH, slots=2)
+        assert ([job.id for job in once_more.jobs], once_more.worked) == ([job.id for job in ran.jobs], False)
         again = only(library)
         assert (again.id, again.name) == (video.id, "film.mp4")
         assert again.proxy

@@ -121,6 +121,7 @@ def test_hints_records_and_every_writing_verb_of_the_index(tmp_path: Path, passe
         "keep_tracks": lambda: index.keep_tracks("me", "vid_a", []),
         "show": lambda: index.show("me", "vid_a", [], []),
         "forget": lambda: index.forget("me", ["key"]),
+        "drop": lambda: index.drop("me", "vid_a"),
     }
     assert set(calls) == verbs(Feed) - READING
     passed()

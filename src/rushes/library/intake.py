@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
-from rushes.domain.keys import JSON
+from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
-from rushes.jobs.submit import display_name, submit
+from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours
 from rushes.library.models import missing, question
-from rushes.library.remove import is_gone, welcome
+from rushes.library.remove import is_gone
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
@@ -79,19 +79,9 @@ def take_in(
             yield Added(entry.path, skipped=why)
             continue
         try:
-            added = _submit(house, entry, wish, stages, models)
-            yield _greeted(house, added, by_name=entry.path in named)
+            yield _submit(house, entry, wish, stages, models, by_name=entry.path in named)
         except RushesError as e:
             yield Added(entry.path, error=e)
-
-
-def _greeted(house: House, added: Added, *, by_name: bool) -> Added:
-    """What was deleted stays so, until somebody names it."""
-    if added.job is None or added.created or not is_gone(house, added.job):
-        return added
-    if not by_name:
-        return Added(added.path, skipped="it was deleted: name it to take it in")
-    return replace(added, job=welcome(house, added.job))
 
 
 def missing_models(house: House, wish: Wish) -> tuple[str, ...]:
@@ -140,18 +130,20 @@ def _asked(house: House, source: Fingerprint, wish: Wish, stages: tuple[str, ...
     )
 
 
-def _submit(house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Added:
+def _submit(
+    house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
+) -> Added:
+    """What was deleted stays so, until somebody names it: then it is asked for anew."""
     recipe = TRIAL if wish.trial else wish.recipe or house.settings.recipe
-    done = submit(
-        house.ledger,
-        house.transport,
-        house.cards,
-        _asked(house, found.fingerprint, wish, stages, models),
-        display_name(found.name),
-        recipe,
-        wish.priority,
-    )
-    return Added(found.path, done.job, done.created, size=found.size)
+    asked, name = _asked(house, found.fingerprint, wish, stages, models), display_name(found.name)
+    request = request_of(asked, house.cards)
+    while True:
+        done = submit(house.ledger, house.transport, house.cards, asked, name, recipe, wish.priority, (), request)
+        if done.created or not is_gone(house, done.job):
+            return Added(found.path, done.job, done.created, size=found.size)
+        if not by_name:
+            return Added(found.path, skipped="it was deleted: name it to take it in")
+        request = digest(["after", request])
 
 
 def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:

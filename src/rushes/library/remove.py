@@ -70,25 +70,9 @@ def finish(house: House, gone: Record) -> Removed:
 
 def is_gone(house: House, job: Job) -> bool:
     """Whether it was deleted with its video."""
-    return _grave(house, job) is not None
-
-
-def welcome(house: House, job: Job) -> Job:
-    """A job that was deleted and is asked for again is done again: nothing of it is there."""
-    gone = _grave(house, job)
-    if gone is None:
-        return job
-    house.ledger.revive(job.id)  # a cancelled one goes on
-    house.ledger.revive(job.id, again=True)
-    rest = [id for id in gone.doc["jobs"] if id != job.id]
-    house.records.put(GONE, job.owner, gone.id, {**gone.doc, "jobs": rest})
-    return house.ledger.job(job.id)
-
-
-def _grave(house: House, job: Job) -> Record | None:
     video = json.loads(job.facts).get("video") if job.facts else None
     gone = house.records.get(GONE, job.owner, video) if video else None
-    return gone if gone and job.id in gone.doc["jobs"] else None
+    return gone is not None and job.id in gone.doc["jobs"]
 
 
 def _stopped(house: House, id: str) -> Job | None:
