@@ -174,11 +174,14 @@ class Postgres:
             if not self._turns.acquire(timeout=self._deadline):
                 raise StoreAway("every connection to the database is in use")
             try:
-                db = self._connection()
+                db, whole = self._connection(), True
                 try:
                     yield db
+                except psycopg.Error:
+                    whole = False
+                    raise
                 finally:
-                    self._give_back(db)
+                    self._give_back(db, whole=whole)
             finally:
                 self._turns.release()
 
@@ -190,16 +193,18 @@ class Postgres:
         db.prepare_threshold = 2 if self._prepared else None
         return db
 
-    def _give_back(self, db: "_Timed") -> None:
-        """Keep a connection that is whole; one that broke means that the idle ones are no better."""
+    def _give_back(self, db: "_Timed", *, whole: bool) -> None:
+        """Keep a connection that is whole; one that broke means that the idle ones are no better.
+
+        Where a statement failed in a pipeline, those after it may be taken for prepared and are not: it is let go.
+        """
         if db.info.transaction_status in _OPEN:
             with contextlib.suppress(psycopg.Error):
                 db.execute("ROLLBACK")
         if not db.closed and db.info.transaction_status is TransactionStatus.IDLE:
-            self._free.append(db)
-            return
+            return self._free.append(db) if whole else db.close()
         db.close()
-        self.close()
+        return self.close()
 
 
 class _Timed(psycopg.Connection[Row]):
