@@ -401,3 +401,17 @@ def test_claims_are_in_order_wherever_their_rows_lie(ledger: PostgresLedger) -> 
     for lease in reversed(leases):
         ledger.give_back("w1", [(lease.task, lease.fence)], "for a test")
     assert [lease.task for lease in claim(ledger, n=4)] == [lease.task for lease in leases]
+
+
+def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Postgres) -> None:
+    sql = {"fail": "SELECT 1 / 0", "after": "SELECT %(n)s::integer", "too": "SELECT %(n)s::integer + 1"}
+
+    def turn(turn: store.Turn, *, fails: bool) -> list[int]:
+        asked = [turn.run(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
+        return [row[0] for cursor in asked for row in turn.rows(cursor)]
+
+    assert db.write("test", sql, lambda t: turn(t, fails=False)) == [1, 2]
+    for _ in range(3):  # often enough for each to be taken for prepared
+        with pytest.raises(RushesError, match="division by zero"):
+            db.write("test", sql, lambda t: turn(t, fails=True))
+    assert db.write("test", sql, lambda t: turn(t, fails=False)) == [1, 2]
