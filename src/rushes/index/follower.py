@@ -48,6 +48,13 @@ class _Read:
     voiced_seconds: float | None = None
 
 
+def is_gone(records: Records, job: Job) -> bool:
+    """Whether a job was deleted with its video."""
+    video = json.loads(job.facts).get("video") if job.facts else None
+    gone = records.get(GONE, job.owner, video) if video else None
+    return gone is not None and job.id in gone.doc["jobs"]
+
+
 @dataclass(frozen=True, slots=True)
 class Follower:
     """Asks what changed, reads manifests and artifacts, and decides which run of each kind readers see."""
@@ -145,16 +152,11 @@ class Follower:
             job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
         except NotFound:
             return self.index.met(job_id, number)
-        if self._is_gone(job):
+        if is_gone(self.records, job):
             return self.index.met(job_id, number)
         if job.facts and (events or not number):
             self._take_in(job, events, everything=not number)
         return self.index.met(job_id, events[-1].number if events else number)
-
-    def _is_gone(self, job: Job) -> bool:
-        video = json.loads(job.facts).get("video") if job.facts else None
-        record = self.records.get(GONE, job.owner, video) if video else None
-        return record is not None and job.id in record.doc["jobs"]
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
         found: list[Event] = []

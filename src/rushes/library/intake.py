@@ -10,11 +10,11 @@ from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
+from rushes.index.follower import is_gone
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours
 from rushes.library.models import missing, question
-from rushes.library.remove import is_gone
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
@@ -139,7 +139,7 @@ def _submit(
     request = request_of(asked, house.cards)
     while True:
         done = submit(house.ledger, house.transport, house.cards, asked, name, recipe, wish.priority, (), request)
-        if done.created or not is_gone(house, done.job):
+        if done.created or not is_gone(house.records, done.job):
             return Added(found.path, done.job, done.created, size=found.size)
         if not by_name:
             return Added(found.path, skipped="it was deleted: name it to take it in")

@@ -3,7 +3,6 @@
 First a record says that it is gone; whatever a kill leaves undone, the same command or the next gc does.
 """
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -66,13 +65,6 @@ def finish(house: House, gone: Record) -> Removed:
     house.records.put(GONE, gone.owner, gone.id, {**gone.doc, "over": True})
     house.follower.catch_up()
     return Removed(gone.id, tuple(job.id for job in jobs), results, files)
-
-
-def is_gone(house: House, job: Job) -> bool:
-    """Whether it was deleted with its video."""
-    video = json.loads(job.facts).get("video") if job.facts else None
-    gone = house.records.get(GONE, job.owner, video) if video else None
-    return gone is not None and job.id in gone.doc["jobs"]
 
 
 def _stopped(house: House, id: str) -> Job | None:
