@@ -59,13 +59,14 @@ class Bench:
     used: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     films: dict[str, Film] = field(default_factory=dict)
 
-    def film(self, size: str, more: int = 0) -> Film:
+    def film(self, size: str, more: int = 0, *, numbered: bool = False) -> Film:
         """A film of this run; the same for everybody who asks."""
-        name = f"{size}_{more}"
+        name = f"{size}_{more}{'_numbered' * numbered}"
         if name not in self.films:
             say(f"making {name}")
             path = self.folder / f"{name}.mp4"
-            self.films[name] = make_film(path, SIZES[size], self.seconds, self.seed * 10 + more, GRAIN[size])
+            how = (SIZES[size], self.seconds, self.seed * 10 + more, GRAIN[size])
+            self.films[name] = make_film(path, *how, numbered=numbered)
         return self.films[name]
 
     def run(self, name: str, film: Film, work: str, *more: str) -> tuple[str, Path]:
@@ -161,9 +162,10 @@ def smart(bench: Bench) -> Iterator[Bar]:
 
 
 def _clips(bench: Bench, rivals: Rivals, part: tuple[str, str], bar: float) -> Iterator[Bar]:
-    film, (ours, peer) = bench.film("1080"), rivals
-    yield from bench.ratios(film, rivals, {peer: bar})
-    _, out = bench.run(ours, film, *rivals[ours])
+    ours, peer = rivals
+    yield from bench.ratios(bench.film("1080"), rivals, {peer: bar})
+    film = bench.film("1080", numbered=True)
+    _, out = bench.run(f"{ours}, numbered", film, *rivals[ours])
     off = frames_off(film.path, out / "clip.mp4", Fraction(part[0]), Fraction(part[1]))
     yield Bar(f"{ours}: frames lost, doubled, shifted or at another time", off, 0)
 

@@ -13,6 +13,7 @@ FPS, SOUND_RATE = 25, 48_000
 BLACK = 16
 SLOW = 24  # frames of a fade or a dissolve
 KINDS = ("cut", "cut", "cut", "cut", "fade", "dissolve")
+BITS, STRIPE = 12, 30  # of a number that is written into a picture, and which part of its height that takes
 
 Plane = NDArray[np.int16]
 Planes = tuple[Plane, Plane, Plane]
@@ -57,8 +58,11 @@ class Shot:
         return shown + np.int16(70 * (self.flash <= number < self.flash + 2)), u, v
 
 
-def make_film(path: Path, size: Size, seconds: int, seed: int, grain: float = 3) -> Film:
-    """Write an H.264 film with stereo sound, under grain of that strength; the same seed gives the same film."""
+def make_film(path: Path, size: Size, seconds: int, seed: int, grain: float = 3, *, numbered: bool = False) -> Film:
+    """Write an H.264 film with stereo sound, under grain of that strength; the same seed gives the same film.
+
+    Frames that are `numbered` can be told apart where nothing moves.
+    """
     chance = np.random.default_rng(seed)
     plan = _plan(seconds * FPS, chance)
     with av.open(str(path), "w") as out:
@@ -67,6 +71,8 @@ def make_film(path: Path, size: Size, seconds: int, seed: int, grain: float = 3)
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
         for number, picture in enumerate(_pictures(plan, size, grain, chance)):
+            if numbered:
+                _write(number, picture, size)
             frame = av.VideoFrame.from_ndarray(picture, format="yuv420p")
             frame.pts, frame.time_base = number, Fraction(1, FPS)
             out.mux(stream.encode(frame))
@@ -76,6 +82,18 @@ def make_film(path: Path, size: Size, seconds: int, seed: int, grain: float = 3)
     half = SLOW // 2
     slow = tuple((first - half, first + half, kind) for first, _, kind in plan[1:] if kind != "cut")
     return Film(path, tuple(first for first, _, kind in plan if kind == "cut"), slow)
+
+
+def number_of(frame: av.VideoFrame) -> int:
+    """The number that is written into a picture of any size."""
+    row = frame.to_ndarray(format="gray")[: frame.height // STRIPE // 2].mean(axis=0)
+    return sum(int(row[frame.width * (2 * bit + 1) // (2 * BITS)] > 128) << bit for bit in range(BITS))
+
+
+def _write(number: int, picture: NDArray[np.uint8], size: Size) -> None:
+    """In black and white, a bit beside the other."""
+    cells = np.arange(size[0]) * BITS // size[0]
+    picture[: size[1] // STRIPE] = np.where(number >> cells & 1, 235, 16)
 
 
 def _plan(frames: int, chance: Chance) -> list[tuple[int, int, str]]:

@@ -12,13 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import av
-import numpy as np
-from numpy.typing import NDArray
 from tests.media_kinds.films import Kind, make
 from tests.media_kinds.kinds import KINDS
 from tests.media_kinds.test_media_kinds import test_chunked_and_joined_is_what_an_undivided_decode_shows as check
 
-from benchmarks.media_films import SLOW, Film
+from benchmarks.media_films import SLOW, Film, number_of
 from benchmarks.media_work import CHUNK, ffmpeg, proxy
 from rushes.domain.errors import BadMedia
 from rushes.media import piece
@@ -26,8 +24,6 @@ from rushes.media.encoders import x264_options
 from rushes.media.probe import probe
 
 PROCESSORS = {"all": None, "SSSE3": 0xDB, "SSE2": 0x1B}  # flags of libavutil
-REACH = 3  # frames looked at on both sides
-ALIKE = 1.3  # where nothing moves, neighbours differ by less: the grain is encoded anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +48,19 @@ def score(film: Film, said: str) -> Score:
 
 
 def frames_off(film: Path, clip: Path, start: Fraction, end: Fraction) -> int:
-    """Frames of a clip that are missing, too many, at another time or not the picture of the film at that time."""
-    whole = {time: picture for time, picture in _frames(film) if start - 1 <= time < end + 1}
-    times, want = sorted(whole), [t for t in sorted(whole) if start <= t < end]
-    got = list(_frames(clip))
+    """Frames of a clip of a film with numbers that are missing, too many, another picture or at another time."""
+    want = [(time, number) for time, number in _numbers(film) if start <= time < end]
+    got = _numbers(clip)
     off = abs(len(got) - len(want))
-    for (time, picture), at in zip(got, want, strict=False):
-        n = times.index(at)
-        near = times[n - REACH : n + REACH + 1]
-        apart = [float(np.abs(whole[t] - picture).mean()) for t in near]
-        off += abs(time - (at - want[0])) > Fraction(1, 2000) or apart[near.index(at)] > min(apart) * ALIKE
+    for (time, number), (at, wanted) in zip(got, want, strict=False):
+        off += number != wanted or abs(time - (at - want[0][0])) > Fraction(1, 2000)
     return off
 
 
-def _frames(path: Path) -> list[tuple[Fraction, NDArray[np.int16]]]:
+def _numbers(path: Path) -> list[tuple[Fraction, int]]:
     with av.open(str(path)) as container:
         base = container.streams.video[0].time_base or Fraction(1)
-        shown = container.decode(video=0)
-        return [((f.pts or 0) * base, f.reformat(320, 180, "gray").to_ndarray().astype(np.int16)) for f in shown]
+        return [((frame.pts or 0) * base, number_of(frame)) for frame in container.decode(video=0)]
 
 
 @dataclass(frozen=True, slots=True)
