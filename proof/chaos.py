@@ -5,120 +5,127 @@ python -m proof.chaos --setup all --kills 2000
 """
 
 import argparse
-import itertools
 import random
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tests.acceptance.conftest import draw
 
 from proof.audit import Audit
-from proof.kills import Film, Kill, Visits, kill, undisturbed
+from proof.kills import Disturbed, Film, Kill, Visits, disturbed, undisturbed
 from proof.setups import servers
 
 SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws")
 BUSY = {"TOY_SECONDS": "0.4"}  # so that leases are held most of the time
-ROUND = 40  # kills on the same servers: a corner is never cleared, and a database takes 8 MB
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One kill to be made."""
-
-    number: int
-    point: str
-    nth: int
+ROW = 7  # kills of one film, one after the other
+ROUND = 40  # films on the same servers: a corner is never cleared, and a database takes 8 MB
+Row = tuple[Sequence[Kill], Disturbed]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run, print a table per set-up, answer 1 if anything was bad."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--setup", choices=[*SETUPS, "all"], default="sqlite")
     parser.add_argument("--kills", type=int, default=560, help="on each set-up")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=3, help="films killed at the same time")
     asked = parser.parse_args(argv)
     bad = 0
     for setup in SETUPS if asked.setup == "all" else [asked.setup]:
-        begun = time.monotonic()
-        kills = []
+        begun, rows, dead = time.monotonic(), [], 0
         with tempfile.TemporaryDirectory() as folder:
-            for made in chaos(Path(folder), setup, asked.kills, asked.seed, asked.at_once):
-                kills.append(made)
-                print(
-                    f"\r{setup}: {len(kills)}/{asked.kills} kills, {made.point} ", end="", file=sys.stderr, flush=True
-                )
-        bad += report(setup, kills, asked.seed, time.monotonic() - begun)
+            for row in chaos(Path(folder), setup, asked.kills, asked.seed, asked.at_once):
+                rows.append(row)
+                dead += len(row[1].held)
+                print(f"\r{setup}: {dead}/{asked.kills} kills ", end="", file=sys.stderr, flush=True)
+        bad += report(setup, rows, asked.seed, time.monotonic() - begun)
     return 1 if bad else 0
 
 
-def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iterator[Kill]:
+def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iterator[Row]:
     """Make the kills, spread evenly over every point that an undisturbed run passes."""
     first, *guests = (draw(folder / f"film{n}.mp4", seconds) for n, seconds in enumerate((120, 10, 11)))
     film = Film(first, "toy_join", guests=tuple(guests))
-    reference, points = _undisturbed(folder / "reference", setup, film)
-    chance = random.Random(seed)
-    names = sorted(points)
-    targets = [Target(n, name, _visit(chance, points[name])) for n, name in zip(range(count), itertools.cycle(names))]
-    for begin in range(0, count, ROUND):
-        yield from _round(folder / f"round{begin}", setup, film, targets[begin : begin + ROUND], reference, at_once)
+    reference, visits = _undisturbed(folder / "reference", setup, film)
+    chance, points = random.Random(seed), list(visits)
+    todo = [points[n % len(points)] for n in range(count)]
+    chance.shuffle(todo)
+    waiting, died, number = deque(todo), True, 0
+    while waiting and died:  # what a run did not come to is tried in another
+        died, number = False, number + 1
+        rows = [_row(chance, visits, names) for names in _dealt(waiting, at_once)]
+        for kills, run in _round(folder / f"round{number}", setup, film, rows, reference, at_once):
+            waiting.extend(kill.point for kill in kills[len(run.held) :])
+            died |= bool(run.held)
+            yield kills, run
 
 
 def _undisturbed(folder: Path, setup: str, film: Film) -> tuple[Audit, Visits]:
     folder.mkdir()
     with servers(folder / "servers") as found:
-        reference, points = undisturbed(folder, replace(film, settings=found.settings(setup, "reference")), **BUSY)
+        reference, visits = undisturbed(folder, replace(film, settings=found.settings(setup, "reference")), **BUSY)
     if reference.bad:
         raise SystemExit(f"the undisturbed run is bad: {reference.bad}")
-    return reference, points
+    return reference, visits
+
+
+def _dealt(waiting: deque[str], at_once: int) -> Iterator[list[str]]:
+    """Points taken out for a round, in rows: long ones, but enough of them for all hands."""
+    length = min(ROW, max(1, len(waiting) // at_once))
+    for _ in range(ROUND):
+        if waiting:
+            yield [waiting.popleft() for _ in range(min(length, len(waiting)))]
+
+
+def _row(chance: random.Random, visits: Visits, points: Sequence[str]) -> Sequence[Kill]:
+    """A row of kills: points that are passed early first, and each soon, so that something is left for the others."""
+    order = {point: n for n, point in enumerate(visits)}
+    row = sorted(points, key=order.__getitem__)
+    return [Kill(point, _visit(chance, visits[point], len(row) - n)) for n, point in enumerate(row)]
+
+
+def _visit(chance: random.Random, visits: Sequence[bool], to_come: int) -> int:
+    """Which visit of a point is the last: one at which leases were held, where there is one."""
+    busy = [n for n, held in enumerate(visits, 1) if held] or range(1, len(visits) + 1)
+    return chance.choice(busy[: max(1, len(busy) // to_come)])
 
 
 def _round(
-    folder: Path, setup: str, film: Film, targets: Sequence[Target], reference: Audit, at_once: int
-) -> Iterator[Kill]:
-    """Some kills, each in a corner of its own."""
+    folder: Path, setup: str, film: Film, rows: Sequence[Sequence[Kill]], reference: Audit, at_once: int
+) -> Iterator[Row]:
+    """Some films, each killed in a corner of its own."""
     with servers(folder / "servers") as found, ThreadPoolExecutor(at_once) as pool:
-        films = [replace(film, settings=found.settings(setup, f"run-{target.number}")) for target in targets]
-        yield from pool.map(lambda film, target: _kill(folder, film, target, reference), films, targets)
+        films = [replace(film, settings=found.settings(setup, f"run-{n}")) for n in range(len(rows))]
+
+        def killed(number: int) -> Row:
+            return rows[number], disturbed(folder / str(number), films[number], rows[number], reference, **BUSY)
+
+        yield from pool.map(killed, range(len(rows)))
 
 
-def _visit(chance: random.Random, visits: Sequence[bool]) -> int:
-    """Which visit of a point is the last: one at which leases were held, where there is one."""
-    busy = [n for n, held in enumerate(visits, 1) if held]
-    return chance.choice(busy or range(1, len(visits) + 1))
-
-
-def _kill(folder: Path, film: Film, target: Target, reference: Audit) -> Kill:
-    return kill(folder / f"run{target.number}", film, target.point, target.nth, reference, **BUSY)
-
-
-def report(setup: str, kills: Sequence[Kill], seed: int, seconds: float) -> int:
-    """Print the table that goes into docs/proof.md; how many were bad."""
-    rows: dict[str, list[Kill]] = defaultdict(list)
-    for one in kills:
-        rows[one.point].append(one)
-    died = [k for k in kills if k.died]
-    bad = [k for k in kills if k.bad]
-    held = sum(k.held > 0 for k in died)
-    print(f"\n| on {setup}: crash point | kills | with a lease held | redone | bad |\n|---|---|---|---|---|")
-    for point, some in sorted(rows.items()):
-        dead = [k for k in some if k.died]
-        counts = len(dead), sum(k.held > 0 for k in dead), sum(k.redone for k in dead), sum(bool(k.bad) for k in some)
-        print(f"| {point} | {' | '.join(map(str, counts))} |")
-    share = 100 * held / max(1, len(died))
-    print(
-        f"\n{setup}: {len(died)} kills in {seconds:.0f} s, seed {seed}: {held} with a lease held ({share:.0f} %), ",
-        end="",
-    )
-    print(f"at most {max((k.redone for k in died), default=0)} attempts redone in one, {len(bad)} bad")
-    for one in bad[:10]:
-        print(f"bad: {one.point}#{one.nth}: {'; '.join(one.bad)[:500]}")
+def report(setup: str, rows: Sequence[Row], seed: int, seconds: float) -> int:
+    """Print the table that goes into docs/proof.md; how many films were bad."""
+    dead: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    for kills, run in rows:
+        for kill, leases in zip(kills, run.held, strict=False):
+            dead[kill.point] += 1
+            held[kill.point] += leases > 0
+    print(f"\n| on {setup}: crash point | kills | with a lease held |\n|---|---|---|")
+    for point in sorted(dead):
+        print(f"| {point} | {dead[point]} | {held[point]} |")
+    bad = [(kills, run) for kills, run in rows if run.bad]
+    share, redone = 100 * held.total() / max(1, dead.total()), sum(run.redone for _, run in rows)
+    print(f"\n{setup}: {dead.total()} kills of {len(rows)} films in {seconds:.0f} s, seed {seed}")
+    print(f"{share:.0f} % with a lease held, {redone} attempts redone, {len(bad)} films bad")
+    for kills, run in bad[:10]:
+        print(f"bad: {', '.join(f'{k.point}#{k.nth}' for k in kills)}: {'; '.join(run.bad)[:500]}")
     return len(bad)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from proof.audit import Audit
-from proof.kills import Film, Kill, Visits, kill, undisturbed
+from proof.kills import Disturbed, Film, Kill, Visits, disturbed, undisturbed
 
 from tests.acceptance.conftest import draw
 
@@ -73,7 +73,7 @@ def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Refere
 def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_path: Path) -> None:
     film, reference, points = toys
     nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, points))
-    _is_well(kill(tmp_path / "run", film, point, nth, reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
 
 
 @pytest.mark.parametrize("point", REAL)
@@ -81,7 +81,7 @@ def test_the_real_recipe_killed_and_started_again(point: str, real: Reference, t
     film, reference, points = real
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(2, max(2, len(points[point]) * 2 // 3))
-    _is_well(kill(tmp_path / "run", film, point, nth, reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
 
 
 @pytest.mark.parametrize("point", ["manifest:before", "ledger.complete:before"])
@@ -89,9 +89,9 @@ def test_a_film_for_both_eyes_killed_and_started_again(point: str, eyes: Referen
     film, reference, points = eyes
     assert reference.bad == ()
     nth = random.Random(f"{SEED}{point}").randint(len(points[point]) // 2, len(points[point]))
-    _is_well(kill(tmp_path / "run", film, point, nth, reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
 
 
-def _is_well(outcome: Kill) -> None:
+def _is_well(outcome: Disturbed) -> None:
     assert outcome.bad == ()
-    assert outcome.died
+    assert len(outcome.held) == 1

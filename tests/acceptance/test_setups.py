@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from proof.audit import Audit, audit
-from proof.kills import TOYS, Film, Visits, command, differences, environment, kill, undisturbed
+from proof.kills import TOYS, Film, Kill, Visits, command, differences, disturbed, environment, undisturbed
 from proof.setups import Servers, servers
 
 from rushes.domain.event import EventType
@@ -96,9 +96,9 @@ def test_postgres_and_sqlite_see_the_same_to_the_byte(sites: Callable[[str], Sit
 def test_killed_and_started_again(setup: str, point: str, sites: Callable[[str], Site], tmp_path: Path) -> None:
     site = sites(setup)
     nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, site.visits))
-    outcome = kill(tmp_path / "run", site.fresh(), point, nth, site.reference)
+    outcome = disturbed(tmp_path / "run", site.fresh(), [Kill(point, nth)], site.reference)
     assert outcome.bad == ()
-    assert outcome.died
+    assert len(outcome.held) == 1
 
 
 @pytest.mark.parametrize("setup", [*SETUPS, SEEING])
