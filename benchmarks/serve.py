@@ -35,7 +35,8 @@ from rushes.library import Library
 
 PAGES = ("/", "/library", "/search", "/search?q=film", "/people", "/jobs", "/failed", "/workers", "/settings", "/add",
          "/videos/vid_0000000000000050", "/jobs/job_open000000000005")  # fmt: skip
-TASKS, ROUNDS, MEGABYTES = 60, 40, 512
+TASKS, ROUNDS, MEGABYTES = 150, 100, 512
+PACE = 0.6  # seconds between three events: 10,000 messages a second, which 2,000 readers on two cores can take
 BARS = {"pages": 2.0, "memory": 1.10}
 CALM_MS = 3.0  # below this a page is as quick as anybody can tell
 
@@ -48,7 +49,7 @@ def told(bar: str, *, holds: bool) -> bool:
 
 # Streams
 def streams(readers: int) -> bool:
-    """Every reader sees each event once; memory with all of them is the same at the end as after the first events."""
+    """Every reader sees each event once; memory does not follow the events that went out."""
     _allow(readers)
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "home") as server:
         job = submit(server.ledger, "film", TASKS)
@@ -61,11 +62,10 @@ def streams(readers: int) -> bool:
         worker.join()
         last = server.ledger.job(job.id).last_event
     gaps = sum(numbers != list(range(1, last + 1)) for part in each for numbers in part)
-    grown = seen[-1] / seen[0]
     once = told(f"{readers:,} streams, {last} events each: {gaps} with a gap, a double or wrong order", holds=not gaps)
-    first, end = (f"{size / 2**20:.0f} MiB" for size in (seen[0], seen[-1]))
-    flat = told(f"memory: {first} at the first event, {end} at the last", holds=grown <= BARS["memory"])
-    return once and flat
+    still, early, end = (size / 2**20 for size in (seen[0], seen[len(seen) // 10], seen[-1]))
+    sizes = f"{still:.0f} MiB before the first event, {early:.0f} after a tenth of them, {end:.0f} after all"
+    return once & told(f"memory: {sizes}", holds=end <= BARS["memory"] * early)
 
 
 def _go(server: Serving, readers: int, seen: list[int]) -> None:
@@ -75,7 +75,7 @@ def _go(server: Serving, readers: int, seen: list[int]) -> None:
     print(f"{counters.streams:,} streams are open", flush=True)
     seen.append(me.memory_info().rss)
     while work(server.ledger, 3):
-        time.sleep(0.2)
+        time.sleep(PACE)
         seen.append(me.memory_info().rss)
 
 

@@ -1,25 +1,24 @@
 """Events over SSE: a job's history from any number on, then live; and the rows of all jobs as they change."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from dataclasses import asdict
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Job
 from rushes.library.desk import Desk
-from rushes.surfaces.api.hub import Ear, Hub
+from rushes.surfaces.api.hub import Ear, Hub, Word
 from rushes.surfaces.api.jobs import After
 from rushes.surfaces.api.reach import ADesk, Id
-from rushes.surfaces.api.shapes import JobShape
 
 router = APIRouter(tags=["events"])
 KEEP_ALIVE_SECONDS = 15.0
+STILL_HERE = ": still here\n\n"
+PAST = 500  # events of the past that are read at once
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LastId = Annotated[str, Header(alias="Last-Event-ID", max_length=40)]
 
@@ -46,33 +45,21 @@ async def _job_stream(hub: Hub, desk: Desk, job: Job, seen: int) -> AsyncIterato
     ear = hub.listen(job.id, job.last_event)
     try:
         yield "retry: 2000\n\n"
-        while past := await run_sync(desk.events, job.id, seen, 500):
-            for event in past:
-                yield message(event)
+        row = await run_sync(desk.job, job.id)  # what comes after it comes to the ear
+        while seen < row.last_event and (past := await run_sync(desk.events, job.id, seen, PAST)):
+            yield "".join(Word.of_event(event).text for event in past)
             seen = past[-1].number
-        async for text, seen, perhaps_over in _live(ear, seen):  # noqa: B020 - the stream says how far it is
-            yield text
-            if perhaps_over and await _is_over(desk, job.id, seen):
-                yield "event: end\ndata: {}\n\n"
-                return
+        yield ": live\n\n"
+        perhaps_over = row.state in FINAL
+        while not ear.closed and not (perhaps_over and await _is_over(desk, job.id, seen)):
+            words = [word for word in await _heard(ear) if word.number > seen]
+            yield "".join(word.text for word in words) or STILL_HERE
+            seen = max([seen, *(word.number for word in words)])
+            perhaps_over = not words or words[-1].last
+        if not ear.closed:
+            yield "event: end\ndata: {}\n\n"
     finally:
         hub.leave(ear)
-
-
-async def _live(ear: Ear, seen: int) -> AsyncIterator[tuple[str, int, bool]]:
-    """What comes, each event once and in order, and a sign of life where nothing does; and whether to look at the row.
-
-    A row is looked at where it may be final: 200 streams that look after every event are 200 looks per task.
-    """
-    yield ": live\n\n", seen, True
-    while not ear.closed:
-        if not await _wait(ear):
-            yield ": still here\n\n", seen, True
-        while ear.items:
-            item = ear.items.popleft()
-            if isinstance(item, Event) and item.number > seen:
-                seen = item.number
-                yield message(item), seen, item.type is EventType.FINISHED
 
 
 async def _all_stream(hub: Hub) -> AsyncIterator[str]:
@@ -80,37 +67,23 @@ async def _all_stream(hub: Hub) -> AsyncIterator[str]:
     try:
         yield "retry: 2000\n\n: live\n\n"
         while not ear.closed:
-            if not await _wait(ear):
-                yield ": still here\n\n"
-            while ear.items:
-                row = ear.items.popleft()
-                if isinstance(row, Job):
-                    yield f"event: job\ndata: {json.dumps(asdict(JobShape.of(row)))}\n\n"
+            yield "".join(word.text for word in await _heard(ear)) or STILL_HERE
     finally:
         hub.leave(ear)
 
 
-async def _wait(ear: Ear) -> bool:
-    if ear.items:
-        return True
-    ear.news.clear()
-    if ear.closed:
-        return True
-    try:
-        await asyncio.wait_for(ear.news.wait(), KEEP_ALIVE_SECONDS)
-    except TimeoutError:
-        return False
-    return True
+async def _heard(ear: Ear) -> Sequence[Word]:
+    """What came, or nothing after a while in which nothing did."""
+    if not ear.words and not ear.closed:
+        ear.news.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ear.news.wait(), KEEP_ALIVE_SECONDS)
+    return ear.take()
 
 
 async def _is_over(desk: Desk, job: str, seen: int) -> bool:
     row = await run_sync(desk.job, job)
     return row.state in FINAL and row.last_event <= seen
-
-
-def message(event: Event) -> str:
-    """One event on the wire; JSON has no bare line ends."""
-    return f"id: {event.number}\nevent: {event.type.value}\ndata: {json.dumps(asdict(event))}\n\n"
 
 
 def _is_number(text: str) -> bool:

@@ -1,25 +1,45 @@
-"""One follower per process feeds all streams: what is committed is read once and handed to everybody who listens.
+"""One follower per process feeds all streams: what is committed is read and written out once, for all who listen.
 
 A stream registers before it reads the past, so that nothing falls between; it drops what it has shown already.
 """
 
 import asyncio
+import json
 import threading
-from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 from rushes.domain.errors import RushesError
-from rushes.domain.event import Event
+from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.ledger.port import Ledger
+from rushes.surfaces.api.shapes import JobShape
 from rushes.telemetry import log
 
 LOOK_SECONDS = 0.25  # while things happen
 QUIET_SECONDS = 1.0  # reached step by step while nothing does
 ALONE_SECONDS = 10.0  # while nobody listens: only to stay near the end, so that nobody has to wait for the past
 MOST = 1000  # events that wait for one reader; then its stream is closed and replays
-Item = Event | Job
+
+
+class Word(NamedTuple):
+    """What is said to a stream, as it goes over the wire; JSON has no bare line ends."""
+
+    text: str
+    number: int = 0  # of a job's event
+    last: bool = False  # the job is finished, unless somebody takes it up again
+
+    @classmethod
+    def of_event(cls, event: Event) -> "Word":
+        """One of a job's events."""
+        text = f"id: {event.number}\nevent: {event.type.value}\ndata: {json.dumps(asdict(event))}\n\n"
+        return cls(text, event.number, event.type is EventType.FINISHED)
+
+    @classmethod
+    def of_row(cls, row: Job) -> "Word":
+        """A job as it stands."""
+        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row)))}\n\n")
 
 
 @dataclass(slots=True, eq=False)
@@ -27,18 +47,23 @@ class Ear:
     """One stream: what it has not sent yet. Only the loop touches it."""
 
     job: str  # "" hears every job's row
-    items: deque[Item] = field(default_factory=deque)
+    words: list[Word] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
-    def hear(self, items: Iterable[Item]) -> bool:
+    def hear(self, words: Sequence[Word]) -> bool:
         """Take more; False if that was too much, then it is over."""
-        self.items.extend(items)
-        if len(self.items) > MOST:
-            self.items.clear()
+        self.words += words
+        if len(self.words) > MOST:
+            self.words.clear()
             self.closed = True
         self.news.set()
         return not self.closed
+
+    def take(self) -> Sequence[Word]:
+        """What was heard since the last time."""
+        words, self.words = self.words, []
+        return words
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -153,26 +178,26 @@ class Hub:
         if seen is not None:
             self._tell_events(row.id, seen)
         if everywhere:
-            self._hand("", (row,))
+            self._hand("", [Word.of_row(row)])
 
     def _tell_events(self, job: str, seen: int) -> None:
         while events := self._ledger.events(job, seen):
-            self._hand(job, events)
+            self._hand(job, list(map(Word.of_event, events)))
             seen = events[-1].number
         with self._guard:
             if job in self._seen:
                 self._seen[job] = seen
 
-    def _hand(self, job: str, items: tuple[Item, ...]) -> None:
-        self.counters.persisted += len(items)
+    def _hand(self, job: str, words: Sequence[Word]) -> None:
+        self.counters.persisted += len(words)
         if self._loop and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._deliver, job, items)
+            self._loop.call_soon_threadsafe(self._deliver, job, words)
 
-    def _deliver(self, job: str, items: tuple[Item, ...]) -> None:
+    def _deliver(self, job: str, words: Sequence[Word]) -> None:
         for ear in list(self._ears.get(job, ())):
             if not ear.closed:
-                self.counters.published += len(items)
-                self.counters.overflows += not ear.hear(items)
+                self.counters.published += len(words)
+                self.counters.overflows += not ear.hear(words)
 
     def _close_all(self) -> None:
         for ears in list(self._ears.values()):
