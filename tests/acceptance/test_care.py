@@ -95,6 +95,21 @@ def test_a_missing_manifest_is_found_and_mended(library: Library) -> None:
     assert outputs(library.house) == before
 
 
+def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothing_fails(library: Library) -> None:
+    before = outputs(library.house)
+    for manifest in (library.house.home / "files" / "results").rglob("*.json"):
+        manifest.unlink()
+    damages = library.verify().damages
+    assert len(damages) == 18
+    last = library.job(damages[0].job).last_event
+    assert library.repair(damages).exit_code == 0
+    told = list(library.events(damages[0].job, last))
+    assert not [e for e in told if e.type is EventType.FAILED]
+    assert next(e.task for e in told if e.type is EventType.DONE) == f"{damages[0].job}.probe"
+    assert library.verify().damages == ()
+    assert outputs(library.house) == before
+
+
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(library: Library) -> None:
     house, rules = library.house, passing_pieces(library)
     assert gc(house.ledger, house.blobs, "me", rules).results == 0

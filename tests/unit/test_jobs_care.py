@@ -18,7 +18,8 @@ from rushes.domain.task import Draft, Finish, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.jobs.backup import copy
 from rushes.jobs.gc import Rules, gc
-from rushes.jobs.verify import repair, verify
+from rushes.jobs.repair import repair, rounds
+from rushes.jobs.verify import Damage, verify
 from rushes.ledger.memory import MemoryLedger
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1")
@@ -52,6 +53,21 @@ class World:
         self.ledger.complete(ME.id, [finish])
         return job
 
+    def planned(self, name: str, probe: str, specs: dict[str, str]) -> str:
+        """A job whose plan has these tasks by stage."""
+        job, first = f"job_{name}", f"job_{name}.probe"
+        self.ledger.submit(
+            NewJob(job, "me", name, name, "r", "{}"), Draft(first, job, "probe", None, spec(facts=probe))
+        )
+        self.ledger.renew(ME, {}, {})
+        (lease,) = self.ledger.claim(ME.id, ["cpu"], 1, [first])
+        drafts = [
+            Draft(f"{job}.{stage}", job, stage, None, one, order=n) for n, (stage, one) in enumerate(specs.items())
+        ]
+        self.ledger.draft(job, first, lease.fence, drafts, "{}")
+        self.ledger.complete(ME.id, [Finish(first, lease.fence)])
+        return job
+
     def result(self, key: str) -> Result:
         blob = self.blobs.put("me", key.encode())
         origin = Provenance("job", "clip", "p", "1", "fast", "c", "i", 1)
@@ -65,8 +81,8 @@ class World:
         self.blobs.drop("me", json.loads(data)["artifacts"][0]["sha256"])
 
 
-def spec(**results: str) -> str:
-    return json.dumps({"results": results, "inputs": {}, "needs": []})
+def spec(reads: Collection[str] = (), needs: Collection[str] = (), **results: str) -> str:
+    return json.dumps({"results": results, "inputs": {"some.output": list(reads)}, "needs": list(needs)})
 
 
 @pytest.fixture
@@ -136,6 +152,30 @@ def test_a_damage_of_a_cancelled_job_alone_is_set_aside_and_nothing_is_revived(w
     damages = verify(world.ledger, world.blobs, "me").damages
     assert repair(world.ledger, world.blobs, "me", damages) == ()
     assert verify(world.ledger, world.blobs, "me").damages == ()
+
+
+def test_rounds_of_a_repair_follow_what_reads_without_waiting(world: World) -> None:
+    """A task waits by itself for those that its plan names: not for probe, and not for what another job makes."""
+    ledger = world.ledger
+    job = world.planned("a", "aa-probe", {
+        "chunk": spec(["aa-probe"], part="aa-part"),
+        "join": spec(["aa-probe", "aa-part"], ["job_a.chunk"], whole="aa-whole"),
+    })  # fmt: skip
+    other = world.planned("b", "bb-probe", {
+        "chunk": spec(["bb-probe"], part="aa-part"),
+        "cut": spec(["aa-part"], ["job_b.chunk"], cut="bb-cut"),
+        "last": spec(["bb-cut"], ["job_b.cut"], last="bb-last"),
+    })  # fmt: skip
+    probe, part, whole = (Damage(job, f"{job}.{stage}", f"aa-{key}", key, "lost") for stage, key in TASKS)
+    cut, last = (Damage(other, f"{other}.{stage}", f"bb-{stage}", stage, "lost") for stage in ("cut", "last"))
+    assert rounds(ledger, ()) == ((),)
+    assert rounds(ledger, (last, cut)) == ((last, cut),)
+    assert rounds(ledger, (whole, part)) == ((whole, part),)
+    assert rounds(ledger, (whole, probe)) == ((probe,), (whole,))
+    assert rounds(ledger, (last, part, cut, probe, whole)) == ((probe,), (part, whole), (last, cut))
+
+
+TASKS = (("probe", "probe"), ("chunk", "part"), ("join", "whole"))
 
 
 class Vanishing(MemoryBlobs):

@@ -1,4 +1,4 @@
-"""Verify: done implies that the files exist and their hashes match; repair makes just what is damaged again."""
+"""Verify: done implies that the files exist and their hashes match."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,10 +10,9 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import TaskState
-from rushes.jobs.aside import put_aside
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import inputs_of, results_of
+from rushes.plan.planner import results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +65,6 @@ def verify(
                     rank[key] = fit
     damages = tuple(d for d in seen.values() if d)
     return Verified(len(seen), len(files), sum(files.values()), damages)
-
-
-def repair(ledger: Ledger, blobs: Blobs, owner: str, damages: tuple[Damage, ...]) -> tuple[str, ...]:
-    """Set damaged results aside and make their tasks ready again; answers the tasks. Repeatable.
-
-    What they read and gc has cleared since is made again as well.
-    """
-    tasks: dict[str, list[str]] = {}
-    for damage in damages:
-        put_aside(ledger, blobs, owner, damage.key, damage.what, damage.blobs)
-        tasks.setdefault(damage.job, []).append(damage.task)
-    again = {job: _with_makers(ledger, owner, job, ids) for job, ids in tasks.items()}
-    return tuple(t for job, ids in again.items() for t in ledger.revive(job, ids, again=True))
-
-
-def _with_makers(ledger: Ledger, owner: str, job: str, ids: list[str]) -> list[str]:
-    """These tasks, and of the same job whoever makes what they read and does not exist any more."""
-    specs = {t.id: t.spec for t in all_tasks(ledger, job)}
-    makers = {key: task for task, spec in specs.items() for key in results_of(spec).values()}
-    wanted, found = list(ids), dict.fromkeys(ids)
-    while wanted:
-        read = [key for key in inputs_of(specs[wanted.pop()]) if key in makers]
-        known = ledger.known(owner, read)
-        new = {makers[key]: None for key in read if key not in known and makers[key] not in found}
-        wanted += new
-        found |= new
-    return list(found)
 
 
 def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:

@@ -20,7 +20,7 @@ from rushes.jobs.alone import alone
 from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
 from rushes.jobs.gc import Cleared, Rules, gc
-from rushes.jobs.verify import Damage, Verified, repair, verify
+from rushes.jobs.verify import Damage, Verified, verify
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
@@ -36,6 +36,7 @@ from rushes.library.footage import at_home
 from rushes.library.hits import export_hits
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
+from rushes.library.mend import mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
 from rushes.library.remove import Removed, cut_short, finish, finish_all, remove
@@ -314,10 +315,7 @@ class Library:
 
     def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
         """Make what is damaged again, and nothing else."""
-        tasks = repair(self.house.ledger, self.house.blobs, self._owner, damages)
-        self.house.follower.check(self._owner)
-        jobs = [self.house.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-        return run(self.house, [Added(j.name, j) for j in jobs], look=look, signals=signals)
+        return mend(self.house, damages, look, signals=signals)
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""
