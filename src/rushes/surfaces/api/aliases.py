@@ -5,20 +5,26 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
-from rushes.domain.errors import NotFound
+from rushes.domain.errors import NotFound, Refused
 from rushes.library import Wish
 from rushes.library.desk import video_of
-from rushes.surfaces.api import artifacts, clips, events, paths, tasks, videos
+from rushes.library.stereo import Depths
+from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
+from rushes.surfaces.api.described import ForPrograms
 from rushes.surfaces.api.reach import ADesk, Id
 from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.api.uploads import uploads_of
 
 router = APIRouter(include_in_schema=False)
+beside = APIRouter(include_in_schema=False, route_class=ForPrograms)  # pages of the same name are for people
 for _one in (artifacts.router, clips.router, events.router, paths.router, tasks.router, tasks.steps):
     router.include_router(_one)
 
 
 router.add_api_route("/videos", videos.list_videos)
+beside.add_api_route("/videos/{video_id}", videos.get_video)
+beside.add_api_route("/jobs", jobs.list_jobs)
+beside.add_api_route("/jobs/{job_id}", jobs.get_job)
 
 
 @router.post("/jobs")
@@ -26,10 +32,12 @@ def begin_job(
     request: Request,
     mode: Annotated[str, Form(max_length=40)] = "",
     filename: Annotated[str, Form(max_length=200)] = "upload.mp4",
-    size: Annotated[int, Form(ge=1, le=2**53)] = 1,
+    size: Annotated[int, Form(ge=0, le=2**53)] = 0,
 ) -> Response:
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
-    upload = uploads_of(request).begin(filename, size, Wish(recipe="3d" if mode else ""))
+    if not size:
+        raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
+    upload = uploads_of(request).begin(filename, size, Depths(mode).wish() if mode else Wish())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})

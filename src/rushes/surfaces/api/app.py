@@ -30,12 +30,15 @@ from rushes.surfaces.api import (
     videos,
 )
 from rushes.surfaces.api.accounts import Accounts
+from rushes.surfaces.api.described import Described, Heads
 from rushes.surfaces.api.door import Door, Guard
 from rushes.surfaces.api.hub import Hub
 from rushes.surfaces.api.problems import answer_errors
 from rushes.wiring import VERSION
 
 API = "/api/v1"
+TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
+        "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
 RESOURCES = (videos, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths, uploads,
              hooks, fleet)  # fmt: skip
 
@@ -48,7 +51,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     """
     door = Door(Accounts(library.house), bound, setup_code)
     door.check()
-    app = FastAPI(
+    app = Described(
         title="rushes",
         version=VERSION,
         summary="Develops footage overnight, whatever dies: watch it, search it, cut it.",
@@ -65,7 +68,10 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     _include(app)
     origins = [o.strip() for o in library.house.settings.cors.split(",") if o.strip()]
     if origins:
-        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+        app.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=TOLD
+        )
+    app.add_middleware(Heads)
     app.add_middleware(Guard, door=door)
     return app
 
@@ -75,6 +81,7 @@ def _include(app: FastAPI) -> None:
         app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
     for router in (fleet.health, media.router, gate.router):
         app.include_router(router)
+    app.include_router(aliases.beside)
     if find_spec("rushes.surfaces.web"):
         pages = import_module("rushes.surfaces.web.pages")
         app.router.routes.extend(pages.routes)

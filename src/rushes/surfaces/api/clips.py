@@ -1,7 +1,8 @@
 """Clips: a span cut out on request; asked for here, cut by a worker."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -17,6 +18,7 @@ from rushes.records.port import Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, Id, Key, Name, accepted, once
 from rushes.surfaces.api.shapes import FILES
+from rushes.surfaces.api.videos import stem
 
 router = APIRouter(tags=["clips"])
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
@@ -46,6 +48,7 @@ class ClipShape:
     t_end: float
     job: str
     url: str | None
+    name: str  # what a download of it is called
     error: str | None = None
 
 
@@ -60,7 +63,7 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
             desk.house, video, start, end, body.padding_ms, proxy=body.proxy, subtitles=body.subtitles
         )
         wake(desk.house, desk.job(job))
-        doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end}
+        doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end, "name": stem(video)}
         record = desk.house.records.put(CLIP, desk.owner, id, doc)
         return accepted(asdict(_shape(desk, record, desk.job(job))), f"/api/v1/clips/{id}")
 
@@ -90,4 +93,11 @@ def _shape(desk: Desk, record: Record, job: Job) -> ClipShape:
     status = STATUS.get(job.state, "processing" if job.started_at else "queued")
     url = f"{FILES}videos/clips/{doc['video']}/{record.id}.mp4" if status == "done" else None
     dead = next((s.error for s in desk.steps(job.id) if s.error), None) if status == "failed" else None
-    return ClipShape(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, url, dead)
+    start, end = doc["t_start"], doc["t_end"]
+    return ClipShape(record.id, status, doc["video"], start, end, job.id, url, _name(doc), dead)
+
+
+def _name(doc: Mapping[str, Any]) -> str:
+    """`interview 1m03.500-1m07.000.mp4`: no sign in it that a file system refuses."""
+    start, end = (f"{int(t // 60)}m{t % 60:06.3f}" for t in (doc["t_start"], doc["t_end"]))
+    return f"{doc.get('name', 'clip')} {start}-{end}.mp4"

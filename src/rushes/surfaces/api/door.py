@@ -76,7 +76,9 @@ class Door:
         length = headers.get("content-length", "0")
         if not path.startswith(UPLOADS) and length.isdigit() and int(length[:20]) > BODY_BYTES:
             return problem(413, f"more than {BODY_BYTES} bytes", "Send films by /api/v1/uploads.", "TooLarge")
-        if self.open or path in ANYONE or path.startswith("/static/") or self._is_known(headers):
+        if self.open or path in ANYONE or path.startswith("/static/"):
+            return None
+        if self._asks_first(scope, headers) or self._is_known(headers):
             return None
         return self._who_are_you(scope, headers)
 
@@ -92,6 +94,11 @@ class Door:
         if scheme.lower() == "bearer":
             return self.accounts.knows_token(token.strip())
         return self.accounts.knows_session(cookie_of(headers))
+
+    def _asks_first(self, scope: Scope, headers: Headers) -> bool:
+        """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""
+        listed = headers.get("origin", "").lower() in self._listed(self.accounts.house.settings.cors)
+        return scope["method"] == "OPTIONS" and listed and "access-control-request-method" in headers
 
     def _is_our_host(self, host: str) -> bool:
         """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be."""

@@ -1,8 +1,7 @@
 """Paths: places that films come from, remembered, checked and scanned."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -13,9 +12,9 @@ from rushes.library.desk import Desk
 from rushes.library.said import PATH, every, keep_path, take_back
 from rushes.records.port import Record
 from rushes.sources.port import Found, LeftOut
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place, accepted
+from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place
 from rushes.surfaces.api.shapes import RecordShape
-from rushes.surfaces.api.videos import AddedShape, WishIn, check_places
+from rushes.surfaces.api.videos import AddedShape, WishIn, check_places, taken
 
 router = APIRouter(tags=["paths"])
 LOOKS = 1000  # entries that a check looks at
@@ -73,8 +72,7 @@ def scan_path(
     """Take in what is there."""
     path = str(_path(desk, path_id).doc["path"])
     check_places(request, desk.house, [path])
-    added: list[dict[str, Any]] = [asdict(AddedShape.of(a)) for a in library.add([path], (body or WishIn()).wish())]
-    return accepted(added, "/api/v1/jobs")
+    return taken(library.add([path], (body or WishIn()).wish()))
 
 
 def _path(desk: Desk, id: str) -> Record:

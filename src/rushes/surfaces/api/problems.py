@@ -45,7 +45,8 @@ def problem(
 ) -> JSONResponse:
     """One problem document; 401, 429 and 503 say what to do next in their headers."""
     title = TITLES.get(status, "Not possible")
-    doc = {"type": "about:blank", "title": title, "status": status, "detail": _text(detail), "code": code or title}
+    code = code or "".join(word.capitalize() for word in title.split())
+    doc = {"type": "about:blank", "title": title, "status": status, "detail": _text(detail), "code": code}
     retryable = status in {408, 423, 429, 503}
     said = dict(headers or {})
     if status in {429, 503}:

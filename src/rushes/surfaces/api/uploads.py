@@ -141,6 +141,15 @@ async def continue_upload(
     return _tus(204, **{"Upload-Offset": str(done.offset), "Rushes-Job": done.job})
 
 
+@router.put("/uploads/{upload_id}", status_code=204, response_class=Response)
+async def send_upload(request: Request, upload_id: Id, checksum: Sum = "") -> Response:
+    """The whole file at once, from its beginning; after a cut it can also go on by PATCH."""
+    uploads = uploads_of(request)
+    with uploads.writing(await run_sync(uploads.get, upload_id)) as part:
+        part.back_to(0)
+    return await continue_upload(request, upload_id, 0, OFFSET_TYPE, checksum)
+
+
 @router.delete("/uploads/{upload_id}", status_code=204, response_class=Response)
 def drop_upload(request: Request, desk: ADesk, upload_id: Id) -> Response:
     """Give it up: its bytes are deleted and its job is cancelled."""

@@ -1,5 +1,6 @@
 """Videos: the list, one of them, what is said and seen in it, its runs, its exports; and taking films in."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
@@ -15,6 +16,8 @@ from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
 from rushes.library.remove import Removed, cut_short, finish, remove
 from rushes.library.said import may_be_read, rename
+from rushes.sources.folder import AUDIO, VIDEO
+from rushes.surfaces.api.media import attached
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
@@ -24,9 +27,10 @@ router = APIRouter(tags=["videos"])
 
 Profile = Literal["", "fast", "balanced", "high_quality"]
 MOST_RUNS = 500
+ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
-         "csv": "text/csv", "jsonl": "application/x-ndjson", "otio": "application/json",
-         "chapters.vtt": "text/vtt"}  # fmt: skip
+         "words": "application/json", "csv": "text/csv", "jsonl": "application/x-ndjson",
+         "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
 
 
 class WishIn(BaseModel):
@@ -104,10 +108,22 @@ def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") 
     check_places(request, library.house, body.paths)
 
     def make() -> JSONResponse:
-        added = [AddedShape.of(a) for a in library.add(body.paths, body.wish())]
-        return accepted([asdict(a) for a in added], "/api/v1/jobs")
+        return taken(library.add(body.paths, body.wish()))
 
     return once(library.house, key, request, body.model_dump(), make)
+
+
+def taken(added: Sequence[Added]) -> JSONResponse:
+    """What was taken in, and where to look: at the job, or at all of them.
+
+    Raises:
+        RushesError: nothing was, and this is why.
+    """
+    wrong = [a.error for a in added if a.error]
+    if wrong and len(wrong) == len(added):
+        raise wrong[0]
+    jobs = [a.job.id for a in added if a.job]
+    return accepted([asdict(AddedShape.of(a)) for a in added], "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
 def check_places(request: Request, house: House, places: list[str]) -> None:
@@ -185,9 +201,14 @@ def export_video(
     """Its results in a form that other tools read."""
     video = desk.video(video_id)
     data = export(desk.house, video, kind)
-    how = "attachment" if download else "inline"
-    headers = {"Content-Disposition": f'{how}; filename="{video.id}.{kind}"'}
+    headers = {"Content-Disposition": attached(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)}
     return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
+
+
+def stem(video: Video) -> str:
+    """What its files are called by: its name, without the ending of a film."""
+    begun, _, ending = video.name.rpartition(".")
+    return begun if begun and f".{ending.lower()}" in VIDEO + AUDIO else video.name
 
 
 @router.get("/exports")

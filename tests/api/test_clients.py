@@ -1,0 +1,116 @@
+"""What the author of a client meets: a description that is true, HEAD, names for files, JSON where pages are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rushes.plan.planner import Asked
+from tests.api.kit import Serving, serving, submit
+from tests.api.test_uploads import begin
+
+TOKEN = "a-long-and-secret-token"
+STUDIO = "https://studio.example"
+
+
+def operations(server: Serving) -> list[tuple[str, str, dict[str, Any]]]:
+    paths = server.get("/openapi.json")["paths"]
+    return [(method, path, told) for path, methods in paths.items() for method, told in methods.items()]
+
+
+def test_errors_are_described_as_they_are_answered(server: Serving) -> None:
+    doc = server.get("/openapi.json")
+    for method, path, told in operations(server):
+        assert list(told["responses"]["default"]["content"]) == ["application/problem+json"], (method, path)
+        assert "422" not in told["responses"], (method, path)
+    assert doc["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert "HTTPValidationError" not in json.dumps(doc)
+    answer = server.get("/api/v1/videos?limit=0", 422)
+    assert set(doc["components"]["schemas"]["Problem"]["properties"]) == set(answer)
+
+
+def test_every_operation_has_a_name_of_its_own(server: Serving) -> None:
+    names = [told["operationId"] for _, _, told in operations(server)]
+    assert len(names) == len(set(names)) > 60
+
+
+def test_head_is_answered_wherever_get_is(server: Serving) -> None:
+    plain = [p for m, p, told in operations(server) if m == "get" and not told.get("parameters") and "{" not in p]
+    for path in (*plain, "/", "/library", "/jobs", "/api/v1/videos", "/openapi.json"):
+        if path != "/api/v1/events":
+            answer = server.http.head(path)
+            assert (answer.status_code, answer.content) == (200, b""), path
+    assert server.http.head("/api/v1/events").status_code == 405  # it never ends
+    assert server.http.head("/api/v1/videos/vid_none").status_code == 404
+
+
+def test_what_is_not_there_has_one_code(server: Serving) -> None:
+    assert (
+        server.get("/api/v1/nothing", 404)["code"] == server.get("/api/v1/videos/vid_none", 404)["code"] == "NotFound"
+    )
+
+
+def test_programs_get_json_where_people_get_pages(server: Serving) -> None:
+    job = submit(server.ledger, "film", 1).id
+    program = {"Accept": "application/json, text/plain, */*"}
+    assert server.get("/jobs", headers=program)["items"][0]["id"] == job
+    assert server.get(f"/jobs/{job}", headers=program)["id"] == job
+    assert server.get("/videos/vid_none", 404, headers=program)["code"] == "NotFound"
+    person = {"Accept": "text/html,application/xhtml+xml,application/json;q=0.9"}
+    assert server.http.get("/jobs", headers=person).text.startswith("<!doctype html>")
+
+
+def test_files_are_called_like_the_film(developed: Serving) -> None:
+    video = developed.get("/api/v1/videos")["items"][0]["id"]
+    said = developed.http.get(f"/api/v1/videos/{video}/exports/edl?download=1").headers["content-disposition"]
+    assert said == "attachment; filename=\"three shots _b_.edl\"; filename*=UTF-8''three%20shots%20%3Cb%3E.edl"
+    asked = {"video_id": video, "t_start": 1.5, "t_end": 2}
+    assert developed.post("/api/v1/clips", asked, 202)["name"] == "three shots <b> 0m01.500-0m02.000.mp4"
+
+
+def test_taking_nothing_in_is_an_error_and_one_film_leads_to_its_job(server: Serving, film: Path) -> None:
+    told = server.post("/api/v1/videos", {"paths": ["/nowhere/film.mp4"]}, 404)
+    assert told["hint"]
+    answer = server.http.post("/api/v1/videos", json={"paths": [str(film), "/nowhere/film.mp4"]})
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/api/v1/jobs/{answer.json()[0]['job']['id']}"
+    assert server.get(answer.headers["location"])["state"] == "created"
+
+
+def test_a_listed_page_may_ask_before_it_says_who_it_is(home: Path) -> None:
+    with serving(home, "0.0.0.0", token=TOKEN, cors=STUDIO) as server:
+        asks = {
+            "Origin": STUDIO,
+            "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": "authorization",
+        }
+        answer = server.http.options("/api/v1/jobs", headers=asks)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, STUDIO)
+        assert server.http.options("/api/v1/jobs", headers=asks | {"Origin": "https://evil.example"}).status_code == 401
+        known = {"Origin": STUDIO, "Authorization": f"Bearer {TOKEN}"}
+        told = server.http.get("/api/v1/jobs", headers=known).headers["access-control-expose-headers"]
+        assert {"Location", "Upload-Offset"} <= set(told.split(", "))
+        assert server.http.get("/api/v1/jobs", headers={"Origin": STUDIO}).status_code == 401
+
+
+def test_a_film_is_sent_at_once_and_again_after_a_cut(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    place, job = begin(server, data)
+    offset = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    assert server.http.patch(place, content=data[:1000], headers=offset).status_code == 204
+    answer = server.http.put(place, content=data)
+    assert (answer.status_code, answer.headers["upload-offset"]) == (204, str(len(data)))
+    assert server.get(place)["state"] == "arrived"
+    assert server.http.put(place, content=data).status_code == 400
+    assert answer.headers["rushes-job"] == job
+
+
+@pytest.mark.parametrize(("mode", "format"), [("sbs", "half-sbs"), ("anaglyph", "anaglyph-dubois")])
+def test_the_documents_form_says_which_3d_is_wanted(server: Serving, mode: str, format: str) -> None:
+    program = {"Accept": "application/json"}
+    form = {"filename": "a.mp4", "size": "10", "mode": mode}
+    job = server.http.post("/jobs", data=form, headers=program).json()["job_id"]
+    assert Asked.from_text(server.ledger.job(job).payload).options["stereo"]["format"] == format
+    assert server.http.post("/jobs", data=form | {"mode": "smell"}, headers=program).json()["hint"].startswith("Choose")
+    assert "size" in server.http.post("/jobs", data={"mode": mode}, headers=program).json()["hint"]
