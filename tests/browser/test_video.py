@@ -4,7 +4,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from rushes.library.said import Anchor, correct
+from rushes.index.follower import CORRECTION
+from rushes.library import Wish
+from rushes.library.said import Anchor, correct, take_back
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import grave, look_at, until
@@ -28,6 +30,21 @@ def test_it_plays_and_the_word_that_is_said_is_marked(opened: Open, served: Serv
     until(page, f"{NOW} > 3.5")
     expect(page.locator(".transcript li.current")).to_have_count(1)
     page.wait_for_selector(".transcript .now")
+
+
+def test_a_click_on_a_word_goes_there_and_what_was_looked_for_is_marked(
+    opened: Open, served: Serving, film: str
+) -> None:
+    lines = served.get(f"/api/v1/videos/{film}/lines")["items"]
+    line = next(one for one in lines if "country" in one["text"])
+    number = next(n for n, word in enumerate(line["words"]) if "country" in word[0])
+    page = ready(opened(served, f"/videos/{film}?q=country"))
+    marked = page.locator(f"#l{line['start_us']} mark").first
+    expect(marked).to_have_text("country")
+    page.wait_for_selector(".transcript.playable")
+    marked.click()
+    until(page, f"Math.abs({NOW} * 1e6 - {line['words'][number][1]}) < 200000")
+    page.wait_for_selector(f"#l{line['start_us']} mark.now")
 
 
 def test_the_keys_of_a_player(opened: Open, served: Serving, film: str) -> None:
@@ -69,7 +86,10 @@ def test_tabs_hold_what_is_known(opened: Open, served: Serving, film: str) -> No
     expect(page.get_by_role("tabpanel")).to_contain_text("person")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("tab", name="People")).to_be_focused()
-    expect(page.get_by_role("tabpanel")).to_contain_text("Person 1")
+    person = served.get("/api/v1/people")[0]["id"]
+    expect(page.get_by_role("tabpanel")).to_contain_text(f"Person {person[-4:]}")
+    page.get_by_role("link", name="Who is it?").first.click()
+    expect(page.get_by_label("Who is it?")).to_be_focused()
 
 
 def test_boxes_lie_over_the_picture(opened: Open, served: Serving, film: str) -> None:
@@ -110,6 +130,19 @@ def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: st
     assert page.title() == f"{NAME} · rushes"
 
 
+def test_lanes_grow_while_a_job_runs(opened: Open, served: Serving, film: str, footage: Path) -> None:
+    page = ready(opened(served, f"/videos/{film}"))
+    page.get_by_role("button", name="Zoom in").click()
+    line = served.library.house.index.lines("me", film, "text")[0]
+    anchor = Anchor(film, line.span.start_us, line.span.end_us)
+    said = correct(served.library.house, "text", anchor, "new to this page")
+    wish = Wish(only=("shots",), profile="fast")
+    assert served.library.run([footage / NAME], wish, beside=False).exit_code == 0
+    expect(page.locator(".lane.text")).to_contain_text("new to this page")
+    assert page.evaluate("document.querySelector('.track').style.getPropertyValue('--zoom')") == "2"
+    take_back(served.library.house, CORRECTION, said.id)
+
+
 def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: str, tmp_path: Path) -> None:
     page = ready(opened(served, f"/videos/{film}"))
     lane = page.locator(".lane.speech .lane-spans")
@@ -126,6 +159,7 @@ def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: 
     assert served.library.work(slots=1, until_idle=True) == 0
     with page.expect_download() as download:
         page.locator("[data-toasts]").get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename.startswith("The ")
     download.value.save_as(tmp_path / "clip.mp4")
     assert (tmp_path / "clip.mp4").stat().st_size > 1000
 

@@ -9,6 +9,7 @@ from rushes.domain.observation import Observation
 from rushes.index.port import Hit, Video
 from rushes.library import Library
 from rushes.library.export import shots_of
+from rushes.surfaces.web.wording import nameless
 from rushes.wiring import House
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
@@ -26,6 +27,7 @@ class Thing:
     label: str
     id: str  # of a person, else ""
     stretches: tuple[Stretch, ...]
+    nameless: bool = False
 
     @property
     def seen_us(self) -> int:
@@ -44,6 +46,11 @@ class Film:
     places: list[Thing]
     shots: list[tuple[int, int]]
     hits: tuple[Hit, ...]
+
+    @property
+    def found(self) -> dict[int, Hit]:
+        """What is looked for in what is said, by the line it is in."""
+        return {hit.line.start_us: hit for hit in self.hits if hit.kind == "speech"}
 
 
 def film_of(library: Library, video: Video, query: str) -> Film:
@@ -87,10 +94,9 @@ def _lane(label: str, kind: str, spans: Sequence[tuple[int, int, bool, str]]) ->
 
 
 def _people(seen: list[Thing]) -> list[Thing]:
-    """Who has no name yet is called by a number; who has one comes first."""
+    """Who has a name comes first; who has none is called as on the page of people."""
     named = [t for t in seen if t.label != t.id]
-    nameless = [t for t in seen if t.label == t.id]
-    return named + [Thing(f"Person {n}", t.id, t.stretches) for n, t in enumerate(nameless, 1)]
+    return named + [Thing(nameless(t.id), t.id, t.stretches, nameless=True) for t in seen if t.label == t.id]
 
 
 def _stretches(lines: Sequence[Observation]) -> tuple[Stretch, ...]:

@@ -14,7 +14,7 @@ from rushes.library.said.acts import undo
 from rushes.library.said.people import hide_person, merge_people, name_person, split_person
 from rushes.surfaces.api.reach import ALibrary
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import plural
+from rushes.surfaces.web.wording import nameless, plural
 
 router = APIRouter(include_in_schema=False)
 ON_CARD, IN_PANEL = 3, 60  # faces that are shown
@@ -54,8 +54,8 @@ class Card:
 
     @property
     def called(self) -> str:
-        """By name, else by the end of the id: people need something to say."""
-        return self.name or f"Person {self.id[-4:]}"
+        """By name, else by something that people can say."""
+        return self.name or nameless(self.id)
 
 
 class Films:

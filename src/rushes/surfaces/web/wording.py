@@ -81,6 +81,11 @@ def language(code: str) -> str:
     return LANGUAGES.get(code, code or "unknown")
 
 
+def nameless(person: str) -> str:
+    """Somebody without a name, by the end of the id: people need something to say."""
+    return f"Person {person[-4:]}"
+
+
 def _range(low: int, high: int, unit: str) -> str:
     return f"{low} {unit}" if low == high else f"{low}\u2013{high} {unit}"
 

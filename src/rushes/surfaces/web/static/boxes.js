@@ -50,7 +50,7 @@ export class Boxes {
       const [left, top, width, height] = row.box.map((part) => `${part * 100}%`);
       Object.assign(box.style, { left, top, width, height });
       box.classList.toggle("high", row.box[1] < 0.05);
-      if (row.kind !== "text") box.append(Object.assign(document.createElement("span"), { textContent: `${row.text.startsWith("per_") ? "person" : row.text} · ${row.confidence.toFixed(2)}` }));
+      if (row.kind !== "text") box.append(Object.assign(document.createElement("span"), { textContent: `${row.text.startsWith("per_") ? `Person ${row.text.slice(-4)}` : row.text} · ${row.confidence.toFixed(2)}` }));
       return box;
     }));
   }

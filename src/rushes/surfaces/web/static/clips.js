@@ -70,7 +70,7 @@ export async function ready(clip) {
     if (answer?.ok) clip = await answer.json();
   }
   waiting?.remove();
-  if (clip.status === "done") toast(`Clip is ready, ${(clip.t_end - clip.t_start).toFixed(1)} s.`, { href: clip.url, link: "Download", keep: true });
+  if (clip.status === "done") toast(`Clip is ready, ${(clip.t_end - clip.t_start).toFixed(1)} s.`, { href: clip.url, link: "Download", file: clip.name, keep: true });
   else toast(`The clip was not cut. ${clip.error ?? ""}`, { alarm: true });
 }
 

@@ -2,6 +2,7 @@
 import Hls from "./vendor/hls.min.mjs";
 import { timecode } from "./timecode.js";
 
+const CAPTIONS = "rushes.captions"; // whoever wants them once wants them in the next film
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 export class Player {
@@ -46,6 +47,7 @@ export class Player {
     video.addEventListener("play", () => this.tick());
     video.addEventListener("seeking", () => { this.picture = undefined; });
     this.watch();
+    if (localStorage.getItem(CAPTIONS) === "1") this.captions();
   }
 
   watch() {
@@ -101,6 +103,7 @@ export class Player {
     if (!track) return;
     track.mode = track.mode === "showing" ? "hidden" : "showing";
     this.press("captions", track.mode === "showing");
+    localStorage.setItem(CAPTIONS, track.mode === "showing" ? "1" : "0");
   }
 
   mute() {

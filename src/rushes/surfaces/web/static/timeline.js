@@ -7,6 +7,11 @@ export class Timeline {
   constructor(root, player, data, video) {
     Object.assign(this, { root, player, data, video, zoom: 1, duration: data.duration_us || 1 });
     this.place = root.querySelector("[data-lanes]");
+    this.place.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoomBy(event.deltaY < 0 ? 1.25 : 0.8);
+    }, { passive: false });
     this.draw();
     player.onTime((us) => this.show(us));
     root.querySelector("[data-zoom]").hidden = false;
@@ -21,20 +26,26 @@ export class Timeline {
     this.range = make("div", "range");
     this.range.append(make("i", "edge from"), make("i", "edge to"));
     this.range.hidden = true;
-    const rows = [this.row("Shots", "shot", this.data.shots.map(([a, b]) => [a, b, true, ""]))];
-    for (const lane of this.data.lanes) rows.push(this.row(lane.label, lane.kind, lane.spans));
+    const shots = { label: "Shots", kind: "shot", spans: this.data.shots.map(([a, b]) => [a, b, true, ""]) };
+    const rows = [];
+    for (const lane of shots.spans.length ? [shots, ...this.data.lanes] : this.data.lanes) rows.push(this.row(lane.label, lane.kind, lane.spans));
     const over = make("div", "over");
     over.append(this.range);
     this.track.append(this.ruler, ...rows, over, this.head);
     for (const [start] of this.data.hits) this.ruler.append(this.put(make("i", "hit-mark"), start));
     this.place.replaceChildren(this.track);
     this.track.addEventListener("pointerdown", (event) => this.press(event));
-    this.place.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      this.zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event.clientX);
-    }, { passive: false });
     this.layout();
+  }
+
+  // What is known by now; zoom, place and selection stay.
+  renew(data) {
+    const left = this.place.scrollLeft;
+    Object.assign(this, { data, width: 0 });
+    this.draw();
+    if (this.selected) this.select(...this.selected, false);
+    this.place.scrollLeft = left;
+    this.show(this.player.us);
   }
 
   row(label, kind, spans) {
@@ -120,7 +131,7 @@ export class Timeline {
     if (told) this.root.dispatchEvent(new CustomEvent("selected", { detail: this.selected }));
   }
 
-  zoomBy(by, x) {
+  zoomBy(by) {
     const at = this.player.us;
     const next = Math.max(1, Math.min(200, this.zoom * by));
     if (next === this.zoom) return;

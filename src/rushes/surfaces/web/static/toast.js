@@ -1,5 +1,5 @@
 // Toasts: what happened, and at most one thing to do about it. Text only, never markup.
-export function toast(words, { alarm = false, href = "", link = "", keep = false } = {}) {
+export function toast(words, { alarm = false, href = "", link = "", file = "", keep = false } = {}) {
   const box = document.createElement("div");
   box.className = alarm ? "toast alarm" : "toast";
   const text = document.createElement("span");
@@ -10,7 +10,7 @@ export function toast(words, { alarm = false, href = "", link = "", keep = false
     action.className = "button small";
     action.href = href;
     action.textContent = link;
-    if (link === "Download") action.download = "";
+    if (file) action.download = file;
     box.append(action);
   }
   document.querySelector("[data-toasts]").append(box);

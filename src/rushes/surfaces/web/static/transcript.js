@@ -16,7 +16,21 @@ export class Transcript {
     root.addEventListener("click", (event) => {
       const edit = event.target.closest("[data-edit]");
       if (edit) { event.preventDefault(); this.edit(edit.closest("li")); }
+      else if (event.target.closest("[data-text]") && getSelection().isCollapsed) this.player.seek(this.under(event));
     });
+  }
+
+  // The moment of the word under the pointer; of its line where words are not known.
+  under(event) {
+    const text = event.target.closest("[data-text]");
+    const start = Number(text.closest("li").dataset.start);
+    const words = this.words.get(start);
+    const caret = document.caretRangeFromPoint?.(event.clientX, event.clientY);
+    if (!caret || !text.contains(caret.startContainer) || words?.map((word) => word[0]).join(" ") !== text.textContent) return start;
+    const before = document.createRange();
+    before.setStart(text, 0);
+    before.setEnd(caret.startContainer, caret.startOffset);
+    return (words[before.toString().split(" ").length - 1] ?? words.at(-1))[1];
   }
 
   stop() { this.player.listeners.delete(this.listener); }
@@ -29,6 +43,7 @@ export class Transcript {
       for (const line of page.items) if (line.words.length) this.words.set(line.start_us, line.words);
       next = page.next;
     }
+    if (this.player.video) this.root.classList.add("playable"); // from now on a click on a word goes there
   }
 
   at(us) { return this.lines.findLast((line) => line.start <= us && us < line.end + 400000); }
@@ -54,9 +69,10 @@ export class Transcript {
     }
     const text = line.place.querySelector("[data-text]");
     const words = this.words.get(line.start);
-    if (!text || !words || text.querySelector("mark") || words.map((word) => word[0]).join(" ") !== text.textContent) return;
+    if (!text || !words || line.spans || words.map((word) => word[0]).join(" ") !== text.textContent) return;
+    const found = new Set([...text.querySelectorAll("mark")].flatMap((mark) => mark.textContent.split(" ")));
     line.spans = words.map(([word, start, end, sure]) => {
-      const span = document.createElement("span");
+      const span = document.createElement(found.has(word) || found.has(bare(word)) ? "mark" : "span");
       span.textContent = word;
       if (sure < 0.5) span.className = "unsure";
       return [span, start, end];
@@ -120,4 +136,8 @@ export class Transcript {
       for (const { place } of this.lines) place.hidden = Boolean(wanted) && !place.textContent.toLocaleLowerCase().includes(wanted);
     });
   }
+}
+
+function bare(word) {
+  return word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "");
 }

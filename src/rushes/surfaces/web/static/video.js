@@ -15,7 +15,8 @@ const query = root.dataset.query;
 const player = new Player(root);
 const tabs = startTabs(document.querySelector("[data-tabs]"));
 let transcript = new Transcript(document.querySelector("[data-transcript]"), player, id);
-const data = await fetch(`/videos/${id}/lanes?q=${encodeURIComponent(query)}`).then((answer) => answer.json());
+const lanes = () => fetch(`/videos/${id}/lanes?q=${encodeURIComponent(query)}`).then((answer) => answer.json());
+let data = await lanes();
 const timeline = new Timeline(document.querySelector("[data-timeline]"), player, data, id);
 const selection = new Selection(document.querySelector("[data-selection]"), timeline, player, id);
 if (player.video && !("deep" in root.dataset)) new Boxes(player, id); // a box fits neither of two views
@@ -35,7 +36,7 @@ if (begin > 0 && player.video) {
   timeline.show(begin * 1e6);
 }
 
-const starts = data.hits.map(([start]) => start);
+let starts = data.hits.map(([start]) => start);
 function number(us) {
   const place = document.querySelector("[data-hit-number]");
   if (place) place.textContent = starts.findLastIndex((start) => start <= us + 300000) + 1 || "–";
@@ -77,7 +78,7 @@ if (player.video) {
 const clip = document.querySelector("[data-clip]");
 if (clip && ["queued", "processing"].includes(clip.dataset.clipStatus)) ready({ clip_id: clip.dataset.clip, status: clip.dataset.clipStatus });
 
-// While its job runs, what is new appears: the lists are taken from the page as it is now; the player is left alone.
+// While its job runs, what is new appears: lists and lanes as they are now; the player is left alone.
 let due = false, done = -1;
 followJobs((job) => {
   if (job.video !== id || job.recipe === "clip") return;
@@ -96,6 +97,9 @@ async function refresh() {
   for (const panel of page.querySelectorAll("[data-panel]")) document.getElementById(panel.id).replaceChildren(...panel.childNodes);
   document.querySelector("[data-working]")?.replaceWith(page.querySelector("[data-working]") ?? "");
   showMoments(document);
+  data = await lanes();
+  starts = data.hits.map(([start]) => start);
+  timeline.renew(data);
   transcript.stop();
   transcript = new Transcript(document.querySelector("[data-transcript]"), player, id);
 }
