@@ -146,6 +146,15 @@ def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch
         assert left(library) == NOTHING
 
 
+def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Path) -> None:
+    with Library(home) as library:
+        late = {key: library.house.blobs.read(key) or b"" for key in library.house.blobs.keys("results/")}
+        library.remove(only(library).id)
+        assert all(library.house.blobs.create(key, manifest) for key, manifest in late.items())
+        library.gc()
+        assert left(library) == NOTHING
+
+
 def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
     with Library(home) as library:
         first = library.run([home.parent / "film.mp4"], WISH, slots=2)  # the copy is another file: it has its own job

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,8 +38,8 @@ class World:
     def now(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=self.day)
 
-    def gc(self) -> int:
-        return gc(self.ledger, self.blobs, "me", RULES, self.now()).results
+    def gc(self, *gone: str) -> int:
+        return gc(self.ledger, self.blobs, "me", replace(RULES, gone=frozenset(gone)), self.now()).results
 
     def submit(self, name: str, key: str, then: bool = False) -> str:
         """A job whose first task makes the result; with `then`, another task follows."""
@@ -68,9 +69,9 @@ class World:
         self.ledger.complete(ME.id, [Finish(first, lease.fence)])
         return job
 
-    def result(self, key: str) -> Result:
+    def result(self, key: str, job: str = "job") -> Result:
         blob = self.blobs.put("me", key.encode())
-        origin = Provenance("job", "clip", "p", "1", "fast", "c", "i", 1)
+        origin = Provenance(job, "clip", "p", "1", "fast", "c", "i", 1)
         one = Manifest(key, "clip", (Artifact("clip.mp4", blob.sha256, blob.size, "video/mp4"),), origin)
         self.blobs.create(manifest_key("me", key), one.to_bytes())
         return result_of(one, hashlib.sha256(one.to_bytes()).hexdigest())
@@ -109,6 +110,27 @@ def test_a_clip_that_a_younger_job_shares_stays(world: World) -> None:
     assert world.blobs.read(manifest_key("me", "aa-clip"))
     world.day = 60
     assert world.gc() == 1
+
+
+def test_what_a_slot_finished_after_its_job_was_deleted_goes(world: World) -> None:
+    job = world.submit("a", "aa-clip")
+    world.result("aa-late", job)
+    world.result("aa-lost", "job_of_a_lost_ledger")
+    world.gc(job)
+    assert sorted(world.blobs.keys("results/")) == sorted(manifest_key("me", key) for key in ("aa-clip", "aa-lost"))
+    world.gc(job)
+    assert len(list(world.blobs.keys("blobs/"))) == 2, "and its blob with the next gc"
+
+
+def test_what_a_deleted_job_made_stays_for_another_that_will_take_it_up(world: World) -> None:
+    job = world.planned("a", "aa-probe", {})
+    world.result("aa-probe", job)
+    again = NewJob("job_again", "me", "again", "again", "r", "{}")
+    world.ledger.submit(again, Draft("job_again.probe", "job_again", "probe", None, spec(facts="aa-probe")))
+    world.gc(job)
+    assert world.blobs.read(manifest_key("me", "aa-probe"))
+    world.gc(job, "job_again")
+    assert world.blobs.read(manifest_key("me", "aa-probe")) is None
 
 
 class Busy(MemoryLedger):

@@ -35,6 +35,15 @@ class Rules:
     keep_days: int
     clip_days: int
     young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
+    gone: frozenset[str] = frozenset()  # jobs that were deleted: they want nothing
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The hashes that manifests name, and the results of jobs that were deleted."""
+
+    blobs: frozenset[str]
+    left: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,10 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
     late = _sort(ledger, owner, rules, now).wanted.intersection(going) if going else frozenset()
     _bring_back(ledger, owner, late)
     _clear(blobs, owner, [key for key in going if key not in late])
-    count, size = _sweep_blobs(blobs, owner, rules)
+    named = _named(blobs, owner, rules)
+    for key in _orphans(ledger, owner, rules, named.left, now):
+        blobs.remove(manifest_key(owner, key))  # nobody published it: that follows the ledger's row
+    count, size = _sweep_blobs(blobs, owner, rules, named.blobs)
     return Cleared(gone - len(late), count, size)
 
 
@@ -79,6 +91,8 @@ def _sort(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sorted:
     going: set[str] = set()
     wanted: set[str] = set()
     for job in all_jobs(ledger, owner):
+        if job.id in rules.gone:
+            continue
         tasks = all_tasks(ledger, job.id)
         may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
         going |= may_go
@@ -123,14 +137,24 @@ def _unpublish(blobs: Blobs, owner: str, key: str) -> None:
             blobs.remove(artifact.publish)
 
 
-def _sweep_blobs(blobs: Blobs, owner: str, rules: Rules) -> tuple[int, int]:
+def _named(blobs: Blobs, owner: str, rules: Rules) -> _Named:
+    named: set[str] = set()
+    left: set[str] = set()
+    for key in blobs.keys(f"results/{owner}/"):
+        if manifest := _manifest(blobs, key):
+            named |= {artifact.sha256 for artifact in manifest.artifacts}
+            left |= {manifest.key} if manifest.provenance.run_id in rules.gone else set()
+    return _Named(frozenset(named), frozenset(left))
+
+
+def _orphans(ledger: Ledger, owner: str, rules: Rules, left: frozenset[str], now: datetime) -> frozenset[str]:
+    """What a slot finished after its job was deleted, unless another job has taken it up or will."""
+    unknown = left - ledger.known(owner, left).keys() if left else left
+    return unknown - _sort(ledger, owner, rules, now).wanted if unknown else unknown
+
+
+def _sweep_blobs(blobs: Blobs, owner: str, rules: Rules, named: frozenset[str]) -> tuple[int, int]:
     """Drop blobs that no manifest names: leftovers of killed attempts, and of what was set aside."""
-    named = {
-        artifact.sha256
-        for key in blobs.keys(f"results/{owner}/")
-        if (manifest := _manifest(blobs, key))
-        for artifact in manifest.artifacts
-    }
     count = size = 0
     for key in blobs.keys(f"blobs/{owner}/"):
         _, sha256 = parse_blob_key(key)

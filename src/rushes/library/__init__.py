@@ -39,7 +39,7 @@ from rushes.library.meaning import meaning
 from rushes.library.mend import mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
-from rushes.library.remove import Removed, cut_short, finish, finish_all, remove
+from rushes.library.remove import Removed, cut_short, finish, finish_all, gone_jobs, remove
 from rushes.library.run import Looker, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
@@ -320,8 +320,9 @@ class Library:
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""
         s = self.house.settings
-        rules = Rules(self.house.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0)
         with alone(self.house.home):
+            young = max(1, s.keep_days) * 86400.0
+            rules = Rules(self.house.cards, s.keep_days, s.clip_days, young, gone_jobs(self.house))
             cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules)
             Uploads(self.house).expire()
             finish_all(self.house)

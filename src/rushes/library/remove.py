@@ -46,6 +46,11 @@ def cut_short(house: House, video: str) -> Record | None:
     return None if record is None or record.doc["over"] else record
 
 
+def gone_jobs(house: House) -> frozenset[str]:
+    """Every job whose deletion is over: names of what it made may still be published before."""
+    return frozenset(job for record in every(house, GONE) if record.doc["over"] for job in record.doc["jobs"])
+
+
 def finish_all(house: House) -> int:
     """Do what killed deletions left; answers how many there were."""
     left = [record for record in every(house, GONE) if not record.doc["over"]]
