@@ -1,15 +1,19 @@
-"""Writes docs/reference from the program itself: commands, settings, errors; --check only says what is stale."""
+"""Writes docs/reference from the program itself: commands, settings, errors, HTTP; --check only says what is stale."""
 
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import Field, fields
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
 from rushes.domain.errors import RushesError
+from rushes.library import Library
 from rushes.settings import Settings
+from rushes.surfaces.api.app import create
 from rushes.surfaces.cli.main import COMMANDS, main
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -53,7 +57,7 @@ MESSAGES = {
 
 def pages() -> dict[str, str]:
     """Every page by its name."""
-    return {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors()}
+    return {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors(), "http.md": _http()}
 
 
 def _cli() -> str:
@@ -127,6 +131,26 @@ def _error(kind: type[RushesError]) -> tuple[str, ...]:
     parent = "" if kind is RushesError else f"`{kind.__base__.__name__}`" if kind.__base__ else ""
     means = (kind.__doc__ or "").split("\n")[0]
     return f"`{kind.__name__}`", parent, means, kind.hint, kind.verdict, str(kind.exit_code)
+
+
+@cache
+def _http() -> str:
+    words = (
+        "Every operation of `/openapi.json`, by its id, which is stable: clients are made from it. What goes wrong is "
+        "answered as `application/problem+json`. HEAD works wherever GET does, but for streams of events.\n"
+    )
+    with TemporaryDirectory() as folder, Library(Path(folder) / "home") as library:
+        paths = create(library).openapi()["paths"]
+    found = [(told, method, path) for path, methods in paths.items() for method, told in methods.items()]
+    tags = dict.fromkeys(told["tags"][0] for told, _, _ in found)
+    titles, parts = ("operation", "request", "what it does"), []
+    for tag in tags:
+        parts += [f"## {tag}\n", _table(titles, [_operation(*one) for one in found if one[0]["tags"][0] == tag])]
+    return "\n".join(["# HTTP\n", NOTE, words, *parts])
+
+
+def _operation(told: dict[str, Any], method: str, path: str) -> tuple[str, ...]:
+    return f"`{told['operationId']}`", f"`{method.upper()} {path}`", told["description"].partition("\n")[0]
 
 
 def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

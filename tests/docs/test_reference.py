@@ -27,7 +27,7 @@ def maker() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["cli.md", "settings.md", "errors.md"])
+@pytest.mark.parametrize("name", ["cli.md", "settings.md", "errors.md", "http.md"])
 def test_the_reference_is_what_the_program_says(maker: ModuleType, name: str) -> None:
     assert (REFERENCE / name).read_text("utf-8") == maker.pages()[name], "run scripts/make_reference.py"
 

@@ -1,5 +1,6 @@
 """The pages at the door: log in, log out, and the first account. Plain forms, no script."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -79,7 +80,12 @@ def _setup(request: Request, code: str, note: str, status: int = 200) -> Respons
 
 
 def _may_set_up(door: Door, code: str) -> bool:
-    return door.open or (bool(door.setup_code) and code == door.setup_code and not door.accounts.any)
+    return door.open or (bool(door.setup_code) and _same(code, door.setup_code) and not door.accounts.any)
+
+
+def _same(one: str, other: str) -> bool:
+    """In constant time."""
+    return secrets.compare_digest(one.encode(errors="replace"), other.encode())
 
 
 def _page(

@@ -140,8 +140,8 @@ def _file(request: Request, place: File, kind: str, download: str = "") -> Respo
 
 def attached(name: str, *, download: bool = True) -> str:
     """A header that gives a file its name in any script; old programs read the plain one."""
-    plain = re.sub(r"[^A-Za-z0-9 ._()-]", "_", name)
-    return f"{'attachment' if download else 'inline'}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+    plain, full = re.sub(r"[^A-Za-z0-9 ._()-]", "_", name), quote(name, safe="", errors="replace")
+    return f"{'attachment' if download else 'inline'}; filename=\"{plain}\"; filename*=UTF-8''{full}"
 
 
 def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:

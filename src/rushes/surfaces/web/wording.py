@@ -28,8 +28,10 @@ def timecode(us: int, parts: int = 0) -> str:
 
 
 def lasting(us: int) -> str:
-    """A length: 31 h 12 min, 4 min 03 s, 12 s."""
+    """A length: 31 h 12 min, 4 min 03 s, 12 s, 0.4 s."""
     seconds = round(us / 1e6)
+    if 0 < us < 950_000:
+        return f"{us / 1e6:.1f} s"
     if seconds < 60:
         return f"{seconds} s"
     if seconds < 3600:
