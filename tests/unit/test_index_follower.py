@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,12 +22,13 @@ from rushes.domain.task import Draft, Finish, Need
 from rushes.domain.worker import Incarnation
 from rushes.index.choose import Candidate, choose
 from rushes.index.follower import NAME, Follower
+from rushes.index.gone import GONE
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.records.memory import MemoryRecords
-from rushes.records.port import Records
+from rushes.records.port import Record, Records
 
 MS = Fraction(1, 1000)
 WORKER = Incarnation("arm-4.host.boot.w1", "host", "boot", 1, "1", machine="arm-4")
@@ -249,6 +250,32 @@ def _answers(index: SqliteIndex) -> tuple[object, ...]:
     found = index.search("anna", "word OR mot", limit=1000)
     rates = [index.rates(stage, "arm-4") for stage in ("probe", "transcribe", "transcript")]
     return (found.hits, found.total, index.videos("anna"), index.lines("anna", "v"), index.summary("anna"), rates)
+
+
+class Asked(MemoryRecords):
+    """Records that remember how often they were asked for deletions."""
+
+    asked = 0
+
+    def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
+        self.asked += kind == GONE
+        return super().get_many(kind, owner, ids)
+
+    def get(self, kind: str, owner: str, id: str) -> Record | None:
+        self.asked += kind == GONE
+        return super().get(kind, owner, id)
+
+
+def test_deletions_of_many_jobs_are_one_question(studio: Studio) -> None:
+    studio.records = records = Asked()
+    for video in "vwxyz":
+        studio.open(f"job_{video}", chunks=1, video=video)
+        studio.chunk(f"job_{video}", 0, _line(f"word {video}", 1), video=video)
+    records.put(GONE, "anna", "x", {"jobs": ["job_x"], "over": True})
+    records.put(GONE, "anna", "y", {"jobs": ["job_before"], "over": True})
+    assert studio.follower.catch_up() == 5
+    assert studio.said() == ["word v", "word w", "word y", "word z"]
+    assert records.asked == 1
 
 
 def test_a_new_index_finds_results_whose_events_are_gone(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ At least once, idempotent, and safe to kill anywhere: what was begun is queued i
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -23,6 +24,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import machine_of
 from rushes.index.choose import Candidate, Policy, choose
 from rushes.index.gather import FACE, KEY, PERSON, Gatherer
+from rushes.index.gone import GONE, gone_among
 from rushes.index.people import Person
 from rushes.index.port import Correction, Index, Offer, Rate, Run
 from rushes.ledger.port import Ledger
@@ -32,10 +34,10 @@ from rushes.telemetry import log
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
 CORRECTION = "correction"  # say what stands at a place: doc = {"video", "kind", "start_us", "end_us", "text"}
 SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
-GONE = "gone"  # say that a video was deleted: id = the video's, doc = {"jobs": [those that are gone with it], ...}
 SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
 _PAGE = 200
+_TOGETHER = 50  # jobs whose events are held at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,14 @@ class _Read:
     voiced_seconds: float | None = None
 
 
-def is_gone(records: Records, job: Job) -> bool:
-    """Whether a job was deleted with its video."""
-    video = json.loads(job.facts).get("video") if job.facts else None
-    gone = records.get(GONE, job.owner, video) if video else None
-    return gone is not None and job.id in gone.doc["jobs"]
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What is new of one job: its events after a number, and its row, read after them: their plan is on it."""
+
+    id: str
+    number: int
+    events: Sequence[Event]
+    job: Job | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +101,8 @@ class Follower:
         self._read_records()
         self._queue_changed()
         jobs = self.index.queued(limit)
-        for job, number in jobs:
-            self._follow(job, number)
-            self._settle_all()
+        for at in range(0, len(jobs), _TOGETHER):
+            self._follow_some([self._news(*some) for some in jobs[at : at + _TOGETHER]])
         self._settle_all()
         self._gatherer.gather()
         return len(jobs)
@@ -146,17 +150,24 @@ class Follower:
     def _gatherer(self) -> Gatherer:
         return Gatherer(self.records, self.blobs, self.index)
 
-    def _follow(self, job_id: str, number: int) -> None:
-        events = self._events(job_id, number)
-        try:
-            job = self.ledger.job(job_id)  # after its events: a plan that they speak of is on the row
-        except NotFound:
-            return self.index.met(job_id, number)
-        if is_gone(self.records, job):
-            return self.index.met(job_id, number)
-        if job.facts and (events or not number):
-            self._take_in(job, events, everything=not number)
-        return self.index.met(job_id, events[-1].number if events else number)
+    def _news(self, id: str, number: int) -> _News:
+        events, job = self._events(id, number), None
+        with suppress(NotFound):
+            job = self.ledger.job(id)
+        return _News(id, number, events, job)
+
+    def _follow_some(self, some: Sequence[_News]) -> None:
+        gone = gone_among(self.records, [news.job for news in some if news.job])
+        for news in some:
+            self._follow(news, gone=news.id in gone)
+            self._settle_all()
+
+    def _follow(self, news: _News, *, gone: bool) -> None:
+        if news.job is None or gone:
+            return self.index.met(news.id, news.number)
+        if news.job.facts and (news.events or not news.number):
+            self._take_in(news.job, news.events, everything=not news.number)
+        return self.index.met(news.id, news.events[-1].number if news.events else news.number)
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
         found: list[Event] = []

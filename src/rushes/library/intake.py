@@ -10,7 +10,7 @@ from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
-from rushes.index.follower import is_gone
+from rushes.index.gone import is_gone
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours

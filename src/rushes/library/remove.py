@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Command, Job, JobState
-from rushes.index.follower import CORRECTION, GONE, NAME, SELECTION
+from rushes.index.follower import CORRECTION, NAME, SELECTION
+from rushes.index.gone import GONE
 from rushes.index.port import Video
 from rushes.jobs.gc import drop
 from rushes.ledger.pages import all_tasks
