@@ -79,11 +79,15 @@ class PostgresLedger:
 
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         """Done: results, count-down of dependants, events, job counters, debts."""
-        known = self._claims.known
-        hopes = iter((not any(finish.adopted for finish in finishes), False))  # a second try is not so bold
-        completed = self._write(
-            "complete", lambda turn: postgres_finish.complete(turn, worker, finishes, known, new=next(hopes))
-        )
+        bold = iter((True, False, False))  # a second try is not so bold
+
+        def turn(turn: Turn) -> Completed:
+            return postgres_finish.complete(turn, worker, finishes, self._claims.known, bold=next(bold))
+
+        try:
+            completed = self._write("complete", turn)
+        except postgres_finish.TooBold:
+            completed = self._write("complete", turn)
         self._claims.over([finish.task for finish in finishes])
         return completed
 

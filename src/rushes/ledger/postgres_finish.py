@@ -14,12 +14,13 @@ from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
 from rushes.ledger.standing import Standing
-from rushes.postgres.store import Row, Turn
+from rushes.postgres.store import Cursor, Row, Turn
 
 
 class Told(NamedTuple):
     """Finishes of leases by columns: half the time of looking at each."""
 
+    jobs: Sequence[int]  # their numbers
     keys: Sequence[int]
     tasks: Sequence[str]
     fences: Sequence[int]
@@ -36,27 +37,44 @@ class Told(NamedTuple):
         return Told._make(tuple(compress(column, chosen)) for column in self)
 
 
-NOTHING = Told((), (), (), (), (), ())
+class Asked(NamedTuple):
+    """Tasks that were said to be done at a fence, and what will answer which are."""
+
+    keys: Sequence[int]
+    fence: int
+    answer: Cursor
 
 
-def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, new: bool) -> Completed:
+NOTHING = Told((), (), (), (), (), (), ())
+
+
+class TooBold(Exception):
+    """Some lease did not count, but its results are written: the transaction must leave no trace."""
+
+
+def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, bold: bool) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not.
 
-    `known` has the keys of tasks that were claimed here: a task's key never changes. `new` hopes that no result is
-    there yet.
+    `known` has the keys of tasks that were claimed here: a task's key never changes. Who is `bold` hopes that every
+    lease counts and no result is there yet, and writes the results before others must wait for the jobs.
+
+    Raises:
+        TooBold: not every lease counts.
     """
     told = _by_lease(turn, finishes, known)
+    bold = bold and not any(told.adopted)
+    if bold:
+        _keep_results(turn, told, "results_add")
     jobs = JobRows(turn)
-    jobs.load({key >> PLACES for key in told.keys})
-    won, newly = _win(turn, jobs, worker, told)
-    ready: list[str] = []
-    results: dict[str, list[Result]] = {}
-    for part in _by_job(won):
-        job = jobs.of(part.keys[0])
-        ready += _gain(turn, jobs, job, worker, part)
-        results.setdefault(job.owner, []).extend(chain.from_iterable(part.results))
-    for owner, rows in results.items():
-        _keep_results(turn, owner, rows, "results_add" if new else "results_keep")
+    jobs.load(set(told.jobs))
+    asked = _finish(turn, jobs, worker, told)
+    ready = _gains(turn, jobs, worker, told) if bold else []  # while the database is at it
+    won, newly = _won(turn, told, asked)
+    if bold and len(won.keys) < len(told.keys):
+        raise TooBold
+    if not bold:
+        _keep_results(turn, won, "results_keep")
+        ready = _gains(turn, jobs, worker, won)
     ready += count_ready(jobs, newly)
     if won.keys:
         jobs.save()
@@ -74,7 +92,7 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
         strangers = [task for task, key in zip(tasks, keys, strict=True) if key is None]
         found = {**known, **dict(turn.all("keys", ids=strangers))}
         keys = [found.get(task) for task in tasks]
-    told = Told._make((keys, *columns))
+    told = Told._make(([(key or 0) >> PLACES for key in keys], keys, *columns))
     if None not in keys and len(set(keys)) == len(keys):
         return told
     leases = list(zip(keys, fences, strict=True))
@@ -82,17 +100,23 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
     return told.only([lease[0] is not None and first[lease] == n for n, lease in enumerate(leases)])
 
 
-def _win(turn: Turn, jobs: JobRows, worker: str, told: Told) -> tuple[Told, list[Row]]:
-    """Which are done now, and the tasks (key, id, parked) that became ready; one look for all that share a fence."""
-    if not told.keys:
-        return told, []
-    if jobs.needed():
+def _finish(turn: Turn, jobs: JobRows, worker: str, told: Told) -> list[Asked]:
+    """One look for all that share a fence; nobody waits for it."""
+    if told.keys and jobs.needed():
         jobs.load(turn.column("needing_jobs", keys=_array(told.keys)))
+    return [
+        Asked(keys, fence, turn.run("finish", worker=worker, at=turn.wall, keys=_array(keys), fence=fence,
+            adopted=adopted, all=len(keys)))
+        for (fence, adopted), keys in _by_fence(told).items()
+    ]  # fmt: skip
+
+
+def _won(turn: Turn, told: Told, asked: Sequence[Asked]) -> tuple[Told, list[Row]]:
+    """Which are done now, and the tasks (key, id, parked) that became ready."""
     lost: set[tuple[int, int]] = set()
     ready: list[Row] = []
-    for (fence, adopted), keys in _by_fence(told).items():
-        these = {"keys": _array(keys), "fence": fence, "adopted": adopted, "all": len(keys)}
-        ((done, kept, newly),) = turn.all("finish", worker=worker, at=turn.wall, **these)
+    for keys, fence, cursor in asked:
+        ((done, kept, newly),) = turn.rows(cursor)
         lost.update((key, fence) for key in set(keys).difference(kept or ()) if done < len(keys))
         ready += newly or []
     if not lost:
@@ -111,9 +135,13 @@ def _by_fence(told: Told) -> Mapping[tuple[int, bool], Sequence[int]]:
 
 def _by_job(won: Told) -> list[Told]:
     """Those of one job that stand together, and of one kind."""
-    kinds = list(zip((key >> PLACES for key in won.keys), won.adopted, strict=True))
+    kinds = list(zip(won.jobs, won.adopted, strict=True)) if any(won.adopted) else won.jobs
     cuts = [0, *compress(count(1), map(ne, kinds[1:], kinds)), len(kinds)] if kinds else []
     return [won.cut(begin, end) for begin, end in pairwise(cuts)]
+
+
+def _gains(turn: Turn, jobs: JobRows, worker: str, won: Told) -> list[str]:
+    return [id for part in _by_job(won) for id in _gain(turn, jobs, jobs.of(part.keys[0]), worker, part)]
 
 
 def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, part: Told) -> tuple[str, ...]:
@@ -131,11 +159,23 @@ def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, part: Told) -> t
     return open_plan(turn, jobs, job, part.fences[0])  # before a plan is open there is only its first task
 
 
-def _keep_results(turn: Turn, owner: str, results: Sequence[Result], how: str) -> None:
-    if results:
+def _keep_results(turn: Turn, told: Told, how: str) -> None:
+    for owner, results in _by_owner(turn, told).items():
         columns = dict(zip(Result._fields, zip(*results, strict=True), strict=True))
         texts = {name: _texts(columns.pop(name)) for name in ("key", "output", "manifest_sha256")}
         turn.run(how, owner=owner, **texts, **{name: _array(values) for name, values in columns.items()})
+
+
+def _by_owner(turn: Turn, told: Told) -> Mapping[str, Sequence[Result]]:
+    if not any(told.results):
+        return {}
+    owners: dict[int, str] = dict(turn.all("owners", numbers=_array(set(told.jobs))))
+    if len(set(owners.values())) == 1:
+        return {owners[told.jobs[0]]: tuple(chain.from_iterable(told.results))}
+    groups: dict[str, list[Result]] = {}
+    for number, results in zip(told.jobs, told.results, strict=True):
+        groups.setdefault(owners[number], []).extend(results)
+    return {owner: results for owner, results in groups.items() if results}
 
 
 def _array(values: Iterable[object]) -> str:

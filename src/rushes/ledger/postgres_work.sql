@@ -118,6 +118,10 @@ SELECT done.n, CASE WHEN done.n < %(all)s THEN done.keys END,
     (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
 FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN array_agg(key) END AS keys FROM finished) AS done;
 
+-- name: owners
+-- Whose these jobs are.
+SELECT number, owner FROM rushes.job WHERE number = ANY (%(numbers)s::bigint[]);
+
 -- name: results_add
 -- Results that are not there: if one is, the transaction is tried again with `results_keep`.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
