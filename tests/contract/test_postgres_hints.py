@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rushes.postgres.store import Postgres
-from rushes.transport.notify import Notify
+from rushes.transport.notify import _IDLE, _SEND, Notify
 
 LONG = 120.0  # seconds in which something must come; nothing here takes so long
 
@@ -48,6 +48,15 @@ def test_nobody_is_told_unless_somebody_is_idle(db: Postgres) -> None:
         assert met == {"a"}
     speaker.close()
     listener.close()
+
+
+def test_a_hint_waits_for_no_disk_and_leaves_the_session_as_it_was(db: Postgres) -> None:
+    with connected() as idle, psycopg.connect(db.url, autocommit=True) as speaker:
+        idle.execute(_IDLE[True].encode())
+        with speaker.transaction():
+            speaker.execute(_SEND.encode(), {"hint": '["me","cpu",[]]'})
+            assert speaker.execute("SHOW synchronous_commit").fetchall() == [("off",)]
+        assert speaker.execute("SHOW synchronous_commit").fetchall() == [("on",)]
 
 
 def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:

@@ -1,7 +1,8 @@
 """Hints by PostgreSQL: LISTEN on one direct connection, NOTIFY only while somebody is idle.
 
 A NOTIFY in every commit would make commits wait for each other (16 clients: 28,400 a second without, 7,600 with).
-Whoever is idle holds a shared advisory lock: if it can be taken alone, nobody is, and nothing is sent.
+Whoever is idle holds a shared advisory lock: if it can be taken alone, nobody is, and nothing is sent. A hint that is
+sent is not waited for to be on disk: whatever it tells of is.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ from rushes.transport.poll import Poll
 
 _CHANNEL = "rushes"
 _LOCK = 7310029
-_SEND = f"SELECT CASE WHEN NOT pg_try_advisory_xact_lock({_LOCK}) THEN pg_notify('{_CHANNEL}', %(hint)s)::text END"
+_SEND = f"""SELECT CASE WHEN NOT pg_try_advisory_xact_lock({_LOCK})
+    THEN set_config('synchronous_commit', 'off', true) || pg_notify('{_CHANNEL}', %(hint)s)::text END"""
 _IDLE = {True: f"SELECT pg_advisory_lock_shared({_LOCK})", False: f"SELECT pg_advisory_unlock_shared({_LOCK})"}
 _MOST = 100  # ids in one hint: PostgreSQL carries 8,000 bytes
 _TICK = 1.0  # seconds after which somebody who waits no more is busy; also between tries to connect
