@@ -114,3 +114,27 @@ def test_the_documents_form_says_which_3d_is_wanted(server: Serving, mode: str, 
     assert Asked.from_text(server.ledger.job(job).payload).options["stereo"]["format"] == format
     assert server.http.post("/jobs", data=form | {"mode": "smell"}, headers=program).json()["hint"].startswith("Choose")
     assert "size" in server.http.post("/jobs", data={"mode": mode}, headers=program).json()["hint"]
+
+
+def test_a_program_learns_what_can_be_wanted_and_asks_more_of_a_video(developed: Serving) -> None:
+    recipes = {one["name"]: one for one in developed.get("/api/v1/recipes?seconds=60")}
+    assert recipes["searchable"]["usual"]
+    assert "stereo" in recipes["3d"]["stages"]
+    video = developed.get("/api/v1/videos")["items"][0]["id"]
+    asked = f"/api/v1/videos/{video}/runs"
+    answer = developed.http.post(asked, json={"format": "tb"})
+    assert answer.status_code == 202
+    job = developed.get(answer.headers["location"])
+    assert job["recipe"] == "3d"
+    assert Asked.from_text(developed.ledger.job(job["id"]).payload).options["stereo"]["format"] == "half-tb"
+    developed.post(asked, {"format": "smell"}, 400)
+    developed.post("/api/v1/videos/vid_none/runs", status=404)
+    developed.post(f"/api/v1/jobs/{job['id']}/cancel")
+
+
+@pytest.mark.parametrize("tags", ["{}", '"other", {}', "W/{}", "*"])
+def test_what_a_reader_has_is_not_sent_again(developed: Serving, tags: str) -> None:
+    (video,) = developed.get("/api/v1/videos")["items"]
+    etag = developed.http.head(video["poster"]).headers["etag"]
+    answer = developed.http.get(video["poster"], headers={"If-None-Match": tags.format(etag)})
+    assert (answer.status_code, answer.content) == (304, b"")

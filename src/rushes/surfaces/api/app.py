@@ -28,6 +28,7 @@ from rushes.surfaces.api import (
     tasks,
     uploads,
     videos,
+    wishes,
 )
 from rushes.surfaces.api.accounts import Accounts
 from rushes.surfaces.api.described import Described, Heads
@@ -39,8 +40,8 @@ from rushes.wiring import VERSION
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
-RESOURCES = (videos, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths, uploads,
-             hooks, fleet)  # fmt: skip
+RESOURCES = (videos, wishes, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths,
+             uploads, hooks, fleet)  # fmt: skip
 
 
 def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:

@@ -95,7 +95,7 @@ def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
         raise NotFound("there is no such file", "It comes when its stage is done.")
     etag = f'"{found.version}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
-    if request.headers.get("if-none-match") == etag:
+    if unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     whole = request.headers.get("if-range", etag) != etag
     start, end = (0, found.size) if whole else wanted(request.headers.get("range", ""), found.size)
@@ -129,11 +129,17 @@ def _parts(desk: Desk, name: str, version: str, start: int, end: int) -> Iterato
         start += len(part.data)
 
 
+def unchanged(request: Request, etag: str) -> bool:
+    """Whether the reader has it: its tag is among those named, perhaps made weak by a proxy that packs."""
+    named = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    return etag in named or "*" in named
+
+
 def _file(request: Request, place: File, kind: str, download: str = "") -> Response:
     found = place.stat()
     etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == etag:
+    if unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return FileResponse(place, headers=headers, media_type=kind, filename=download or None, stat_result=found)
 
@@ -147,6 +153,6 @@ def attached(name: str, *, download: bool = True) -> str:
 def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:
     etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": keep}
-    if request.headers.get("if-none-match") == etag:
+    if unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return Response(data, media_type=kind, headers=headers)

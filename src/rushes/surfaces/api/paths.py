@@ -14,7 +14,8 @@ from rushes.records.port import Record
 from rushes.sources.port import Found, LeftOut
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place
 from rushes.surfaces.api.shapes import RecordShape
-from rushes.surfaces.api.videos import AddedShape, WishIn, check_places, taken
+from rushes.surfaces.api.videos import AddedShape, check_places, taken
+from rushes.surfaces.api.wishes import WishIn
 
 router = APIRouter(tags=["paths"])
 LOOKS = 1000  # entries that a check looks at

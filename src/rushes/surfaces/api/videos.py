@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 from rushes.domain.errors import NotAllowed
 from rushes.domain.job import Job
 from rushes.index.port import Video
-from rushes.library import Added, Wish
+from rushes.library import Added
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
+from rushes.library.footage import original
 from rushes.library.remove import Removed, cut_short, finish, remove
 from rushes.library.said import may_be_read, rename
 from rushes.sources.folder import AUDIO, VIDEO
@@ -21,40 +22,16 @@ from rushes.surfaces.api.media import attached
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
+from rushes.surfaces.api.wishes import WishIn
 from rushes.wiring import House
 
 router = APIRouter(tags=["videos"])
 
-Profile = Literal["", "fast", "balanced", "high_quality"]
 MOST_RUNS = 500
 ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
          "words": "application/json", "csv": "text/csv", "jsonl": "application/x-ndjson",
          "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
-
-
-class WishIn(BaseModel):
-    """What is wanted of some films."""
-
-    recipe: Name = ""
-    only: list[Name] = Field(default=[], max_length=50)
-    skip: list[Name] = Field(default=[], max_length=50)
-    profile: Profile = ""
-    language: Name = ""
-    priority: int = Field(default=0, ge=-1000, le=1000)
-    again: int = Field(default=0, ge=0, le=1_000_000)
-
-    def wish(self) -> Wish:
-        """As the library takes it."""
-        return Wish(
-            recipe=self.recipe,
-            only=tuple(self.only),
-            skip=tuple(self.skip),
-            profile=self.profile,
-            language=self.language,
-            priority=self.priority,
-            again=self.again,
-        )
 
 
 class AddIn(WishIn):
@@ -185,6 +162,25 @@ def list_shots(desk: ADesk, video_id: Id) -> Shots:
 def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
     return [JobShape.of(job) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
+
+
+@router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
+def run_video(
+    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: WishIn | None = None, key: Key = ""
+) -> JSONResponse:
+    """Ask more of a video, or the same anew (`again`); what is there is adopted."""
+    asked, video = body or WishIn(), desk.video(video_id)
+
+    def make() -> JSONResponse:
+        return taken(library.add([source_of(desk, video)], asked.wish()))
+
+    return once(library.house, key, request, asked.model_dump(), make)
+
+
+def source_of(desk: Desk, video: Video) -> str:
+    """Where the original lies now, as it is taken in from."""
+    source = original(desk.house, video).asked.source
+    return source.path if source.far else str(desk.house.originals / source.path)
 
 
 def runs_of(desk: Desk, video: Video, most: int) -> list[Job]:

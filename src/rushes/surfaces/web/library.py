@@ -12,10 +12,10 @@ from rushes.library.desk import Desk
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.pages import Cursor, seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.api.videos import delete_video
+from rushes.surfaces.api.videos import delete_video, source_of
 from rushes.surfaces.web.figures import figures
 from rushes.surfaces.web.shelf import tiles
-from rushes.surfaces.web.video import KEPT, source_of
+from rushes.surfaces.web.video import KEPT
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import language, plural
 

@@ -12,14 +12,13 @@ from rushes.index.port import Video
 from rushes.library import Library, Wish
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
-from rushes.library.footage import original
 from rushes.library.said import Anchor, correct, rename, take_back
 from rushes.library.stereo import Depths, published
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
 from rushes.surfaces.api.shapes import FILES, of_video
-from rushes.surfaces.api.videos import delete_video, runs_of
+from rushes.surfaces.api.videos import delete_video, runs_of, source_of
 from rushes.surfaces.web.film import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
 
@@ -168,12 +167,6 @@ def _wished(library: Library, desk: Desk, video: Video, wish: Wish) -> str:
     if added.error:
         raise added.error
     return "A new job is on its way." if added.created else "That job is there already."
-
-
-def source_of(desk: Desk, video: Video) -> str:
-    """Where the original lies now, as it is taken in from."""
-    source = original(desk.house, video).asked.source
-    return source.path if source.far else str(desk.house.originals / source.path)
 
 
 def _place(video: str, us: int) -> str:
