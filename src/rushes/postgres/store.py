@@ -32,7 +32,8 @@ _LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('stat
     set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true), """
 _LIMITS += ", ".join(f"set_config('enable_{way}', 'off', true)" for way in _PINS)
 _LIMITS += ", set_config('plan_cache_mode', 'force_generic_plan', true)"  # no plan here depends on a value
-_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation)
+# The last says only that something before it failed: it hides what when both come with the end of a pipeline.
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation, errors.PipelineAborted)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -161,11 +162,12 @@ class Postgres:
     def _write(
         self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, patience: str
     ) -> T:
-        with self._borrowed() as db, db.pipeline() as pipeline:
+        with self._borrowed() as db, contextlib.ExitStack() as line:
+            pipeline = line.enter_context(db.pipeline())
             value = body(Turn(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"}))
             with effect(name):
                 db.execute("COMMIT")
-                pipeline.sync()
+                line.close()  # which syncs: to do so before would take one more round trip
             return value
 
     @contextlib.contextmanager
