@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, LeaseLost
+from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
 from rushes.domain.task import Draft, Finish, Lease, Said
 from rushes.domain.video import Fingerprint, VideoFacts
@@ -34,8 +35,8 @@ class Opening:
         job = self.ledger.job(lease.job)
         asked = Asked.from_text(job.payload)
         key = results_of(lease.spec)["facts"]
-        facts = self._facts(asked.owner, key)
-        asked = replace(asked, source=read_source(self.blobs, asked, key))
+        found, facts = self._found(asked.owner, key)
+        asked = replace(asked, source=source_of(asked, found))
         drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.cards, lease.spec))
         kept = job_facts(asked, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
@@ -43,9 +44,10 @@ class Opening:
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Said.OK:
                 raise LeaseLost(f"{lease.task} is no longer ours")
 
-    def _facts(self, owner: str, key: str) -> VideoFacts:
+    def _found(self, owner: str, key: str) -> tuple[Manifest, VideoFacts]:
         try:
-            return read_facts(self.blobs, owner, key)
+            manifest = read_manifest(self.blobs, owner, key)
+            return manifest, read_facts(self.blobs, owner, manifest)
         except DamagedBlob as e:
             put_aside(self.ledger, self.blobs, owner, key, str(e), damaged_blobs(self.blobs, owner, key))
             raise
@@ -56,21 +58,21 @@ class Opening:
         return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
 
 
-def read_source(blobs: Blobs, asked: Asked, key: str) -> Fingerprint:
+def source_of(asked: Asked, found: Manifest) -> Fingerprint:
     """The version of the original that probe read: the job may be older than its file."""
-    read = read_manifest(blobs, asked.owner, key).facts.get("source")
+    read = found.facts.get("source")
     return Fingerprint.from_json(read) if read else asked.source
 
 
-def read_facts(blobs: Blobs, owner: str, key: str) -> VideoFacts:
+def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:
     """What probe found, from its result.
 
     Raises:
         DamagedBlob: it is not there any more, or not as it was written.
     """
-    artifact = read_manifest(blobs, owner, key).artifact("facts.json")
+    artifact = found.artifact("facts.json")
     with blobs.open(owner, artifact.sha256) as f:
         data = f.read()
     if hashlib.sha256(data).hexdigest() != artifact.sha256:
-        raise DamagedBlob(f"facts.json of result {key} is damaged")
+        raise DamagedBlob(f"facts.json of result {found.key} is damaged")
     return VideoFacts.from_json(json.loads(data))

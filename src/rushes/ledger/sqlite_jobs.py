@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import compress, count, pairwise, repeat
 from operator import ne, sub
 
+from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.ledger.open_job import FIRST, PLACES, EventRow, OpenJob
@@ -40,9 +41,15 @@ class JobRows:
         if missing:
             self._keep(self._turn.run("job_rows", encode(missing)))
 
-    def find(self, id: str) -> OpenJob | None:
-        """The row of a job by its id."""
-        return next(iter(self._keep(self._turn.run("job_row", id))), None)
+    def find(self, id: str) -> OpenJob:
+        """The row of a job by its id.
+
+        Raises:
+            NotFound: no such job.
+        """
+        for job in self._keep(self._turn.run("job_row", id)):
+            return job
+        raise NotFound(f"there is no job {id}")
 
     def of(self, key: int) -> OpenJob:
         """The row of the job of a task."""

@@ -38,7 +38,7 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
         Refused: it is finished.
     """
     jobs = JobRows(turn)
-    job = found(jobs, id)
+    job = jobs.find(id)
     if job.state in FINAL and command is not Command.PRIORITY and not (command is Command.CANCEL and job.cancelled):
         raise Refused(f"job {id} is {job.state.value}", "A finished job can only be retried: rushes jobs retry JOB")
     if job.state in FINAL:
@@ -61,7 +61,7 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
         NotFound: no such job.
     """
     jobs = JobRows(turn)
-    job = found(jobs, id)
+    job = jobs.find(id)
     if again and job.cancelled:
         return ()
     rows = turn.all("to_revive", *job.span, again, stage, encode(list(tasks)))
@@ -79,18 +79,6 @@ def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]
     rows: list[Row] = [(fence, first + n, turn.wall, line, task) for n, line in enumerate(lines)]
     turn.many("log_add", rows)
     turn.run("log_trim", task, fence, LOG_LINES)
-
-
-def found(jobs: JobRows, id: str) -> OpenJob:
-    """The row of a job.
-
-    Raises:
-        NotFound: no such job.
-    """
-    job = jobs.find(id)
-    if job is None:
-        raise NotFound(f"there is no job {id}")
-    return job
 
 
 def _cancel(turn: Turn, job: OpenJob) -> None:

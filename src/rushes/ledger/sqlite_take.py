@@ -19,7 +19,6 @@ def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
         return False
     jobs = JobRows(turn)
     job = jobs.find(new.id)
-    assert job is not None
     turn.run("job_text_add", job.number, new.team, new.request_id, new.name, new.recipe, new.payload)
     turn.run("draft_add", *_draft(job.number, 0, first))
     job.tell(EventType.SUBMITTED, turn.wall, {"name": new.name, "recipe": new.recipe})

@@ -1,12 +1,13 @@
 """Dead letters for people: grouped by what went wrong, tried again or put away together."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rushes.domain.errors import NotFound
 from rushes.domain.task import Task, TaskState
-from rushes.ledger.port import Ledger
+from rushes.ledger.pages import every
+from rushes.ledger.port import Ledger, Page
 from rushes.records.port import Records
 
 DISCARDED = "discarded"  # the kind of record that says: do not show this dead letter any more
@@ -81,44 +82,37 @@ class Letters:
 
     def groups(self) -> tuple[FailureGroup, ...]:
         """Every one that was not put away, by class, most first."""
-        return _grouped(task for page in self._pages() for task in page)
+        return _grouped(every(lambda cursor: self._look(cursor, 500)[0]))
 
     def page(self, cursor: str = "", limit: int = PAGE) -> FailedPage:
         """The same of so many: what a page shows of however many there are."""
-        tasks, names, more = self._look(cursor, limit)
-        return FailedPage(_grouped(tasks), names, more)
+        page, names = self._look(cursor, limit)
+        return FailedPage(_grouped(page.rows), names, page.cursor)
 
     def retry(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
         """Make those chosen among so many ready again with fresh tries."""
-        tasks, _, more = self._look(cursor, limit)
+        page, _ = self._look(cursor, limit)
         by_job: dict[str, list[str]] = {}
-        for task in filter(choice.fits, tasks):
+        for task in filter(choice.fits, page.rows):
             by_job.setdefault(task.job, []).append(task.id)
-        return Acted(tuple(t for job, ids in by_job.items() for t in self.ledger.revive(job, ids)), more)
+        return Acted(tuple(t for job, ids in by_job.items() for t in self.ledger.revive(job, ids)), page.cursor)
 
     def discard(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
         """Put those chosen among so many away: they stay dead but are not shown any more."""
-        tasks, _, more = self._look(cursor, limit)
-        some = list(filter(choice.fits, tasks))
+        page, _ = self._look(cursor, limit)
+        some = list(filter(choice.fits, page.rows))
         for task in some:
             self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
-        return Acted(tuple(task.id for task in some), more)
+        return Acted(tuple(task.id for task in some), page.cursor)
 
-    def _pages(self) -> Iterator[list[Task]]:
-        cursor, more = "", True
-        while more:
-            tasks, _, cursor = self._look(cursor, 500)
-            more = bool(cursor)
-            yield tasks
-
-    def _look(self, cursor: str, limit: int) -> tuple[list[Task], dict[str, str], str]:
-        """Dead letters that are this owner's and were not put away, the names of their jobs, and the next cursor."""
+    def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
+        """Dead letters that are this owner's and were not put away, and the names of their jobs."""
         page = self.ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
         ids = {task.job for task in page.rows}
         names = {job.id: job.name for job in self.ledger.jobs(self.owner, ids=ids).rows} if ids else {}
         mine = [task for task in page.rows if task.job in names]
         away = self.records.get_many(DISCARDED, self.owner, [_mark(task) for task in mine]) if mine else {}
-        return [task for task in mine if _mark(task) not in away], names, page.cursor
+        return Page(tuple(task for task in mine if _mark(task) not in away), page.cursor), names
 
 
 def all_of(act: Callable[[str], Acted]) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, RushesError, SourceMissing
 from rushes.domain.job import Job
 from rushes.domain.keys import task_id
+from rushes.domain.result import Manifest
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.index.port import Video
-from rushes.jobs.opening import read_facts, read_source
+from rushes.jobs.opening import read_facts, source_of
 from rushes.plan.planner import Asked, results_of
 from rushes.wiring import House
 
@@ -56,12 +58,12 @@ def at_home(house: House, video: Video) -> Video:
 
 def probed(house: House, job: Job) -> VideoFacts:
     """What probe found for a job."""
-    return read_facts(house.blobs, job.owner, _facts_key(house, job))
+    return read_facts(house.blobs, job.owner, _found(house, job))
 
 
-def _facts_key(house: House, job: Job) -> str:
+def _found(house: House, job: Job) -> Manifest:
     (probe,) = house.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
-    return results_of(probe.spec)["facts"]
+    return read_manifest(house.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
 def _asked(house: House, job: Job) -> Asked:
@@ -69,7 +71,7 @@ def _asked(house: House, job: Job) -> Asked:
     asked = Asked.from_text(job.payload)
     if not asked.source.far or asked.source.etag:
         return asked
-    return replace(asked, source=read_source(house.blobs, asked, _facts_key(house, job)))
+    return replace(asked, source=source_of(asked, _found(house, job)))
 
 
 def places(house: House, video: Video) -> Iterator[Original]:
