@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from rushes.domain.keys import JSON
 from rushes.domain.result import Result
 
 LEASE_SECONDS = 30.0
@@ -84,6 +85,11 @@ class Failure:
     verdict: str
     lines: tuple[str, ...] = ()  # the last log lines
     signal: int | None = None
+
+    @staticmethod
+    def from_json(doc: JSON) -> "Failure":
+        """The inverse of asdict after json.dumps and json.loads."""
+        return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
 class Said(StrEnum):

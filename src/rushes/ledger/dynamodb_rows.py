@@ -152,7 +152,7 @@ class TaskRow:
     def seen(self, job: "JobRow", wall: int) -> Task:
         """The task as readers see it."""
         gone = job.cancelled and self.state not in (TaskState.DONE, TaskState.DEAD)
-        failure = None if self.failure is None or self.state is TaskState.DONE else failure_of(self.failure)
+        failure = None if self.failure is None or self.state is TaskState.DONE else Failure.from_json(self.failure)
         return Task(
             id=self.id, job=self.job, stage=self.stage, chunk=self.chunk, lane=self.lane, order=self.order,
             state=TaskState.CANCELLED if gone else self.state, fence=self.fence, failures=self.failures,
@@ -328,11 +328,6 @@ def draft_of(item: Item) -> Draft:
     """The draft of an item."""
     doc = json.loads(str(item["body"]))
     return Draft(**{**doc, "needs": tuple(Need(**need) for need in doc["needs"])})
-
-
-def failure_of(doc: dict[str, JSON]) -> Failure:
-    """The failure that was kept."""
-    return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
 def failure_doc(failure: Failure) -> dict[str, JSON]:

@@ -3,8 +3,9 @@
 import json
 from dataclasses import dataclass, field
 
+from rushes.domain.errors import Refused
 from rushes.domain.event import EventType
-from rushes.domain.job import FINAL, Counts, JobState, NewJob
+from rushes.domain.job import FINAL, Command, Counts, JobState, NewJob
 from rushes.domain.keys import JSON
 from rushes.ledger.settle import settled
 
@@ -54,6 +55,18 @@ class OpenJob:
         """One event; or `n` of one type and moment, kept as one row whose lists have an entry for each."""
         self.events.append((self.number, self.last_event + 1, n, type.value, at, task, encode(data)))
         self.last_event += n
+
+    def is_over(self, command: Command) -> bool:
+        """Whether it is finished, so that a command changes nothing any more.
+
+        Raises:
+            Refused: it is, and the command makes no sense.
+        """
+        fits = command is Command.PRIORITY or (command is Command.CANCEL and self.cancelled)
+        if self.state in FINAL and not fits:
+            hint = "A finished job can only be retried: rushes jobs retry JOB"
+            raise Refused(f"job {self.id} is {self.state.value}", hint)
+        return self.state in FINAL
 
     def settle(self, at: int) -> None:
         """State, and what a change of state owes, from the counters."""

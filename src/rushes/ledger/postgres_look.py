@@ -114,15 +114,8 @@ def _task(row: Row) -> Task:
     return Task(
         id, job, stage, chunk, lane, place, TaskState(state), fence, failures, losses, unmet, spec, worker, parked,
         None if due is None else max(0.0, (due - now) / 1000), progress, iso(created), iso_or_none(started),
-        iso_or_none(finished), _failure(failure), bool(adopted),
+        iso_or_none(finished), Failure.from_json(json.loads(failure)) if failure else None, bool(adopted),
     )  # fmt: skip
-
-
-def _failure(text: str | None) -> Failure | None:
-    if text is None:
-        return None
-    doc = json.loads(text)
-    return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
 def _worker(row: Row) -> Worker:

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import NotFound
 from rushes.domain.event import EventType
-from rushes.domain.job import FINAL, Command
+from rushes.domain.job import Command
 from rushes.ledger.open_job import OpenJob
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import legible
@@ -37,9 +37,7 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     """
     jobs = JobRows(turn)
     job = jobs.find(id)
-    if job.state in FINAL and command is not Command.PRIORITY and not (command is Command.CANCEL and job.cancelled):
-        raise Refused(f"job {id} is {job.state.value}", "A finished job can only be retried: rushes jobs retry JOB")
-    if job.state in FINAL:
+    if job.is_over(command):
         return
     if command is Command.CANCEL:
         _cancel(turn, job)

@@ -11,7 +11,7 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Renewed
 from rushes.ledger.postgres_jobs import JobRows
-from rushes.ledger.standing import Standing
+from rushes.ledger.standing import Standing, orders
 from rushes.postgres.store import Turn
 
 
@@ -40,9 +40,7 @@ def renew(
     else:
         turn.run("worker_keep", number=row[0], until=until, note=legible(note))
         _keep_progress(turn, row[0], holding, progress)
-    rows = standing(turn, holding)
-    orders = {task: _order(rows.get(task), worker.id, fence) for task, fence in holding.items()}
-    return Renewed(orders, drain=bool(row and row[2]))
+    return Renewed(orders(standing(turn, holding), worker.id, holding), drain=bool(row and row[2]))
 
 
 def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
@@ -127,16 +125,6 @@ def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if rows:
         turn.run("progress", number=number, rows=encode(rows))
-
-
-def _order(row: Standing | None, worker: str, fence: int) -> Order:
-    if row is None:
-        return Order.LOST
-    if row.holds(fence, worker):
-        return Order.GIVE_BACK if row.paused > 1 else Order.KEEP
-    if row.state == "done" and row.fence == fence:
-        return Order.KEEP
-    return Order.CANCELLED if row.cancelled else Order.LOST
 
 
 def _who(worker: Incarnation) -> dict[str, object]:

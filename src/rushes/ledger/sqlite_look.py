@@ -121,15 +121,8 @@ def _task(row: Row, now: float) -> Task:
     return Task(
         id, job, stage, chunk, lane, place, TaskState(state), fence, failures, losses, unmet, spec, worker,
         bool(parked), None if due is None else max(0.0, due - now), progress, iso(created), iso_or_none(started),
-        iso_or_none(finished), _failure(failure), bool(adopted),
+        iso_or_none(finished), Failure.from_json(json.loads(failure)) if failure else None, bool(adopted),
     )  # fmt: skip
-
-
-def _failure(text: str | None) -> Failure | None:
-    if text is None:
-        return None
-    doc = json.loads(text)
-    return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
 def _worker(row: Row, held: tuple[str, ...], now: float) -> Worker:

@@ -14,7 +14,7 @@ from rushes.ledger.open_job import FIRST, OpenJob
 from rushes.ledger.port import Renewed
 from rushes.ledger.sqlite_jobs import JobRows, runs
 from rushes.ledger.sqlite_store import Row, Turn, encode
-from rushes.ledger.standing import Standing
+from rushes.ledger.standing import Standing, orders
 
 DONE = ("done", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
@@ -72,12 +72,11 @@ def renew(
     until = turn.awake + LEASE_SECONDS
     if row is None:
         turn.run("worker_enter", worker.id, until, note, turn.wall, turn.wall, *_who(worker))
-        return Renewed({task: _order(s, worker.id, holding[task]) for task, s in _held(turn, holding)})
+        return Renewed(orders(standing(turn, holding), worker.id, holding))
     turn.run("worker_keep", until, note, turn.wall, row[0])
     turn.run("hold_trim", row[0])
     turn.many("progress", [(p, task, holding[task], row[0]) for task, p in progress.items() if task in holding])
-    orders = {task: _order(s, worker.id, holding[task]) for task, s in _held(turn, holding)}
-    return Renewed(orders, drain=bool(row[3]))
+    return Renewed(orders(standing(turn, holding), worker.id, holding), drain=bool(row[3]))
 
 
 def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
@@ -165,21 +164,6 @@ def _begin(turn: Turn, firsts: Sequence[int]) -> None:
         job.chunking = True
         job.started = job.started or turn.wall
     jobs.save()
-
-
-def _held(turn: Turn, holding: Mapping[str, int]) -> list[tuple[str, Standing | None]]:
-    rows = standing(turn, holding)
-    return [(task, rows.get(task)) for task in holding]
-
-
-def _order(row: Standing | None, worker: str, fence: int) -> Order:
-    if row is None:
-        return Order.LOST
-    if row.holds(fence, worker):
-        return Order.GIVE_BACK if row.paused > 1 else Order.KEEP
-    if row.state == "done" and row.fence == fence:
-        return Order.KEEP
-    return Order.CANCELLED if row.cancelled else Order.LOST
 
 
 def _who(worker: Incarnation) -> Row:

@@ -7,6 +7,8 @@ from pathlib import Path
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON, short
 from rushes.index.follower import CORRECTION, NAME, SELECTION
+from rushes.ledger import pages
+from rushes.ledger.port import Page
 from rushes.records.port import Record
 from rushes.wiring import House
 
@@ -39,11 +41,7 @@ def of_video(house: House, kind: str, video: str) -> list[Record]:
 
 def every(house: House, kind: str) -> Iterator[Record]:
     """All records of a kind."""
-    cursor, more = "", True
-    while more:
-        rows, cursor = house.records.list(kind, house.settings.owner, cursor, 500)
-        yield from rows
-        more = bool(cursor)
+    return pages.every(lambda cursor: Page(*house.records.list(kind, house.settings.owner, cursor, 500)))
 
 
 def take_back(house: House, kind: str, id: str) -> None:
