@@ -1,7 +1,6 @@
 """Taking in on PostgreSQL: a job with its first task, pages of a plan, keys that arrive."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from rushes.domain.errors import OverLimit
 from rushes.domain.event import EventType
@@ -28,13 +27,17 @@ def submit(turn: Turn, new: NewJob, first: Draft) -> tuple[Cursor, Cursor]:
 def _whole(new: NewJob, first: Draft) -> dict[str, object]:
     """A job whose first task needs nothing, as one row."""
     task = {name: value for name, value in _draft(first).items() if name not in ("id", "needs", "adopted")}
-    job = {**asdict(new), "name": legible(new.name), "task": first.id}
+    job = {"id": new.id, "owner": new.owner, "priority": new.priority, **_texts(new), "task": first.id}
     return {**job, **task, "told": encode({"name": new.name, "recipe": new.recipe})}
 
 
-def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:
+def _texts(new: NewJob) -> dict[str, object]:
     texts = {"team": new.team, "request_id": new.request_id, "recipe": new.recipe, "payload": new.payload}
-    turn.run("job_text_add", job=number, name=legible(new.name), **texts)
+    return {"name": legible(new.name), **texts}
+
+
+def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:
+    turn.run("job_text_add", job=number, **_texts(new))
     turn.run("drafts_add", job=number, fence=0, rows=encode([_draft(first)]))
     jobs = JobRows(turn)
     job = jobs.made(fresh(number, new))
