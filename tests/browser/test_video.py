@@ -57,6 +57,10 @@ def test_the_keys_of_a_player(opened: Open, served: Serving, film: str) -> None:
     until(page, f"5 < {NOW} && {NOW} < 5.2")
     page.keyboard.press("i")
     expect(page.locator("[data-in]")).to_have_value("0:05.000")
+    page.set_viewport_size({"width": 390, "height": 844})  # a phone has no keys
+    page.get_by_role("button", name="To here").click()
+    expect(page.locator("[data-out]")).to_have_value("0:05.001")
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.keyboard.press("l")
     page.keyboard.press("j")
     page.keyboard.press(">")

@@ -12,6 +12,10 @@ export class Selection {
     for (const field of [this.from, this.to]) field.addEventListener("change", () => this.typed());
     form.addEventListener("reset", () => setTimeout(() => timeline.select(0, 0)));
     form.addEventListener("submit", (event) => { event.preventDefault(); this.clip(); });
+    for (const button of player.video ? form.querySelectorAll("[data-mark]") : []) {
+      button.hidden = false; // a phone has neither keys nor a drag: a finger scrolls
+      button.addEventListener("click", () => this.set(button.dataset.mark));
+    }
     const copy = form.querySelector("[data-copy]");
     copy.hidden = false;
     copy.addEventListener("click", () => this.copy());

@@ -114,13 +114,13 @@ export class Timeline {
       drags ||= Math.abs(next.clientX - begun) > 4;
       if (drags) this.select(Math.min(fixed, this.at(next)), Math.max(fixed, this.at(next)));
     };
-    const up = () => {
-      removeEventListener("pointermove", move);
-      removeEventListener("pointerup", up);
-      if (!drags) this.player.seek(fixed);
+    const over = new AbortController(); // also where a finger turns out to scroll
+    const up = (last) => {
+      over.abort();
+      if (!drags && last.type === "pointerup") this.player.seek(fixed);
     };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", up);
+    addEventListener("pointermove", move, { signal: over.signal });
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, up, { signal: over.signal });
     event.preventDefault();
   }
 
