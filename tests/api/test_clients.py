@@ -138,3 +138,18 @@ def test_what_a_reader_has_is_not_sent_again(developed: Serving, tags: str) -> N
     etag = developed.http.head(video["poster"]).headers["etag"]
     answer = developed.http.get(video["poster"], headers={"If-None-Match": tags.format(etag)})
     assert (answer.status_code, answer.content) == (304, b"")
+
+
+def test_a_cursor_of_another_list_or_filter_is_refused(server: Serving) -> None:
+    submit(server.ledger, "other", 2)
+    job = submit(server.ledger, "film", 2).id
+    jobs = server.get("/api/v1/jobs?limit=1")["cursor"]
+    running = server.get("/api/v1/jobs?limit=1&state=chunking_complete")["cursor"]
+    tasks = server.get(f"/api/v1/jobs/{job}/tasks?limit=1")["cursor"]
+    assert server.get(f"/api/v1/jobs?limit=1&cursor={jobs}")["items"]
+    lists = ("jobs", "jobs?state=completed", f"jobs/{job}/tasks?state=done", "failed", "videos", "clips", "search?q=a")
+    for cursor in (running, tasks):
+        for path in lists:
+            answer = server.get(f"/api/v1/{path}{'&' if '?' in path else '?'}cursor={cursor}", 400)
+            assert answer["detail"] == "that is no cursor of this list"
+        assert server.http.get(f"/library?has=object:car&cursor={cursor}").status_code == 400

@@ -39,10 +39,11 @@ def list_artifacts(
     kind = _kind(artifact_type) if artifact_type else ""
     video = desk.video(asset_id)
     run = desk.job(run_id).id if run_id else ""
-    at, n = map(int, (unseal(cursor) or "0:0").split(":"))
+    of = f"artifacts {video.id} {kind} {run}"
+    at, n = map(int, (unseal(cursor, of) or "0:0").split(":"))
     some = list(islice(envelopes(desk.house, video.id, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
-    return page(request, [envelope for _, envelope in some[:limit]], more)
+    return page(request, [envelope for _, envelope in some[:limit]], more, of)
 
 
 @router.get("/selection")

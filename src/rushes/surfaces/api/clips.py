@@ -73,10 +73,10 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
 @router.get("/clips")
 def list_clips(request: Request, desk: ADesk, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
     """Clips that were asked for."""
-    rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor), limit)
+    rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor, CLIP), limit)
     ids = [r.doc["job"] for r in rows]
     jobs = {job.id: job for job in desk.house.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
-    return page(request, [_shape(desk, r, jobs[r.doc["job"]]) for r in rows if r.doc["job"] in jobs], more)
+    return page(request, [_shape(desk, r, jobs[r.doc["job"]]) for r in rows if r.doc["job"] in jobs], more, CLIP)
 
 
 @router.get("/clips/{clip_id}")

@@ -34,8 +34,8 @@ LOOK_SECONDS = 1.0
 @router.get("/webhook/deliveries")
 def list_deliveries(request: Request, house: AHouse, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
     """What the webhook was told, and how it answered."""
-    rows, more = house.records.list(DELIVERY, house.settings.owner, unseal(cursor), limit)
-    return page(request, [RecordShape.of(r) for r in rows], more)
+    rows, more = house.records.list(DELIVERY, house.settings.owner, unseal(cursor, DELIVERY), limit)
+    return page(request, [RecordShape.of(r) for r in rows], more, DELIVERY)
 
 
 class Hooks:

@@ -20,6 +20,7 @@ from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
 from rushes.surfaces.api.shapes import JobShape, TaskShape
 
 router = APIRouter(tags=["jobs"])
+FAILED = "failed"  # the list that cursors of dead letters belong to
 
 After = Annotated[int, Query(ge=0, le=MOST, description="the number of the last event that was seen")]
 Stage = Annotated[str, Query(pattern=r"^[a-z0-9_]{0,40}$")]
@@ -62,7 +63,7 @@ class ActedShape:
     @staticmethod
     def of(acted: Acted) -> "ActedShape":
         """From the library."""
-        return ActedShape(acted.tasks, seal(acted.cursor) if acted.cursor else "")
+        return ActedShape(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ def list_jobs(
     request: Request, library: ALibrary, state: JobState | None = None, cursor: Cursor = "", limit: Limit = 50
 ) -> Page[JobShape]:
     """Jobs, newest first; in a final state, the last to finish first."""
-    found = library.jobs(state, unseal(cursor), limit)
-    return page(request, [JobShape.of(j) for j in found.rows], found.cursor)
+    of = f"jobs {state}"
+    found = library.jobs(state, unseal(cursor, of), limit)
+    return page(request, [JobShape.of(j) for j in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}")
@@ -132,8 +134,9 @@ def list_tasks(
     limit: Limit = 200,
 ) -> Page[TaskShape]:
     """Its tasks in plan order."""
-    found = desk.tasks(job_id, state, stage, unseal(cursor), limit)
-    return page(request, [TaskShape.of(t) for t in found.rows], found.cursor)
+    of = f"tasks {job_id} {state} {stage}"
+    found = desk.tasks(job_id, state, stage, unseal(cursor, of), limit)
+    return page(request, [TaskShape.of(t) for t in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}/history")
@@ -189,15 +192,15 @@ def list_failed(
     limit: Limit = 200,
 ) -> Page[FailedShape]:
     """What gave up, by class; the limit is on tasks."""
-    found = library.letters.page(unseal(cursor), limit)
-    return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor)
+    found = library.letters.page(unseal(cursor, FAILED), limit)
+    return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor, FAILED)
 
 
 @router.post("/failed/retry")
 def retry_failed(library: ALibrary, desk: ADesk, body: ChoiceIn | None = None) -> ActedShape:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
     asked = body or ChoiceIn()
-    acted = library.letters.retry(Choice.of(asked.kind), unseal(asked.cursor), asked.limit)
+    acted = library.letters.retry(Choice.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
     desk.announce(acted.tasks)
     return ActedShape.of(acted)
 
@@ -206,4 +209,4 @@ def retry_failed(library: ALibrary, desk: ADesk, body: ChoiceIn | None = None) -
 def discard_failed(library: ALibrary, body: ChoiceIn | None = None) -> ActedShape:
     """Put it away, of one class or all; ask again with the cursor until there is none."""
     asked = body or ChoiceIn()
-    return ActedShape.of(library.letters.discard(Choice.of(asked.kind), unseal(asked.cursor), asked.limit))
+    return ActedShape.of(library.letters.discard(Choice.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit))

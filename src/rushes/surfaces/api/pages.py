@@ -24,37 +24,39 @@ class Page(BaseModel, Generic[T]):
     next: str | None = None
 
 
-def page(request: Request, items: list[T], cursor: str) -> Page[T]:
-    """A page whose next one is found at `next`."""
+def page(request: Request, items: list[T], cursor: str, of: str) -> Page[T]:
+    """A page whose next one is found at `next`; `of` names its list."""
     if not cursor:
         return Page(items=items)
-    sealed = seal(cursor)
+    sealed = seal(cursor, of)
     link = request.url.include_query_params(cursor=sealed)
     return Page(items=items, cursor=sealed, next=f"{link.path}?{link.query}")
 
 
-def seal(cursor: str) -> str:
-    """A store's cursor as clients carry it, with a checksum, so that nothing made up reaches the store."""
+def seal(cursor: str, of: str) -> str:
+    """A store's cursor as clients carry it, with a checksum: nothing made up, or of another list, reaches the store."""
     data = cursor.encode()
-    return base64.urlsafe_b64encode(_check(data) + data).decode().rstrip("=")
+    return base64.urlsafe_b64encode(_check(data, of) + data).decode().rstrip("=")
 
 
-def unseal(cursor: str) -> str:
+def unseal(cursor: str, of: str) -> str:
     """The store's cursor again.
 
     Raises:
-        Refused: it is none of ours.
+        Refused: it is none of ours, or of another list.
     """
     if not cursor:
         return ""
     try:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        if raw[:6] == _check(raw[6:]):
+        if raw[:6] == _check(raw[6:], of):
             return raw[6:].decode()
     except (ValueError, binascii.Error):
         pass
-    raise Refused("that is no cursor of ours", "Take it from the page before, or leave it out.")
+    raise Refused(
+        "that is no cursor of this list", "Take it from the page before, with the same filters, or leave it out."
+    )
 
 
-def _check(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=6, person=b"rushes").digest()
+def _check(data: bytes, of: str) -> bytes:
+    return hashlib.blake2b(f"{of}\0".encode("utf-8", "replace") + data, digest_size=6, person=b"rushes").digest()

@@ -36,9 +36,9 @@ def search(
     limit: Limit = 20,
 ) -> FoundShape:
     """Time-coded hits, best first or as they were shot; any text is a query."""
-    found = library.search(q, limit, unseal(cursor), video, order)
+    found = library.search(q, limit, unseal(cursor, f"search {order}"), video, order)
     hits = [HitShape.of(h) for h in found.hits]
-    more = seal(found.cursor) if found.cursor else ""
+    more = seal(found.cursor, f"search {order}") if found.cursor else ""
     return FoundShape(hits, found.total, found.videos, more, found.note, found.took_ms)
 
 

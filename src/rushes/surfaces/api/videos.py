@@ -75,8 +75,8 @@ class Shots:
 @router.get("/videos")
 def list_videos(request: Request, library: ALibrary, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
     """Videos, newest first."""
-    rows, more = library.videos(unseal(cursor), limit)
-    return page(request, [of_video(v) for v in rows], more)
+    rows, more = library.videos(unseal(cursor, "videos"), limit)
+    return page(request, [of_video(v) for v in rows], more, "videos")
 
 
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
@@ -147,9 +147,10 @@ def list_lines(
 ) -> Page[Line]:
     """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
     lines = desk.house.index.lines(desk.owner, desk.video(video_id).id, kind)
-    at = int(unseal(cursor) or 0)
+    of = f"lines {video_id} {kind}"
+    at = int(unseal(cursor, of) or 0)
     some = [Line.of(o) for o in lines[at : at + limit]]
-    return page(request, some, str(at + limit) if len(lines) > at + limit else "")
+    return page(request, some, str(at + limit) if len(lines) > at + limit else "", of)
 
 
 @router.get("/videos/{video_id}/shots")

@@ -12,6 +12,7 @@ from rushes.library import Library
 from rushes.library.failed import Cause as Said
 from rushes.library.failed import Choice, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE, counted
+from rushes.surfaces.api.jobs import FAILED
 from rushes.surfaces.api.pages import seal, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.view import back, render, with_query
@@ -70,7 +71,7 @@ def moved() -> Response:
 @router.get("/failed")
 def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "", cursor: Cursor = "") -> Response:
     """The groups; the filters stay in the address."""
-    page = library.letters.page(unseal(cursor))
+    page = library.letters.page(unseal(cursor, FAILED))
     every = page.groups
     some = _chosen(every, (kind,) if kind else (), step)
     groups = [_group(page.names, g) for g in some]
@@ -83,7 +84,7 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
         tasks=sum(g.count for g in groups),
         jobs=len({t.job for g in some for t in g.tasks}),
         all_tasks=sum(len(g.tasks) for g in every),
-        next=seal(page.cursor) if page.cursor else "",
+        next=seal(page.cursor, FAILED) if page.cursor else "",
         paged=bool(page.cursor or cursor),
         counts=counted(library.house, GLANCE),
         workers=sum(w.alive for w in library.house.ledger.workers()),
@@ -111,11 +112,11 @@ def act(
     if not kinds:
         return back(request, "Nothing was chosen.")
     letters = library.letters
-    acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor), AT_ONCE)
+    acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor, FAILED), AT_ONCE)
     done += len(acted.tasks)
     desk.announce(acted.tasks if do == "retry" else ())
     if acted.cursor and hop < HOPS:
-        rest = with_query(request.url.path, {}, cursor=seal(acted.cursor), done=done, hop=hop + 1)
+        rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)
     return back(request, _said(library, do, done, more=bool(acted.cursor)))
 

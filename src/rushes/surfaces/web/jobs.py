@@ -69,7 +69,7 @@ def show_jobs(
 ) -> Response:
     """The table."""
     busy = hands(library.house.ledger.workers())
-    found, more = _jobs(library, TABS[tab], unseal(cursor), recipe)
+    found, more = _jobs(library, TABS[tab], unseal(cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
         request,
@@ -77,7 +77,7 @@ def show_jobs(
         tab=tab,
         rows=rows,
         recipes=tuple(RECIPES),
-        more=seal(more) if more else "",
+        more=seal(more, f"tab {tab}") if more else "",
         counts=counted(library.house, GLANCE),
         workers=sum(w.alive for w in library.house.ledger.workers()),
     )

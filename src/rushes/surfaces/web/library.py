@@ -52,7 +52,7 @@ def show_library(
         request,
         "library.html",
         tiles=tiles(library.house, found),
-        cursor=seal(more) if more else "",
+        cursor=seal(more, _of(has)) if more else "",
         summary=figures(request, newest),
         facets=_facets(request, newest),
         filtered=bool(name or state or lang or has),
@@ -88,10 +88,15 @@ def _filter(name: str, state: str, lang: str) -> Callable[[Video], bool]:
     return keeps
 
 
+def _of(has: str) -> str:
+    """The list that a cursor belongs to."""
+    return f"having {has}" if has else "videos"
+
+
 def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
     """What a filter keeps; something rare may need several pages, so that none reads the whole library."""
     found: list[Video] = []
-    at, looked, more = unseal(cursor), 0, True
+    at, looked, more = unseal(cursor, _of("")), 0, True
     while more and looked < LOOKED_AT and len(found) < PAGE:
         some, at = library.house.index.videos(library.house.settings.owner, at, PAGE)
         found += filter(keep, some)
@@ -105,7 +110,7 @@ def _having(
     """Videos in which something is seen, most of it first."""
     kind, _, label = has.partition(":")
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
-    at = int(unseal(cursor) or 0)
+    at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
     found = {video.id: video for video in library.house.index.videos_of(desk.owner, ids)}
     return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(

@@ -53,7 +53,7 @@ def show_search(
     """Hits, or what there is to find."""
     newest, _ = library.videos("", 6)
     asks = bool(q.strip())
-    found = library.search(q, PAGE, unseal(cursor), video, order) if asks else Found()
+    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else Found()
     return render(
         request,
         "search.html",
@@ -61,7 +61,7 @@ def show_search(
         video=video,
         order=order,
         found=found,
-        cursor=seal(found.cursor) if found.cursor else "",
+        cursor=seal(found.cursor, f"search {order}") if found.cursor else "",
         groups=_groups(library, found),
         facets=_facets(q, order, video, found),
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
