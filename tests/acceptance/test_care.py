@@ -110,6 +110,27 @@ def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothin
     assert outputs(library.house) == before
 
 
+def test_what_a_repair_that_was_cut_short_took_out_is_told_again(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = outputs(library.house)
+    spoil(max(blobs(library), key=lambda p: p.stat().st_size), "flipped")
+    damages = library.verify().damages
+    with monkeypatch.context() as patch:
+        patch.setattr(type(library.house.ledger), "revive", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            library.repair(damages)
+    assert not library.house.ledger.known("me", [damages[0].key]), "the ledger knows nothing of it any more"
+    assert library.verify().damages == damages
+    assert library.repair(damages).exit_code == 0
+    assert library.verify().damages == ()
+    assert outputs(library.house) == before
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(library: Library) -> None:
     house, rules = library.house, passing_pieces(library)
     assert gc(house.ledger, house.blobs, "me", rules).results == 0

@@ -20,7 +20,7 @@ from rushes.jobs.alone import alone
 from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
 from rushes.jobs.gc import Cleared, Rules, gc
-from rushes.jobs.verify import Damage, Verified, verify
+from rushes.jobs.verify import Damage, Verified
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
@@ -36,7 +36,7 @@ from rushes.library.footage import at_home
 from rushes.library.hits import export_hits
 from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
-from rushes.library.mend import mend
+from rushes.library.mend import damaged, mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
 from rushes.library.remove import Removed, cut_short, finish, finish_all, gone_jobs, remove
@@ -311,7 +311,7 @@ class Library:
 
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
         """Read every file of every result and compare it with its hash."""
-        return verify(self.house.ledger, self.house.blobs, self._owner, on_progress)
+        return damaged(self.house, on_progress)
 
     def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
         """Make what is damaged again, and nothing else."""

@@ -1,17 +1,32 @@
-"""Making what is damaged again, here and now, round after round."""
+"""Making what is damaged again, here and now, round after round; killed anywhere, the next look tells the rest."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
 
 from rushes.domain.keys import parse_task_id
 from rushes.jobs.repair import repair, rounds
-from rushes.jobs.verify import Damage
+from rushes.jobs.verify import Damage, Verified, verify
 from rushes.library.intake import Added
 from rushes.library.run import Looker, Ran, run
+from rushes.library.said import every
 from rushes.wiring import House
+
+MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
+
+
+def damaged(house: House, on_progress: Callable[[int, str], None]) -> Verified:
+    """What is damaged, and what was when a repair was cut short: the ledger says nothing of it any more."""
+    owner = house.settings.owner
+    found = verify(house.ledger, house.blobs, owner, on_progress)
+    begun = {r.id: Damage(**{**r.doc, "blobs": tuple(r.doc["blobs"])}) for r in every(house, MENDING)}
+    known = house.ledger.known(owner, begun)
+    return replace(found, damages=found.damages + tuple(d for key, d in begun.items() if key not in known))
 
 
 def mend(house: House, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
-    for damaged in rounds(house.ledger, damages):
-        ran = _round(house, damaged, look, signals)
+    for some in rounds(house.ledger, damages):
+        ran = _round(house, some, look, signals)
         if ran.exit_code:
             break
     return ran
@@ -19,7 +34,11 @@ def mend(house: House, damages: tuple[Damage, ...], look: Looker | None = None, 
 
 def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signals: bool) -> Ran:
     owner = house.settings.owner
+    for damage in damages:
+        house.records.put(MENDING, owner, damage.key, {**asdict(damage), "blobs": list(damage.blobs)})
     tasks = repair(house.ledger, house.blobs, owner, damages)
+    for damage in damages:
+        house.records.delete(MENDING, owner, damage.key)
     house.follower.check(owner)
     jobs = [house.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
     return run(house, [Added(j.name, j) for j in jobs], look=look, signals=signals)
