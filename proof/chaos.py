@@ -5,11 +5,12 @@ python -m proof.chaos --setup all --kills 2000
 """
 
 import argparse
+import math
 import random
 import sys
 import tempfile
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,6 +25,8 @@ from proof.setups import servers
 SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws")
 BUSY = {"TOY_SECONDS": "0.4"}  # so that leases are held most of the time
 ROW = 7  # kills of one film, one after the other
+# A run that goes on passes these while nothing is leased: where a kill at one of them is wanted, it is the first.
+HEADS = ("ledger.move_in", "ledger.sweep", "ledger.control", "publish")
 ROUND = 40  # films on the same servers: a corner is never cleared, and a database takes 8 MB
 Row = tuple[Sequence[Kill], Disturbed]
 
@@ -54,16 +57,17 @@ def chaos(folder: Path, setup: str, count: int, seed: int, at_once: int) -> Iter
     film = Film(first, "toy_join", guests=tuple(guests))
     reference, visits = _undisturbed(folder / "reference", setup, film)
     chance, points = random.Random(seed), list(visits)
-    todo = [points[n % len(points)] for n in range(count)]
-    chance.shuffle(todo)
-    waiting, died, number = deque(todo), True, 0
+    waiting, died, number = [points[n % len(points)] for n in range(count)], True, 0
     while waiting and died:  # what a run did not come to is tried in another
-        died, number = False, number + 1
-        rows = [_row(chance, visits, names) for names in _dealt(waiting, at_once)]
-        for kills, run in _round(folder / f"round{number}", setup, film, rows, reference, at_once):
-            waiting.extend(kill.point for kill in kills[len(run.held) :])
-            died |= bool(run.held)
-            yield kills, run
+        chance.shuffle(waiting)
+        rows, waiting, died = [_row(chance, visits, some) for some in _dealt(waiting, at_once)], [], False
+        for begin in range(0, len(rows), ROUND):
+            number += 1
+            some = rows[begin : begin + ROUND]
+            for kills, run in _round(folder / str(number), setup, film, some, reference, at_once):
+                waiting += [kill.point for kill in kills[len(run.held) :]]
+                died |= bool(run.held)
+                yield kills, run
 
 
 def _undisturbed(folder: Path, setup: str, film: Film) -> tuple[Audit, Visits]:
@@ -75,17 +79,17 @@ def _undisturbed(folder: Path, setup: str, film: Film) -> tuple[Audit, Visits]:
     return reference, visits
 
 
-def _dealt(waiting: deque[str], at_once: int) -> Iterator[list[str]]:
-    """Points taken out for a round, in rows: long ones, but enough of them for all hands."""
-    length = min(ROW, max(1, len(waiting) // at_once))
-    for _ in range(ROUND):
-        if waiting:
-            yield [waiting.popleft() for _ in range(min(length, len(waiting)))]
+def _dealt(points: Sequence[str], at_once: int) -> list[list[str]]:
+    """Points in rows, at most one head in each: as few as possible, but enough for all hands."""
+    heads = [point for point in points if point.startswith(HEADS)]
+    rest = [point for point in points if not point.startswith(HEADS)]
+    rows = max(len(heads), math.ceil(len(rest) / ROW), min(at_once, len(points)))
+    return [row for n in range(rows) if (row := heads[n : n + 1] + rest[n::rows])]
 
 
 def _row(chance: random.Random, visits: Visits, points: Sequence[str]) -> Sequence[Kill]:
     """A row of kills: points that are passed early first, and each soon, so that something is left for the others."""
-    order = {point: n for n, point in enumerate(visits)}
+    order = {point: (not point.startswith(HEADS), n) for n, point in enumerate(visits)}
     row = sorted(points, key=order.__getitem__)
     return [Kill(point, _visit(chance, visits[point], len(row) - n)) for n, point in enumerate(row)]
 
