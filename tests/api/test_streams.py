@@ -108,6 +108,13 @@ def test_a_reader_that_is_too_slow_is_closed_and_holds_nothing() -> None:
     assert not ear.take()
 
 
+def test_what_is_said_again_for_somebody_who_came_later_is_heard_once() -> None:
+    ear = hub.Ear("job_film")
+    for first in (3, 5, 4):
+        ear.hear([hub.Word("", number) for number in range(first, 8)])
+    assert [word.number for word in events.unseen(ear.take(), 4)] == [5, 6, 7]
+
+
 def test_hanging_up_ends_every_stream_at_once(server: Serving) -> None:
     job = submit(server.ledger, "film", 1)
     with server.http.stream("GET", f"/api/v1/jobs/{job.id}/events") as answer:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -52,10 +53,10 @@ async def _job_stream(hub: Hub, desk: Desk, job: Job, seen: int) -> AsyncIterato
         yield ": live\n\n"
         perhaps_over = row.state in FINAL
         while not ear.closed and not (perhaps_over and await _is_over(desk, job.id, seen)):
-            words = [word for word in await _heard(ear) if word.number > seen]
+            words = unseen(await _heard(ear), seen)
             yield "".join(word.text for word in words) or STILL_HERE
-            seen = max([seen, *(word.number for word in words)])
-            perhaps_over = not words or words[-1].last
+            seen = words[-1].number if words else seen
+            perhaps_over = not words or any(word.last for word in words)
         if not ear.closed:
             yield "event: end\ndata: {}\n\n"
     finally:
@@ -79,6 +80,12 @@ async def _heard(ear: Ear) -> Sequence[Word]:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ear.news.wait(), KEEP_ALIVE_SECONDS)
     return ear.take()
+
+
+def unseen(words: Sequence[Word], seen: int) -> list[Word]:
+    """Each event after a number once: what others who come later have to hear is said to all again."""
+    before = accumulate((word.number for word in words), max, initial=seen)
+    return [word for word, last in zip(words, before, strict=False) if word.number > last]
 
 
 async def _is_over(desk: Desk, job: str, seen: int) -> bool:
