@@ -31,7 +31,7 @@ def main() -> int:
         guest.start()
         code = library.run(asked.films[:1], wish, slots=asked.slots, signals=True).exit_code
         guest.join()
-        if guests and not code:
+        if guests and code in (0, 3):  # 3: a guest paused it while nothing was in hand, and it ended
             code = library.run(asked.films, wish, slots=asked.slots, signals=True).exit_code
         library.search("country")  # the index follows
         return code
