@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from rushes.domain.event import Event
+from rushes.library.desk import Desk
 from rushes.surfaces.api import events, hub
 from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
 
@@ -34,7 +36,16 @@ def client_of(server: Serving) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=server.url, timeout=DEADLINE, limits=limits, verify=PLAIN)
 
 
-def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(server: Serving) -> None:
+def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
+    server: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, look = [], Desk.events
+
+    def counted(desk: Desk, job: str, after: int, limit: int) -> tuple[Event, ...]:
+        looks.append(after)
+        return look(desk, job, after, limit)
+
+    monkeypatch.setattr(Desk, "events", counted)
     job = submit(server.ledger, "film", TASKS)
     streams = server.app.state.hub.counters
 
@@ -61,6 +72,7 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(s
     assert last >= TASKS
     for n, numbers in enumerate(seen):
         assert numbers == list(range(n % 5 + 1, last + 1))
+    assert len(looks) <= READERS, "a stream reads the past once; what comes later it hears"
     wait_for(lambda: streams.streams == 0, "streams were left behind")
 
 
