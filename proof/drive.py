@@ -4,16 +4,19 @@ import argparse
 import os
 import sys
 import threading
-import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from rushes.domain.errors import RushesError
+from rushes.domain.job import JobState
 from rushes.library import Library, Wish
 from rushes.telemetry import log_to
 
+GUESTS = 2  # that come in during one run; whom it does not come to is worked on when the film is over
 
-def main() -> int:
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, answer the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
@@ -22,14 +25,16 @@ def main() -> int:
     parser.add_argument("--profile", default="fast")
     parser.add_argument("--chunk", default="2")
     parser.add_argument("--slots", type=int, default=2)
-    asked = parser.parse_args()
+    asked = parser.parse_args(argv)
     log_to()
     wish = Wish(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
     guests = asked.films[1:]
     with Library(asked.home) as library:
-        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[0], guests, wish), daemon=True)
+        over = threading.Event()
+        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[0], guests, wish, over), daemon=True)
         guest.start()
         code = library.run(asked.films[:1], wish, slots=asked.slots, signals=True).exit_code
+        over.set()
         guest.join()
         if guests and code in (0, 3):  # 3: a guest paused it while nothing was in hand, and it ended
             code = library.run(asked.films, wish, slots=asked.slots, signals=True).exit_code
@@ -37,24 +42,35 @@ def main() -> int:
         return code
 
 
-def come_in(home: Path, film: Path, guests: list[Path], wish: Wish) -> None:
+def come_in(home: Path, film: Path, guests: Sequence[Path], wish: Wish, over: threading.Event) -> None:
     """Others at the same home, while the film is worked on: each opens it, runs a film of its own and searches."""
-    for n, guest in enumerate(guests):
-        _wait_for_work()
-        with Library(home) as library:
-            library.run([guest], wish, slots=1)
-            library.search("country")
-            if n == 0:
-                (added,) = library.add([film], wish)
-                with suppress(RushesError):  # it may just be finished
-                    library.pause(added.job.id if added.job else "", now=True)
-                    library.resume(added.job.id if added.job else "")
+    came, witness = 0, Path(os.environ["TOY_WITNESS"])
+    before = _begun(witness)
+    for guest in guests:
+        while _begun(witness) == before and not over.wait(0.01):
+            pass
+        if came < GUESTS and not over.is_set():
+            came += _came(home, film, guest, wish, first=came == 0)
 
 
-def _wait_for_work() -> None:
-    witness, over = Path(os.environ["TOY_WITNESS"]), time.monotonic() + 60
-    while time.monotonic() < over and not (witness.exists() and "begin toy_chunk" in witness.read_text()):
-        time.sleep(0.01)
+def _came(home: Path, film: Path, guest: Path, wish: Wish, *, first: bool) -> bool:
+    """Whether there was something to do for a guest; the first one pauses the film for a moment."""
+    with Library(home) as library:
+        (added,) = library.add([guest], wish)
+        if added.job and added.job.state is JobState.COMPLETED:
+            return False
+        library.run([guest], wish, slots=1)
+        library.search("country")
+        if first:
+            (added,) = library.add([film], wish)
+            with suppress(RushesError):  # it may just be finished
+                library.pause(added.job.id if added.job else "", now=True)
+                library.resume(added.job.id if added.job else "")
+        return True
+
+
+def _begun(witness: Path) -> int:
+    return witness.read_text().count("begin toy_chunk") if witness.exists() else 0
 
 
 if __name__ == "__main__":

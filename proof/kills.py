@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rushes.domain.task import TaskState
 from rushes.wiring import open_home
 
 Visits = Mapping[str, Sequence[bool]]
+Start = Callable[[Sequence[str], Mapping[str, str], Path], int]  # arguments, environment, where to say something
 
 ROOT = Path(__file__).resolve().parent.parent
 TOYS = ROOT / "proof" / "toys"
@@ -56,60 +57,82 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return clean | {"PYTHONPATH": path, "TOY_WITNESS": str(folder / "witness")} | more
 
 
-def drive(folder: Path, film: Film, **env: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the film in the folder's home to the end, or to its death."""
+def drive(folder: Path, film: Film, start: Start, **env: str) -> tuple[int, str]:
+    """Run the film in the folder's home to the end, or to its death; the exit code, and what it said."""
     (folder / "home").mkdir(exist_ok=True)
     (folder / "home" / "rushes.toml").write_text(film.settings)
-    return subprocess.run(
-        command(folder, film), env=environment(folder, **env), capture_output=True, timeout=300, check=False
-    )
+    said = folder / "said"
+    code = start(arguments(folder, film), environment(folder, **env), said)
+    return code, said.read_text(errors="replace")
+
+
+def spawned(argv: Sequence[str], env: Mapping[str, str], said: Path) -> int:
+    """A run started as anybody starts Python."""
+    with said.open("wb") as out:
+        whole = [sys.executable, "-m", "proof.drive", *argv]
+        return subprocess.run(whole, env=env, stdout=out, stderr=out, timeout=300, check=False).returncode
 
 
 def command(folder: Path, film: Film) -> list[str]:
     """The command line of a driven run."""
-    base = [sys.executable, "-m", "proof.drive", str(folder / "home"), str(film.path), *map(str, film.guests)]
-    return [*base, "--only", film.only, "--chunk", film.chunk, "--slots", str(film.slots)]
+    return [sys.executable, "-m", "proof.drive", *arguments(folder, film)]
+
+
+def arguments(folder: Path, film: Film) -> list[str]:
+    """What a driven run is told."""
+    films = map(str, (film.path, *film.guests))
+    return [str(folder / "home"), *films, "--only", film.only, "--chunk", film.chunk, "--slots", str(film.slots)]
 
 
 def undisturbed(folder: Path, film: Film, **env: str) -> tuple[Audit, Visits]:
     """The reference: a whole run, and every visit of each crash point."""
     trace = folder / "trace"
-    done = drive(folder, film, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace), **env)
-    assert done.returncode == 0, done.stderr.decode()
+    code, said = drive(folder, film, spawned, RUSHES_CRASH="none", RUSHES_CRASH_TRACE=str(trace), **env)
+    assert code == 0, said
     return audit(folder / "home", folder / "witness"), visits(trace.read_text())
 
 
 def visits(trace: str) -> Visits:
     """For every point the times that it was passed, each with whether a toy was at work just then."""
     found: dict[str, list[bool]] = defaultdict(list)
-    busy = 0
+    busy: set[str] = set()
     for line in trace.splitlines():
-        what = line.split()[1]
-        busy += {"begin": 1, "end": -1}.get(what, 0)
+        process, what = line.split()
         if ":" in what:
-            found[what].append(busy > 0)
+            found[what].append(bool(busy))
+        elif what == "begin":
+            busy.add(process)
+        else:
+            busy.discard(process)
+        if what == "ledger.control:after":  # a pause ends what is at work, and nobody writes its end
+            busy.clear()
     return found
 
 
-def disturbed(folder: Path, film: Film, kills: Sequence[Kill], reference: Audit, **env: str) -> Disturbed:
+def disturbed(
+    folder: Path, film: Film, kills: Sequence[Kill], reference: Audit, start: Start = spawned, **env: str
+) -> Disturbed:
     """Run until the first kill, again until the second, ..., at last to the end; then audit."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     held: list[int] = []
     for n, kill in enumerate(kills):
         armed = {"RUSHES_CRASH": f"{kill.point}#{kill.nth}", "RUSHES_CRASH_COUNT": str(folder / f"count{n}")}
-        if drive(folder, film, **armed, **env).returncode != -signal.SIGKILL:
+        code, said = drive(folder, film, start, **armed, **env)
+        if code != -signal.SIGKILL:
             break
         held.append(_held(folder / "home"))
-    last = drive(folder, film, **env)
-    bad = [] if last.returncode == 0 else [f"exit {last.returncode}: {last.stderr.decode()[-500:]}"]
+    else:
+        code, said = drive(folder, film, start, **env)
+    bad = [] if code == 0 else [f"exit {code}: {said[-500:]}"]
     found = audit(folder / "home", folder / "witness")
     bad += found.bad
     bad += differences(reference.outputs, found.outputs)
     slots = film.slots + bool(film.guests)  # guests come one by one, each with a slot of its own
     if found.redone > slots * len(held):
         bad.append(f"{found.redone} attempts redone after {len(held)} kills with {slots} slots")
-    shutil.rmtree(folder, ignore_errors=True)
+    if not bad:
+        shutil.rmtree(folder, ignore_errors=True)
     return Disturbed(tuple(held), found.redone, tuple(bad))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
-PARTS_OF_OTHERS = {"proof.drive"}  # started by tests and proofs with arguments of their own
+PARTS_OF_OTHERS = {"proof.drive", "proof.zygote"}  # started by tests and proofs with arguments of their own
 INTRODUCTION = """# Proof
 
 What `scripts/prove` printed, word for word. Each part names the commit, the machine and the seed it was run with;
