@@ -64,7 +64,7 @@ def hands(count: int, setup: str, env: Mapping[str, str]) -> Iterator[Sequence[H
     pairs = [socket.socketpair() for _ in range(count)]
     fds = [theirs.fileno() for _, theirs in pairs]
     argv = [sys.executable, "-m", "proof.zygote", setup, *map(str, fds)]
-    with subprocess.Popen(argv, pass_fds=fds, env={**env, **ALONE}):
+    with subprocess.Popen(argv, pass_fds=fds, env={**env, **ALONE}) as zygote:
         for _, theirs in pairs:
             theirs.close()
         found = [Hand(Connection(ours.detach())) for ours, _ in pairs]
@@ -73,6 +73,7 @@ def hands(count: int, setup: str, env: Mapping[str, str]) -> Iterator[Sequence[H
         finally:
             for hand in found:
                 hand.line.close()
+            zygote.kill()
 
 
 def main(setup: str, *fds: str) -> None:
@@ -112,13 +113,15 @@ def _import_all(setup: str) -> None:
 
 
 def _forked(body: Callable[[], int]) -> int:
-    """The id of a process that does this and ends."""
+    """The id of a process that does this and ends, at the latest with its parent."""
+    parent = os.getpid()
     if pid := os.fork():
         return pid
     code = 1
     try:
         os.setsid()
-        code = body()
+        die_with_parent()
+        code = body() if os.getppid() == parent else 1
     except BaseException:  # noqa: BLE001 - told to whoever reads what it said, as Python does
         traceback.print_exc()
     finally:
@@ -186,16 +189,13 @@ class Nursery:
 
 
 def _spare() -> Spare:
-    os.environ["RUSHES_WORKER_PID"] = str(os.getpid())
     ours, theirs = socket.socketpair()
     pid = _forked(partial(_slot, theirs))
     theirs.close()
-    del os.environ["RUSHES_WORKER_PID"]
     return Spare(pid, ours)
 
 
 def _slot(line: socket.socket) -> int:
-    die_with_parent()
     size, (theirs, said), _, _ = socket.recv_fds(line, 4, 2)
     ask = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
     line.close()

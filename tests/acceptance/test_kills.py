@@ -1,11 +1,13 @@
 """Killed at every named point, started again: nothing lost, nothing done twice, the same bytes."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from proof.audit import Audit
-from proof.kills import Disturbed, Film, Kill, Visits, disturbed, undisturbed
+from proof.kills import Disturbed, Film, Kill, Visits, disturbed, environment, undisturbed
+from proof.zygote import Hand, hands
 
 from tests.acceptance.conftest import draw
 
@@ -51,6 +53,13 @@ def toys(tmp_path_factory: pytest.TempPathFactory, toy_film: Path) -> Reference:
 
 
 @pytest.fixture(scope="module")
+def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand]:
+    """Runs without waiting for imports; the other tests here start Python as anybody does."""
+    with hands(1, "sqlite", environment(tmp_path_factory.mktemp("hand"))) as found:
+        yield found[0]
+
+
+@pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, seen_film: Path) -> Reference:
     film = Film(seen_film, "", chunk="5")
     return film, *undisturbed(tmp_path_factory.mktemp("reference"), film)
@@ -70,10 +79,10 @@ def test_an_undisturbed_run_passes_every_point_that_is_killed_below(toys: Refere
 
 
 @pytest.mark.parametrize("point", TOY_POINTS)
-def test_killed_at_a_point_and_started_again(point: str, toys: Reference, tmp_path: Path) -> None:
+def test_killed_at_a_point_and_started_again(point: str, toys: Reference, hand: Hand, tmp_path: Path) -> None:
     film, reference, points = toys
     nth = random.Random(f"{SEED}{point}").randint(1, two_thirds(point, points))
-    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference))
+    _is_well(disturbed(tmp_path / "run", film, [Kill(point, nth)], reference, hand.run))
 
 
 @pytest.mark.parametrize("point", REAL)
