@@ -18,11 +18,11 @@ SELECT * FROM job_seen WHERE owner = ? AND number > ? ORDER BY number LIMIT ?;
 
 -- name: jobs_newest_in
 -- An owner's jobs in one state, newest first.
-SELECT * FROM job_seen WHERE owner = ? AND state = ? AND number < ? ORDER BY number DESC LIMIT ?;
+SELECT * FROM job_seen WHERE owner = ? AND state = ? AND finished IS NULL AND number < ? ORDER BY number DESC LIMIT ?;
 
 -- name: jobs_oldest_in
 -- An owner's jobs in one state, oldest first.
-SELECT * FROM job_seen WHERE owner = ? AND state = ? AND number > ? ORDER BY number LIMIT ?;
+SELECT * FROM job_seen WHERE owner = ? AND state = ? AND finished IS NULL AND number > ? ORDER BY number LIMIT ?;
 
 -- name: jobs_last_finished
 -- An owner's jobs in one final state, the last to finish first.

@@ -4,9 +4,8 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +60,16 @@ class Turn:
         """Run a statement once per row; how many rows it changed."""
         return max(0, self._db.executemany(SQL[name], rows).rowcount)
 
-    def bulk(self, name: str, rows: list[Row]) -> int:
-        """Run an insert for many rows: a hundred in one statement take two thirds of the time."""
-        whole = len(rows) - len(rows) % BULK
-        added = 0
-        for begin in range(0, whole, BULK):
-            values = list(chain.from_iterable(rows[begin : begin + BULK]))
-            added += self._db.execute(_bulk(SQL[name]), values).rowcount
-        return added + self.many(name, rows[whole:])
+    def bulk(self, name: str, columns: Sequence[Sequence[object]]) -> int:
+        """Run an insert for many rows, given as columns: a hundred in one statement take two thirds of the time."""
+        wide, rows = len(columns), len(columns[0])
+        flat: list[object] = [None] * (wide * rows)
+        for n, column in enumerate(columns):
+            flat[n::wide] = column
+        whole, added = rows - rows % BULK, 0
+        for begin in range(0, whole * wide, BULK * wide):
+            added += self._db.execute(_bulk(SQL[name]), flat[begin : begin + BULK * wide]).rowcount
+        return added + self.many(name, list(zip(*(column[whole:] for column in columns), strict=True)))
 
 
 class Store:

@@ -72,7 +72,7 @@ WHERE job = ?3 AND fence = ?4 AND NOT EXISTS (SELECT 1 FROM task_text WHERE task
 -- name: plant_tasks
 -- Adopted ones are done, the others wait.
 INSERT INTO task (key, lane, rank, state, outcome, started, finished)
-SELECT task_text.task, lane, ?1, CASE WHEN adopted THEN 'done' ELSE 'waiting' END, CASE WHEN adopted THEN 'adopted' END,
+SELECT task_text.task, lane, ?1, CASE WHEN adopted THEN 'done' ELSE 'waiting' END, CASE WHEN adopted THEN 'adopted' ELSE 'no' END,
     ?2, ?2
 FROM task_text JOIN draft ON draft.job = ?3 AND draft.fence = ?4 AND draft.id = task_text.id
 WHERE task_text.task BETWEEN ?5 AND ?6;

