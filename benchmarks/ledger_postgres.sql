@@ -25,8 +25,8 @@ FROM rushes.job, generate_series(0, 41) AS n WHERE number BETWEEN %(first)s AND 
 
 -- name: probes
 -- Every probe is done.
-INSERT INTO rushes.task_done (key, finished, progress, fence, failures, losses, adopted)
-SELECT number << 20, 0, 0, 1, 0, 0, false FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
+INSERT INTO rushes.task_done (first, last, finished, progress, fence, failures, losses, adopted)
+SELECT number << 20, number << 20, 0, 0, 1, 0, 0, false FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
 
 -- name: tasks
 -- The chunks are ready, the joins wait for them.

@@ -38,11 +38,11 @@ def drain(house: House, batch: int = BATCH) -> tuple[int, Sequence[float]]:
         if time.monotonic() - renewed >= RENEW_SECONDS:
             house.ledger.renew(me, {}, {})
             renewed = time.monotonic()
-        hinted = house.transport.wait([LANE], 0, batch) if house.transport.queues else ()
+        hints = house.transport.wait([LANE], 0, batch) if house.transport.queues else ()
         asked = time.perf_counter()
-        leases = house.ledger.claim(me.id, [LANE], batch, hinted)
+        leases = house.ledger.claim(me.id, [LANE], batch, () if house.ledger.finds_next else hints)  # as a worker does
         claims.append(time.perf_counter() - asked)
-        if not leases and not hinted:
+        if not leases and not hints:
             return done, claims
         completed = house.ledger.complete(me.id, [_finish(lease) for lease in leases])
         done += sum(said == "ok" for said in completed.said)

@@ -344,6 +344,17 @@ def test_who_has_not_begun_waits_for_a_task_that_is_done_again(ledger: Ledger) -
     assert [lease.task for lease in claim(ledger, n=5)] == [PLAN[1].id]
 
 
+def test_of_those_that_were_done_together_one_is_done_again_and_the_others_stay_done(ledger: Ledger) -> None:
+    leases = claim(ledger, n=3)
+    ledger.complete("w1", [done(lease) for lease in leases])
+    before = ledger.tasks(NEW.id, stage=leases[0].stage).rows
+    ledger.revive(NEW.id, [leases[1].task], again=True)
+    first, again, last = ledger.tasks(NEW.id, stage=leases[0].stage).rows
+    assert (first, last) == (before[0], before[2])
+    assert (again.state, again.fence) == (TaskState.READY, leases[1].fence)
+    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Said.OK, Said.OK, Said.OK)
+
+
 def test_a_first_task_done_again_opens_no_second_plan(ledger: Ledger) -> None:
     ledger.revive(NEW.id, [first_of(NEW).id], again=True)
     (probe,) = claim(ledger, hinted=[first_of(NEW).id])

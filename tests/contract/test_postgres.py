@@ -415,3 +415,25 @@ def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Post
         with pytest.raises(RushesError, match="division by zero"):
             db.write("test", sql, lambda t: turn(t, fails=True))
     assert db.write("test", sql, lambda t: turn(t, fails=False)) == [1, 2]
+
+
+def test_what_is_broken_off_before_its_commit_leaves_no_trace(db: Postgres) -> None:
+    def broken_off(turn: store.Turn) -> None:
+        turn.run("add")
+        raise KeyError
+
+    with connected(db) as beside:
+        beside.execute("CREATE TABLE whole (n integer)")
+        with pytest.raises(KeyError):
+            db.write("test", {"add": "INSERT INTO whole VALUES (1)"}, broken_off)
+        assert beside.execute("SELECT count(*) FROM whole").fetchall() == [(0,)]
+        beside.execute("DROP TABLE whole")
+
+
+def test_a_commit_that_the_database_refuses_is_told(new_database: str) -> None:
+    with psycopg.connect(new_database, autocommit=True) as admin:
+        admin.execute("CREATE TABLE late (n integer UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    with contextlib.closing(Postgres(new_database)) as db:
+        with pytest.raises(RushesError):
+            db.write("test", {"twice": "INSERT INTO late VALUES (1), (1)"}, lambda turn: turn.run("twice"))
+        assert db.ask("SELECT count(*) FROM late", {}) == [(0,)]

@@ -11,8 +11,7 @@ from rushes.ledger.settle import settled
 
 PLACES = 20  # bits of a task's key that say its place in the plan
 FIRST = (1 << PLACES) - 1  # key & FIRST == 0: the task that opens the plan
-EVENT = ("job", "seq", "n", "type", "at", "task", "body")
-EventRow = tuple[int, int, int, str, int, str | None, str]  # the columns that EVENT names
+EventRow = tuple[int, int, int, str, int, str | None, str]  # job, seq, n, type, at, task, body
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
 

@@ -79,7 +79,7 @@ class Claims:
 
     def _lease(self, name: str, values: Mapping[str, object]) -> list[Row]:
         try:
-            asked = self._db.write("ledger.claim", self._sql, lambda turn: turn.run(name, **values))
+            asked = self._db.write("ledger.claim", self._sql, lambda turn: turn.run_wide(name, **values))
         except StoreAway:
             self._doubts[str(values["worker"])] = time.monotonic() + _DOUBT_SECONDS
             raise

@@ -14,6 +14,7 @@ from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
 from rushes.ledger.standing import Standing
+from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Cursor, Row, Turn
 
 
@@ -103,10 +104,10 @@ def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) 
 def _finish(turn: Turn, jobs: JobRows, worker: str, told: Told) -> list[Asked]:
     """One look for all that share a fence; nobody waits for it."""
     if told.keys and jobs.needed():
-        jobs.load(turn.column("needing_jobs", keys=_array(told.keys)))
+        jobs.load(turn.column("needing_jobs", keys=numbers(told.keys)))
     return [
-        Asked(keys, fence, turn.run("finish", worker=worker, at=turn.wall, keys=_array(keys), fence=fence,
-            adopted=adopted, all=len(keys)))
+        Asked(keys, fence, turn.run("finish", worker=worker, at=turn.wall, **_runs(keys), fence=fence, adopted=adopted,
+            all=len(keys)))
         for (fence, adopted), keys in _by_fence(told).items()
     ]  # fmt: skip
 
@@ -116,12 +117,22 @@ def _won(turn: Turn, told: Told, asked: Sequence[Asked]) -> tuple[Told, list[Row
     lost: set[tuple[int, int]] = set()
     ready: list[Row] = []
     for keys, fence, cursor in asked:
-        ((done, kept, newly),) = turn.rows(cursor)
-        lost.update((key, fence) for key in set(keys).difference(kept or ()) if done < len(keys))
+        ((done, runs, newly),) = turn.rows(cursor)
+        if done < len(keys):
+            kept = chain.from_iterable(range(first, last + 1) for first, last in runs or ())
+            lost.update((key, fence) for key in set(keys).difference(kept))
         ready += newly or []
     if not lost:
         return told, ready
     return told.only([lease not in lost for lease in zip(told.keys, told.fences, strict=True)]), ready
+
+
+def _runs(keys: Iterable[int]) -> dict[str, str]:
+    """Keys as runs of those that follow each other: a look for each run, instead of one for each key."""
+    keys = sorted(keys)
+    breaks = [n for n, (before, key) in enumerate(pairwise(keys), 1) if key != before + 1]
+    firsts, lasts = [0, *breaks], [*breaks, len(keys)]
+    return {"firsts": numbers(keys[n] for n in firsts), "lasts": numbers(keys[n - 1] for n in lasts)}
 
 
 def _by_fence(told: Told) -> Mapping[tuple[int, bool], Sequence[int]]:
@@ -160,34 +171,16 @@ def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, part: Told) -> t
 
 
 def _keep_results(turn: Turn, told: Told, how: str) -> None:
-    for owner, results in _by_owner(turn, told).items():
-        columns = dict(zip(Result._fields, zip(*results, strict=True), strict=True))
-        texts = {name: _texts(columns.pop(name)) for name in ("key", "output", "manifest_sha256")}
-        turn.run(how, owner=owner, **texts, **{name: _array(values) for name, values in columns.items()})
-
-
-def _by_owner(turn: Turn, told: Told) -> Mapping[str, Sequence[Result]]:
+    """Each for the owner of its job, which the database knows by the job's place among these."""
     if not any(told.results):
-        return {}
-    owners: dict[int, str] = dict(turn.all("owners", numbers=_array(set(told.jobs))))
-    if len(set(owners.values())) == 1:
-        return {owners[told.jobs[0]]: tuple(chain.from_iterable(told.results))}
-    groups: dict[str, list[Result]] = {}
-    for number, results in zip(told.jobs, told.results, strict=True):
-        groups.setdefault(owners[number], []).extend(results)
-    return {owner: results for owner, results in groups.items() if results}
-
-
-def _array(values: Iterable[object]) -> str:
-    """Numbers as PostgreSQL reads an array: one text is ten times as quick to send as a list."""
-    return "{" + ",".join(map(str, values)) + "}"
-
-
-def _texts(values: Sequence[str]) -> str:
-    text = '","'.join(values)
-    if "\\" in text or text.count('"') != 2 * len(values) - 2:
-        text = '","'.join(value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
-    return '{"' + text + '"}'
+        return
+    jobs = sorted(set(told.jobs))
+    places = {job: place for place, job in enumerate(jobs, 1)}
+    owners = [places[job] for job, results in zip(told.jobs, told.results, strict=True) for _ in results]
+    columns = dict(zip(Result._fields, zip(*chain.from_iterable(told.results), strict=True), strict=True))
+    named = {name: texts(columns.pop(name)) for name in ("key", "output", "manifest_sha256")}
+    counts = {name: numbers(values) for name, values in columns.items()}
+    turn.run(how, jobs=numbers(jobs), owners=numbers(owners), **named, **counts)
 
 
 def _said(turn: Turn, finishes: Sequence[Finish], won: Told) -> tuple[Said, ...]:

@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
-from rushes.ledger.open_job import EVENT, PLACES, OpenJob, encode
+from rushes.ledger.open_job import PLACES, OpenJob, encode
+from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Row, Turn
 
 
@@ -52,9 +53,12 @@ class JobRows:
             job.settle(self._turn.wall)
         if self._rows:
             self._turn.run("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
-        told = [dict(zip(EVENT, event, strict=True)) for job in self._rows.values() for event in job.events]
+        told = [event for job in self._rows.values() for event in job.events]
         if told:
-            self._turn.run("events_add", rows=encode(told))
+            number, seq, n, type, at, task, body = zip(*told, strict=True)
+            counts = {"job": numbers(number), "seq": numbers(seq), "n": numbers(n), "at": numbers(at)}
+            words = {"type": texts(type), "task": texts([one or "" for one in task]), "body": texts(body)}
+            self._turn.run("events_add", **counts, **words)
 
     def _keep(self, rows: list[Row]) -> list[OpenJob]:
         found = [OpenJob(number, id, owner, JobState(state), *rest) for number, id, owner, state, *rest in rows]

@@ -127,6 +127,7 @@ def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> No
     keys = [row[0] for row in rows]
     turn.run("revive", keys=keys)
     turn.run("undo", keys=keys, rank=-job.priority)
+    turn.run("undone", keys=keys)
     if job.needed:
         jobs.load(turn.column("rearming_jobs", **_span(job)))
     for key in turn.column("rearm", **_span(job)):

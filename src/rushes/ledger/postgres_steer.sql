@@ -44,12 +44,23 @@ WHERE key = ANY (%(keys)s);
 
 -- name: undo
 -- Tasks that were done have fresh tries.
-WITH undone AS (
-    DELETE FROM rushes.task_done WHERE key = ANY (%(keys)s) RETURNING key, fence, started
-)
 INSERT INTO rushes.task (key, rank, state, fence, started, outcome, id, stage, chunk, lane, spec)
-SELECT key, %(rank)s, 'waiting', fence, started, 'done', id, stage, chunk, lane, spec
-FROM undone JOIN rushes.task_text ON task_text.task = undone.key;
+SELECT task, %(rank)s, 'waiting', fence, started, 'done', id, stage, chunk, lane, spec
+FROM rushes.task_text JOIN LATERAL (
+    SELECT fence, started, last FROM rushes.task_done WHERE first <= task ORDER BY first DESC LIMIT 1) AS done ON last >= task
+WHERE task = ANY (%(keys)s);
+
+-- name: undone
+-- They are done no more; those that were done with them stay so.
+WITH run AS (
+    DELETE FROM rushes.task_done WHERE first IN (
+        SELECT done.first FROM unnest(%(keys)s::bigint[]) AS key JOIN LATERAL (
+            SELECT first, last FROM rushes.task_done WHERE first <= key ORDER BY first DESC LIMIT 1) AS done ON last >= key)
+    RETURNING *
+)
+INSERT INTO rushes.task_done (first, last, started, finished, progress, fence, failures, losses, adopted)
+SELECT key, key, started, finished, progress, fence, failures, losses, adopted
+FROM run CROSS JOIN generate_series(first, last) AS key WHERE key <> ALL (%(keys)s);
 
 -- name: rearming_jobs
 -- Other jobs with tasks that need one of this job.
@@ -60,11 +71,11 @@ WHERE ref BETWEEN %(first)s AND %(last)s AND NOT need.task BETWEEN %(first)s AND
 -- Who has not begun waits again for a task of this job that is done no more; those of them that were ready.
 WITH waiting AS (
     SELECT DISTINCT need.task FROM rushes.need
-    WHERE ref BETWEEN %(first)s AND %(last)s AND NOT EXISTS (SELECT FROM rushes.task_done WHERE key = need.ref)
+    WHERE ref BETWEEN %(first)s AND %(last)s AND EXISTS (SELECT FROM rushes.task WHERE key = need.ref)
 ), up AS (
     SELECT waiting.task, state = 'ready' AS was_ready, (
         (SELECT count(*) FROM rushes.need WHERE need.task = waiting.task
-            AND NOT EXISTS (SELECT FROM rushes.task_done WHERE key = need.ref))
+            AND (need.ref < 0 OR EXISTS (SELECT FROM rushes.task WHERE key = need.ref)))
         + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = waiting.task AND NOT met))::integer AS n
     FROM waiting JOIN rushes.task ON key = waiting.task AND state IN ('waiting', 'ready', 'dead')
 ), counted AS (

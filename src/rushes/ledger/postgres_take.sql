@@ -38,9 +38,9 @@ FROM row AS r WHERE job.number = r.number;
 -- name: events_add
 -- Events, those of one type and moment in one row.
 INSERT INTO rushes.event (job, seq, n, type, at, task, body)
-SELECT job, seq, n, type, at, task, body
-FROM json_to_recordset(%(rows)s::json)
-    AS r(job bigint, seq integer, n integer, type text, at bigint, task text, body text);
+SELECT job, seq, n, type, at, nullif(task, ''), body
+FROM unnest(%(job)s::bigint[], %(seq)s::integer[], %(n)s::integer[], %(type)s::text[], %(at)s::bigint[],
+    %(task)s::text[], %(body)s::text[]) AS r(job, seq, n, type, at, task, body);
 
 -- name: job_add
 -- A new job, unless its id is taken.
@@ -158,8 +158,8 @@ ON CONFLICT DO NOTHING;
 
 -- name: plant_done
 -- Adopted ones are done.
-INSERT INTO rushes.task_done (key, finished, progress, fence, failures, losses, adopted)
-SELECT mine.task, %(at)s, 0, 0, 0, 0, true
+INSERT INTO rushes.task_done (first, last, finished, progress, fence, failures, losses, adopted)
+SELECT mine.task, mine.task, %(at)s, 0, 0, 0, 0, true
 FROM rushes.draft
 JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
 WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND adopted;
@@ -173,7 +173,7 @@ FROM rushes.draft
 JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
 CROSS JOIN LATERAL (SELECT (
     (SELECT count(*) FROM rushes.need WHERE need.task = mine.task
-        AND NOT EXISTS (SELECT FROM rushes.task_done WHERE task_done.key = need.ref))
+        AND coalesce((SELECT last FROM rushes.task_done WHERE first <= need.ref ORDER BY first DESC LIMIT 1) < need.ref, true))
     + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = mine.task AND NOT met))::integer AS n) AS open
 WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT adopted;
 

