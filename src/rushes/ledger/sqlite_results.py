@@ -18,9 +18,9 @@ def keep(turn: Turn, owner: str, results: Sequence[Result]) -> None:
     """Those that are not there yet: one that is there never changes."""
     if not results:
         return
-    keys, *columns = zip(*results, strict=True)  # by columns: a third of the time
+    keys, *columns, publishes = zip(*results, strict=True)  # by columns: a third of the time
     rests = list(map(_rest, keys))
-    whole = (_marks(turn, owner, keys, rests, adding=True), rests, *columns)
+    whole = (_marks(turn, owner, keys, rests, adding=True), rests, *columns, list(map(int, publishes)))
     if turn.bulk("result_add", whole) < len(rests):
         _keep_beside(turn, list(zip(*whole, strict=True)))
 

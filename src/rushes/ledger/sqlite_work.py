@@ -1,9 +1,8 @@
 """Working on SQLite: leases and what becomes of them. Every write names the fence it was leased with."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 from rushes.domain.errors import LeaseLost
@@ -164,12 +163,13 @@ def _leases(turn: Turn, ranges: Sequence[tuple[int, int]], lanes: Sequence[str],
     return tuple(map(_lease, rows))
 
 
-def _jobs(ids: Sequence[str], ranges: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _jobs(ids: Sequence[str], ranges: Sequence[tuple[int, int]]) -> list[str]:
     """The job of each task: one for a whole range."""
-    begin = 0
+    jobs: list[str] = []
     for first, last in ranges:
-        yield from repeat(ids[begin][: ids[begin].index(".")], last - first + 1)
-        begin += last - first + 1
+        id = ids[len(jobs)]
+        jobs += [id[: id.index(".")]] * (last - first + 1)
+    return jobs
 
 
 def _before(turn: Turn, keys: Sequence[int]) -> Iterable[Row]:
