@@ -26,9 +26,10 @@ from proof.setups import servers
 from proof.zygote import Hand, hands
 
 SETUPS = ("sqlite", "postgres", "postgres+valkey+s3", "aws")
-BUSY = {"TOY_SECONDS": "0.4"}  # so that leases are held most of the time
+BUSY = {"TOY_SECONDS": "0.6"}  # so that leases are held most of the time
 ROW = 9  # kills of one film, one after the other: a task that lost its worker ten times is not tried again by itself
 HEADS = ("ledger.move_in", "migrate")  # only a new home passes them: where a kill there is wanted, it is the first
+LATE = ("publish", "ledger.sweep", "ledger.control")  # when a guest is done: leases are held while the film is at work
 ROUND = 80  # films on the same servers: a corner is never cleared, and a database takes 8 MB
 SECONDS = (180, 5, 6, 7, 8, 9, 10)  # of the film, and of each guest
 Row = tuple[Sequence[Kill], Disturbed]
@@ -95,16 +96,16 @@ def _dealt(points: Sequence[str], at_once: int) -> list[list[str]]:
 
 
 def _row(chance: random.Random, visits: Visits, points: Sequence[str]) -> Sequence[Kill]:
-    """A row of kills: points that are passed early first, and each soon, so that something is left for the others."""
-    order = {point: (not point.startswith(HEADS), n) for n, point in enumerate(visits)}
+    """A row of kills: heads, then what needs guests, then what is passed early; each soon: some work is left."""
+    order = {point: (not point.startswith(HEADS), not point.startswith(LATE), n) for n, point in enumerate(visits)}
     row = sorted(points, key=order.__getitem__)
     return [Kill(point, _visit(chance, visits[point], len(row) - n)) for n, point in enumerate(row)]
 
 
 def _visit(chance: random.Random, visits: Sequence[bool], to_come: int) -> int:
-    """Which visit of a point is the last: one at which leases were held, where there is one."""
+    """Which visit of a point is the last: one of the first half of those at which leases were held, if there are."""
     busy = [n for n, held in enumerate(visits, 1) if held] or range(1, len(visits) + 1)
-    return chance.choice(busy[: max(1, len(busy) // to_come)])
+    return chance.choice(busy[: max(1, len(busy) // max(2, to_come))])
 
 
 def _round(
