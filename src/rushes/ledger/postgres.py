@@ -34,7 +34,7 @@ SQL = statements(*(_HERE / f"postgres_{part}.sql" for part in ("take", "work", "
 class PostgresLedger:
     """Jobs, tasks, leases, results, events and workers in one database, by its clock."""
 
-    batch = 500
+    batch = 1000
     finds_next = True
 
     def __init__(

@@ -4,9 +4,12 @@ from collections.abc import Collection
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
-from rushes.ledger.open_job import PLACES, OpenJob, encode
+from rushes.ledger.open_job import PLACES, OpenJob
 from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Row, Turn
+
+_SAVED = ("number", "told", "state", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live",
+          "losses", "failures", "last_event", "started", "finished")  # fmt: skip
 
 
 class JobRows:
@@ -52,7 +55,8 @@ class JobRows:
         for job in self._rows.values():
             job.settle(self._turn.wall)
         if self._rows:
-            self._turn.run("jobs_save", rows=encode([_doc(job) for job in self._rows.values()]))
+            columns = zip(*map(_row, self._rows.values()), strict=True)
+            self._turn.run("jobs_save", **dict(zip(_SAVED, map(numbers, columns), strict=True)))
         told = [event for job in self._rows.values() for event in job.events]
         if told:
             number, seq, n, type, at, task, body = zip(*told, strict=True)
@@ -67,10 +71,14 @@ class JobRows:
         return [self._rows[job.number] for job in found]
 
 
-def _doc(job: OpenJob) -> dict[str, object]:
-    return {
-        "number": job.number, "told": bool(job.events), "state": job.state.value, "priority": job.priority,
-        "paused": job.paused, "cancelled": job.cancelled, "opened": job.opened, "total": job.total, "done": job.done,
-        "dead": job.dead, "live": job.live, "losses": job.losses, "failures": job.failures,
-        "last_event": job.last_event, "started": job.started, "finished": job.finished,
-    }  # fmt: skip
+def _row(job: OpenJob) -> tuple[object, ...]:
+    """The columns that _SAVED names; the names of states need no quotes."""
+    return (
+        job.number, bool(job.events), job.state.value, job.priority, job.paused, job.cancelled, job.opened, job.total,
+        job.done, job.dead, job.live, job.losses, job.failures, job.last_event, _or_null(job.started),
+        _or_null(job.finished),
+    )  # fmt: skip
+
+
+def _or_null(value: int | None) -> object:
+    return "NULL" if value is None else value

@@ -12,12 +12,13 @@ WHERE number = %(number)s;
 
 -- name: park
 -- Ready tasks of a job are parked or unparked.
-UPDATE rushes.task SET parked = %(parked)s WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready';
+UPDATE rushes.task SET parked = %(parked)s, open = NOT %(parked)s AND due IS NULL
+WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready' AND worker IS NULL;
 
 -- name: let_go
 -- What is leased of a cancelled job is nobody's any more.
-UPDATE rushes.task SET state = 'ready', worker = NULL, parked = true, progress = 0
-WHERE key BETWEEN %(first)s AND %(last)s AND state = 'leased';
+UPDATE rushes.task SET worker = NULL, parked = true, open = false, progress = 0
+WHERE key BETWEEN %(first)s AND %(last)s AND worker IS NOT NULL;
 
 -- name: rerank
 -- A job's priority, on its tasks.
@@ -34,12 +35,13 @@ ORDER BY text.task;
 
 -- name: end_wait
 -- These tasks are due now.
-UPDATE rushes.task SET due = NULL WHERE key = ANY (%(keys)s);
+UPDATE rushes.task SET due = NULL, open = state = 'ready' AND NOT parked WHERE key = ANY (%(keys)s);
 
 -- name: revive
 -- Dead tasks have fresh tries.
 UPDATE rushes.task
-SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0, parked = false
+SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0, parked = false,
+    open = false
 WHERE key = ANY (%(keys)s);
 
 -- name: undo
@@ -77,9 +79,9 @@ WITH waiting AS (
         (SELECT count(*) FROM rushes.need WHERE need.task = waiting.task
             AND (need.ref < 0 OR EXISTS (SELECT FROM rushes.task WHERE key = need.ref)))
         + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = waiting.task AND NOT met))::integer AS n
-    FROM waiting JOIN rushes.task ON key = waiting.task AND state IN ('waiting', 'ready', 'dead')
+    FROM waiting JOIN rushes.task ON key = waiting.task AND worker IS NULL
 ), counted AS (
-    UPDATE rushes.task SET unmet = n, parked = false, due = NULL,
+    UPDATE rushes.task SET unmet = n, parked = false, due = NULL, open = false,
         state = CASE WHEN was_ready THEN 'waiting' ELSE state END
     FROM up WHERE key = up.task AND unmet <> n RETURNING key, was_ready
 )
@@ -87,7 +89,7 @@ SELECT key FROM counted WHERE was_ready;
 
 -- name: revived_ready
 -- Revived tasks without unmet needs are ready.
-UPDATE rushes.task SET state = 'ready', parked = %(parked)s
+UPDATE rushes.task SET state = 'ready', parked = %(parked)s, open = NOT %(parked)s
 WHERE key = ANY (%(keys)s) AND state = 'waiting' AND unmet = 0 RETURNING key;
 
 -- name: set_aside

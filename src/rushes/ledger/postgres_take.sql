@@ -24,9 +24,11 @@ WHERE job.id = %(id)s FOR NO KEY UPDATE OF job;
 -- name: jobs_save
 -- Write job rows; those with new events bear the number of this transaction.
 WITH row AS (
-    SELECT * FROM json_to_recordset(%(rows)s::json) AS r(number bigint, told boolean, state text, priority integer,
-        paused smallint, cancelled boolean, opened boolean, total integer, done integer, dead integer, live integer,
-        losses integer, failures integer, last_event integer, started bigint, finished bigint)
+    SELECT * FROM unnest(%(number)s::bigint[], %(told)s::boolean[], %(state)s::text[], %(priority)s::integer[],
+        %(paused)s::smallint[], %(cancelled)s::boolean[], %(opened)s::boolean[], %(total)s::integer[],
+        %(done)s::integer[], %(dead)s::integer[], %(live)s::integer[], %(losses)s::integer[], %(failures)s::integer[],
+        %(last_event)s::integer[], %(started)s::bigint[], %(finished)s::bigint[]) AS r(number, told, state, priority,
+        paused, cancelled, opened, total, done, dead, live, losses, failures, last_event, started, finished)
 ), moved AS (
     UPDATE rushes.job_change SET changed = pg_current_xact_id() FROM row WHERE job = row.number AND row.told
 )
@@ -70,8 +72,8 @@ WITH made AS (
     INSERT INTO rushes.task_text (task, id, stage, chunk, lane, place, created, spec)
     SELECT number << 20, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(place)s, created, %(spec)s FROM made
 ), ready AS (
-    INSERT INTO rushes.task (key, rank, state, id, stage, chunk, lane, spec)
-    SELECT number << 20, -%(priority)s, 'ready', %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(spec)s FROM made
+    INSERT INTO rushes.task (key, rank, state, open, id, stage, chunk, lane, spec)
+    SELECT number << 20, -%(priority)s, 'ready', true, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(spec)s FROM made
 ), told AS (
     INSERT INTO rushes.event (job, seq, n, type, at, body) SELECT number, 1, 1, 'submitted', created, %(told)s FROM made
 )
@@ -166,9 +168,9 @@ WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND adopted;
 
 -- name: plant_tasks
 -- Those without unmet needs are ready, the others wait.
-INSERT INTO rushes.task (key, rank, state, parked, unmet, id, stage, chunk, lane, spec)
+INSERT INTO rushes.task (key, rank, state, parked, open, unmet, id, stage, chunk, lane, spec)
 SELECT mine.task, %(rank)s, (CASE WHEN n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
-    %(stopped)s AND n = 0, n, mine.id, mine.stage, mine.chunk, mine.lane, mine.spec
+    %(stopped)s AND n = 0, NOT %(stopped)s AND n = 0, n, mine.id, mine.stage, mine.chunk, mine.lane, mine.spec
 FROM rushes.draft
 JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
 CROSS JOIN LATERAL (SELECT (
@@ -204,6 +206,7 @@ WITH met AS (
 ), counted AS (
     UPDATE rushes.task
     SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
+        open = CASE WHEN state = 'waiting' AND unmet = n THEN NOT stopped ELSE open END,
         state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
     FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )

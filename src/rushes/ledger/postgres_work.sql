@@ -19,8 +19,7 @@ WITH me AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
 )
-UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
-    progress = 0
+UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
 FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
 RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
 
@@ -38,8 +37,7 @@ WITH me AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
 )
-UPDATE rushes.task SET state = 'leased', worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL,
-    progress = 0
+UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
 FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
 RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
 
@@ -79,7 +77,7 @@ WITH held AS (
     SELECT task.key, p.progress
     FROM json_to_recordset(%(rows)s::json) AS p(id text, fence integer, progress double precision)
     JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.task ON task.key = task_text.task
-    WHERE task.fence = p.fence AND task.worker = %(number)s AND task.state = 'leased'
+    WHERE task.fence = p.fence AND task.worker = %(number)s
     FOR UPDATE OF task SKIP LOCKED
 )
 UPDATE rushes.task SET progress = held.progress FROM held WHERE task.key = held.key;
@@ -98,7 +96,7 @@ WHERE ref = ANY (%(keys)s::bigint[]) AND need.task >> 20 <> ref >> 20;
 -- at none left a task that waited is ready. How many are done, which runs if not all, and what became ready.
 WITH finished AS (
     DELETE FROM rushes.task USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
-    WHERE key BETWEEN asked.first AND asked.last AND fence = %(fence)s AND state = 'leased'
+    WHERE key BETWEEN asked.first AND asked.last AND fence = %(fence)s
         AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
     RETURNING key, started, progress, failures, losses
 ), run AS MATERIALIZED (
@@ -117,6 +115,7 @@ WITH finished AS (
 ), counted AS (
     UPDATE rushes.task
     SET unmet = greatest(unmet - n, 0), parked = CASE WHEN state = 'waiting' AND unmet <= n THEN stopped ELSE parked END,
+        open = CASE WHEN state = 'waiting' AND unmet <= n THEN NOT stopped ELSE open END,
         state = CASE WHEN state = 'waiting' AND unmet <= n THEN 'ready' ELSE state END
     FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
 )
@@ -148,7 +147,8 @@ SELECT owner, job, key FROM json_to_recordset(%(rows)s::json) AS r(owner text, j
 
 -- name: standing
 -- Where tasks stand, for an answer about a fence.
-SELECT text.id, text.task, coalesce(task.state::text, 'done'), coalesce(task.fence, done.fence),
+SELECT text.id, text.task, CASE WHEN task.worker IS NULL THEN coalesce(task.state::text, 'done') ELSE 'leased' END,
+    coalesce(task.fence, done.fence),
     CASE WHEN done.first IS NULL THEN task.outcome ELSE 'done' END, worker.id, job.cancelled, job.paused,
     text.stage, text.chunk, coalesce(task.losses, done.losses)
 FROM rushes.task_text AS text JOIN rushes.job ON job.number = text.task >> 20
@@ -160,7 +160,8 @@ WHERE text.id = ANY (%(ids)s) ORDER BY text.task;
 
 -- name: release
 -- Leases that ended without success: ready again, perhaps not before a time.
-UPDATE rushes.task SET state = 'ready', worker = NULL, outcome = r.outcome, due = r.due, parked = r.parked,
+UPDATE rushes.task SET worker = NULL, outcome = r.outcome, due = r.due, parked = r.parked,
+    open = r.due IS NULL AND NOT r.parked,
     failures = task.failures + r.failures, losses = task.losses + r.losses, progress = 0
 FROM json_to_recordset(%(rows)s::json)
     AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
@@ -168,7 +169,7 @@ WHERE task.key = r.key;
 
 -- name: bury
 -- Leases that ended without success for the last time.
-UPDATE rushes.task SET state = 'dead', worker = NULL, outcome = r.outcome, failures = task.failures + r.failures,
+UPDATE rushes.task SET state = 'dead', open = false, worker = NULL, outcome = r.outcome, failures = task.failures + r.failures,
     losses = task.losses + r.losses, finished = %(at)s
 FROM json_to_recordset(%(rows)s::json)
     AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
@@ -209,7 +210,8 @@ DELETE FROM rushes.worker WHERE freed AND until < %(before)s;
 
 -- name: due_now
 -- Tasks whose time has come can be claimed; a row that somebody holds is passed over.
-UPDATE rushes.task SET due = NULL WHERE key IN (SELECT key FROM rushes.task WHERE due <= %(at)s FOR UPDATE SKIP LOCKED);
+UPDATE rushes.task SET due = NULL, open = NOT parked
+WHERE key IN (SELECT key FROM rushes.task WHERE due <= %(at)s FOR UPDATE SKIP LOCKED);
 
 -- name: next_due
 -- When the next one may be tried again.

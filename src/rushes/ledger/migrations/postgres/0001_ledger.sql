@@ -48,7 +48,7 @@ CREATE TABLE rushes.job_text (
     drafted_facts text NOT NULL DEFAULT ''
 );
 
-CREATE TYPE rushes.task_state AS ENUM ('waiting', 'ready', 'leased', 'dead');
+CREATE TYPE rushes.task_state AS ENUM ('waiting', 'ready', 'dead');
 
 -- What never changes about a task. Its key is its job's number * 2^20 + its place in the plan.
 CREATE TABLE rushes.task_text (
@@ -63,8 +63,9 @@ CREATE TABLE rushes.task_text (
 );
 
 -- Tasks that are not done. `open` is what a claim looks through: a lease changes no column of any index, and half of each
--- page is left free, so that it is written in place (without: -40 %). The texts stand here again, so that a claim need
--- not look for them elsewhere; they come last, so that a lease logs only what is before them.
+-- page is left free, so that it is written in place (without: -40 %). Every statement that moves a task says what becomes
+-- of `open`: as a generated column it took a tenth of a claim. The texts stand here again, so that a claim need not look
+-- for them elsewhere; they come last, so that a lease logs only what is before them.
 CREATE TABLE rushes.task (
     key bigint PRIMARY KEY,
     due bigint,                                -- ready, but not before
@@ -75,12 +76,12 @@ CREATE TABLE rushes.task (
     state rushes.task_state NOT NULL,
     unmet integer NOT NULL DEFAULT 0,
     fence integer NOT NULL DEFAULT 0,
-    worker integer,
+    worker integer,                            -- who has leased it; it is ready all the while
     chunk integer,
     failures smallint NOT NULL DEFAULT 0,
     losses smallint NOT NULL DEFAULT 0,
     parked boolean NOT NULL DEFAULT false,     -- ready, but its job is paused or cancelled
-    open boolean GENERATED ALWAYS AS (state = 'leased' OR (state = 'ready' AND NOT parked AND due IS NULL)) STORED,
+    open boolean NOT NULL DEFAULT false CHECK (open = (state = 'ready' AND NOT parked AND due IS NULL)),
     outcome text COLLATE "C",                  -- of the last attempt: done, failed, lost, given_back
     lane text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
@@ -218,7 +219,7 @@ CREATE TABLE rushes.log (
 -- a claim writes no job; what is unfinished in a cancelled job is cancelled.
 CREATE VIEW rushes.job_seen AS
 SELECT job.id, owner, team, request_id, name, recipe, payload, facts,
-    CASE WHEN job.state = 'created' AND first.state = 'leased' THEN 'chunking_in_progress' ELSE job.state END AS state,
+    CASE WHEN job.state = 'created' AND first.worker IS NOT NULL THEN 'chunking_in_progress' ELSE job.state END AS state,
     paused > 0 AS paused, priority, total, done, dead, live, job.losses, job.failures, last_event, created,
     coalesce(job.started, first.started) AS started, job.finished, number, job.state AS kept_state
 FROM rushes.job
@@ -228,7 +229,7 @@ LEFT JOIN rushes.task first ON first.key = job.number << 20;
 CREATE VIEW rushes.task_seen AS
 SELECT text.task AS key, text.id, job.id AS job, text.stage, text.chunk, text.lane, place,
     CASE WHEN done.first IS NOT NULL THEN 'done' WHEN job.cancelled AND task.state <> 'dead' THEN 'cancelled'
-        ELSE task.state::text END AS state,
+        WHEN task.worker IS NOT NULL THEN 'leased' ELSE task.state::text END AS state,
     coalesce(task.fence, done.fence) AS fence, coalesce(task.failures, done.failures) AS failures,
     coalesce(task.losses, done.losses) AS losses, coalesce(unmet, 0) AS unmet, text.spec, worker.id AS worker,
     coalesce(task.state = 'ready' AND parked AND NOT job.cancelled, false) AS parked, due,
@@ -239,5 +240,5 @@ JOIN rushes.job ON job.number = text.task >> 20
 LEFT JOIN rushes.task ON task.key = text.task
 LEFT JOIN LATERAL (
     SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task
-LEFT JOIN rushes.worker ON worker.number = task.worker AND task.state = 'leased'
+LEFT JOIN rushes.worker ON worker.number = task.worker
 LEFT JOIN rushes.failure ON failure.task = text.task AND done.first IS NULL;
