@@ -1,5 +1,8 @@
 """Real models on real pictures: one test for each capability, and what they must never do."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +150,10 @@ def test_words_of_tesseract_become_lines(tmp_path: Path, monkeypatch: pytest.Mon
         (100, 34),
     )
     assert second.text == "Priya"
+
+
+def test_the_runtime_of_the_nets_keeps_no_number_of_this_machine_to_tell_its_makers(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    command = [sys.executable, "-c", "import rushes.engines.nets.onnx"]
+    subprocess.run(command, env={**env, "HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []

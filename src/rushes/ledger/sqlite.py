@@ -28,7 +28,7 @@ from rushes.ledger.sqlite_store import Store, Turn
 class SqliteLedger:
     """Jobs, tasks, leases, results, events and workers in one SQLite file on a local disk."""
 
-    batch = 500
+    batch = 1000
     finds_next = True
 
     def __init__(
