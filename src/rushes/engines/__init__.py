@@ -2,6 +2,6 @@
 
 import os
 
-# From 1.29 on ONNX Runtime, once imported, sends what it runs to its makers and keeps a number of the machine in ~/.cache;
-# faster-whisper imports it too. This stands before every import of either.
+# From 1.29 on ONNX Runtime, once imported, tells its makers what it runs and keeps a number of the machine in ~/.cache.
+# This stands before every import of it; faster-whisper imports it too.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
