@@ -4,6 +4,7 @@ Nothing is kept in a session, so that a pooler in transaction mode may stand in 
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,8 @@ from psycopg.pq import TransactionStatus
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway
 from rushes.telemetry import effect
+
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what it ignores after an error that we have heard
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
