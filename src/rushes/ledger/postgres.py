@@ -53,8 +53,9 @@ class PostgresLedger:
     # Taking in
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         """A job with its first task and first event; the same id again changes nothing."""
-        made, job = self._write("submit", lambda turn: postgres_take.submit(turn, new, first))
-        return Submitted(postgres_look.job_of(job.fetchall()[0]), made.rowcount > 0)  # they came with the commit
+        made = self._write("submit", lambda turn: postgres_take.submit(turn, new, first))
+        rows = made.fetchall()  # they came with the commit
+        return Submitted(postgres_look.job_of(rows[0]) if rows else self.job(new.id), created=bool(rows))
 
     def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:  # noqa: ARG002 - the task's id names its job
         """Write a page of the plan, unseen by claims."""

@@ -13,15 +13,14 @@ from rushes.ledger.postgres_work import hold_tasks, legible
 from rushes.postgres.store import Cursor, Row, Turn
 
 
-def submit(turn: Turn, new: NewJob, first: Draft) -> tuple[Cursor, Cursor]:
-    """What will answer whether the job was made, and the job as it is then."""
-    if first.needs or first.adopted:
-        made = turn.run("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
-        for (number,) in turn.rows(made):
-            _begin(turn, number, new, first)
-    else:
-        made = turn.run("job_submit", **_whole(new, first), at=turn.given)
-    return made, turn.run("job", id=new.id)
+def submit(turn: Turn, new: NewJob, first: Draft) -> Cursor:
+    """What will answer with the job, if it was made."""
+    if not first.needs and not first.adopted:
+        return turn.run("job_submit", **_whole(new, first), at=turn.given)
+    made = turn.run("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
+    for (number,) in turn.rows(made):
+        _begin(turn, number, new, first)
+    return turn.run("job", id=new.id if made.rowcount else "")
 
 
 def _whole(new: NewJob, first: Draft) -> dict[str, object]:

@@ -57,7 +57,7 @@ WITH made AS (
 SELECT number FROM made;
 
 -- name: job_submit
--- A new job with a first task that needs nothing and its first event, unless its id is taken.
+-- A new job with a first task that needs nothing and its first event, unless its id is taken; the row of `job_seen`.
 WITH made AS (
     INSERT INTO rushes.job (id, owner, state, priority, total, live, last_event, created)
     VALUES (%(id)s, %(owner)s, 'created', %(priority)s, 1, 1, 1,
@@ -77,7 +77,8 @@ WITH made AS (
 ), told AS (
     INSERT INTO rushes.event (job, seq, n, type, at, body) SELECT number, 1, 1, 'submitted', created, %(told)s FROM made
 )
-SELECT number FROM made;
+SELECT %(id)s, %(owner)s, %(team)s, %(request_id)s, %(name)s, %(recipe)s, %(payload)s, '', 'created', false,
+    %(priority)s::integer, 1, 0, 0, 1, 0, 0, 1, created, NULL, NULL, number, 'created' FROM made;
 
 -- name: job_text_add
 -- The texts of a new job.

@@ -30,14 +30,14 @@ CREATE INDEX job_incomplete ON rushes.job (number) WHERE state <> 'completed';
 
 -- The transaction that last moved last_event; apart, so that counting changes no index of the job.
 CREATE TABLE rushes.job_change (
-    job bigint PRIMARY KEY REFERENCES rushes.job (number),
+    job bigint PRIMARY KEY,
     changed xid8 NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX job_by_change ON rushes.job_change (changed, job);
 
 -- The texts of a job lie apart, so that counting does not write them again.
 CREATE TABLE rushes.job_text (
-    job bigint PRIMARY KEY REFERENCES rushes.job (number),
+    job bigint PRIMARY KEY,
     team text NOT NULL,
     request_id text NOT NULL,
     name text NOT NULL,
@@ -108,7 +108,7 @@ CREATE TABLE rushes.task_done (
 
 -- A plan being written: no claim sees it.
 CREATE TABLE rushes.draft (
-    job bigint NOT NULL REFERENCES rushes.job (number),
+    job bigint NOT NULL,
     fence integer NOT NULL,
     id text COLLATE "C" NOT NULL,
     stage text COLLATE "C" NOT NULL,
