@@ -19,15 +19,17 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
-from rushes.domain.task import RENEW_SECONDS, Draft, Finish, Need, Said
+from rushes.domain.task import RENEW_SECONDS, Draft, Finish, Lease, Need, Said
 from rushes.domain.worker import Incarnation
 from rushes.ledger.sqlite import SqliteLedger
 
@@ -37,6 +39,8 @@ SPEC = json.dumps({"stage": "noop", "options": {"every_ms": 100}, "span": [0, 60
 SHA = "ab" * 32
 KEY = "-" + "0" * 20  # makes a result key as long as ours are
 OURS = ("rushes", "raw sqlite3", "raw, with such rows")  # the others are peers
+_result: Callable[[Iterable[Any]], Result] = partial(tuple.__new__, Result)
+_finish: Callable[[Iterable[Any]], Finish] = partial(tuple.__new__, Finish)
 BARS = {"peers": 12.0, "raw": 0.30, "growth": 0.90}
 
 
@@ -87,7 +91,7 @@ def drain_ours(path: Path, limit: int) -> int:
             ledger.renew(me, {}, {})
             renewed = time.monotonic()
         leases = ledger.claim(me.id, ["cpu"], BATCH)
-        completed = ledger.complete(me.id, [finish(lease.task, lease.fence) for lease in leases])
+        completed = ledger.complete(me.id, finishes(leases))
         done += completed.said.count(Said.OK)
         if not leases:
             break
@@ -95,10 +99,14 @@ def drain_ours(path: Path, limit: int) -> int:
     return done
 
 
-def finish(task: str, fence: int) -> Finish:
-    """What a worker says of a task that made one result: made as tuples are, since the ledger is what is measured."""
-    result = tuple.__new__(Result, (task[4:] + KEY, "noop", SHA, 100, 1, 1, False))
-    return tuple.__new__(Finish, (task, fence, (result,), False, 0.01))
+def finishes(leases: Sequence[Lease]) -> list[Finish]:
+    """What a worker says of tasks that made one result each; by columns, since the ledger is what is measured."""
+    if not leases:
+        return []
+    tasks, fences, *_ = zip(*leases, strict=True)
+    keys = [task[4:] + KEY for task in tasks]
+    results = zip(map(_result, zip(keys, *map(repeat, ("noop", SHA, 100, 1, 1, False)), strict=False)))
+    return [*map(_finish, zip(tasks, fences, results, *map(repeat, (False, 0.01)), strict=False))]
 
 
 def _worker(id: str) -> Incarnation:

@@ -1,7 +1,7 @@
 """How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against queues and a raw loop.
 
 Every commit is durable. Ours: jobs of 40 tasks and a join, claim 1,000, complete 1,000 with a result each (fence,
-count-down, event, counters), three batches under way in a process. The raw loop claims 500 rows of three columns and
+count-down, event, counters), three batches under way in a process. The raw loop claims 1,000 rows of three columns and
 deletes them; it walks the primary key, which no queue can do for long, so that the same with an index of what is free
 stands beside it without a bar. graphile-worker is compared where Node is. Rounds are interleaved; medians of tasks per
 wall second and, because machines are shared, per CPU second of clients and server together.
@@ -31,7 +31,7 @@ import psycopg
 from proof.knife import Engine, environment
 from proof.setups import fresh_database
 
-from benchmarks.ledger import BATCH, SPEC, Spent, finish, judge, rate, table
+from benchmarks.ledger import BATCH, SPEC, Spent, finishes, judge, rate, table
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import RENEW_SECONDS, Draft, Finish
@@ -109,7 +109,7 @@ def drain_ours(url: str, limit: int = 10**9) -> int:
     def work() -> None:
         renewed = time.monotonic()
         while sum(done) < limit and (leases := ledger.claim(me.id, ["cpu"], ledger.batch)):
-            done.append(ledger.complete(me.id, [finish(x.task, x.fence) for x in leases]).said.count("ok"))
+            done.append(ledger.complete(me.id, finishes(leases)).said.count("ok"))
             if time.monotonic() - renewed > RENEW_SECONDS:
                 ledger.renew(me, {}, {})
                 renewed = time.monotonic()
