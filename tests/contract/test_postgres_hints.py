@@ -10,7 +10,9 @@ import psycopg
 import pytest
 
 from rushes.postgres.store import Postgres
+from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _SEND, Notify
+from rushes.wiring.on_postgres import OnPostgres
 
 LONG = 120.0  # seconds in which something must come; nothing here takes so long
 
@@ -79,6 +81,28 @@ def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
             )
     speaker.close()
     listener.close()
+
+
+def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:
+    settings = Settings(store=postgres_kit.direct(18))
+    speaker, listener = (OnPostgres(settings, tmp_path).transport() for _ in range(2))
+    met: set[str] = set()
+    end = time.monotonic() + LONG
+    while not met and time.monotonic() < end:
+        speaker.announce("cpu", ["a"])
+        met |= set(listener.wait(["cpu"], 0.2))
+    speaker.close()
+    listener.close()
+    assert met == {"a"}
+
+
+def test_a_fleet_behind_a_pooler_listens_only_where_it_is_told_to(db: Postgres, tmp_path: Path) -> None:
+    for listen in ("", postgres_kit.direct(18)):
+        settings = Settings(store=db.url, pgbouncer=True, listen=listen)
+        with contextlib.closing(OnPostgres(settings, tmp_path).transport()) as hints:
+            hints.wait(["cpu"], 0.01)
+            assert isinstance(hints, Notify)
+            assert (hints._listener is not None) == bool(listen)
 
 
 def test_a_fleet_behind_a_pooler_without_a_direct_url_only_looks(db: Postgres) -> None:

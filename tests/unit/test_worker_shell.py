@@ -1,20 +1,21 @@
 """A worker with real child processes: what it may not do to others, whatever a task, a store or a server does."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from worker_kit import Bench, lane_of, lines_of, wait_for
+from worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 
 from rushes.blobs.memory import MemoryBlobs
-from rushes.domain.errors import DamagedBlob
+from rushes.domain.errors import DamagedBlob, LeaseLost, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.result import Artifact, Manifest, Provenance
-from rushes.domain.task import Failure, Finish, Said, TaskState
+from rushes.domain.task import Failure, Finish, Lease, Said, TaskState
+from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
-from rushes.ledger.port import Completed
+from rushes.ledger.port import Completed, Renewed
 from rushes.worker import core, happenings, orders
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
@@ -60,6 +61,48 @@ def test_lines_after_an_attempt_are_not_booked_to_the_next(bench: Bench) -> None
     failure = bench.task(second).failure
     assert failure is not None
     assert failure.lines == ("mine",)
+
+
+class GrownLedger(MemoryLedger):
+    """Once a newer version has changed it, it answers a worker of this one no more."""
+
+    grown = False
+
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        if self.grown:
+            raise LeaseLost("ask for your row")
+        return super().claim(worker, lanes, n, hinted)
+
+    def renew(
+        self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
+    ) -> Renewed:
+        if self.grown:
+            raise WrongHome("a newer version has changed it")
+        return super().renew(worker, holding, progress, note)
+
+
+def test_a_worker_that_its_ledger_refuses_hands_back_what_it_has_and_says_why(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, GrownLedger())
+    gate = tmp_path / "gate"
+    gate.touch()
+    task = bench.submit("held", gate=str(gate))
+    shell, refused = bench.worker(), []
+
+    def run() -> None:
+        with pytest.raises(WrongHome, match="a newer version"):
+            shell.run()
+        refused.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_for(lambda: bench.task(task).state is TaskState.LEASED, "the task was never begun")
+    bench.ledger.grown = True
+    bench.transport.announce("cpu", ["look again"])
+    thread.join(DEADLINE)
+    assert refused
+    assert bench.task(task).state is TaskState.READY
+    assert bench.task(task).failures == bench.task(task).losses == 0
+    assert bench.ledger.workers() == ()
 
 
 class FussyLedger(MemoryLedger):

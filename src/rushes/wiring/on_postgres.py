@@ -44,9 +44,9 @@ class OnPostgres:
         return PostgresIndex(self._db)
 
     def transport(self) -> Transport:
-        """Redis if it is named, else LISTEN on a direct connection."""
+        """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
         s = self._settings
-        return hints_of(s) if s.hints else Notify(self._db, s.listen)
+        return hints_of(s) if s.hints else Notify(self._db, s.listen or ("" if s.pgbouncer else s.store))
 
     def blobs(self) -> Blobs:
         """A bucket, or the home's folder if it is shared."""

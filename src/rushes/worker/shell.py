@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import LeaseLost, NoRoom, NotFound, RushesError, StoreAway
+from rushes.domain.errors import LeaseLost, NoRoom, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import Command
 from rushes.domain.task import Finish, Lease
 from rushes.domain.worker import Incarnation
@@ -65,6 +65,7 @@ class Shell:
             outfit.slot_argv, outfit.slot_env, self._mail.put, self._keep_log, self._tidy, outfit.slot_tasks
         )
         self._letters = Letters(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
+        self._refusal: WrongHome | None = None
         self._house_at = 0.0
         self._until_at = 0.0
 
@@ -78,7 +79,11 @@ class Shell:
         self._mail.put(happenings.Told(why, within))
 
     def run(self) -> None:
-        """Work until told to stop, or until there is nothing left to stay for."""
+        """Work until told to stop, or until there is nothing left to stay for.
+
+        Raises:
+            WrongHome: the ledger will not have this worker any more; what it had in hand is handed back.
+        """
         self._tidy()
         try:
             self._happen(happenings.Tick())
@@ -90,6 +95,8 @@ class Shell:
             self._slots.close()
             self._hints.close(core.PATIENCE_SECONDS)
             self._rounds.close(core.PATIENCE_SECONDS)
+        if self._refusal:
+            raise self._refusal
 
     def about(self, lease: Lease) -> dict[str, object]:
         """What a log line about a lease carries."""
@@ -179,9 +186,18 @@ class Shell:
         self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
 
     def _renew(self, deed: orders.Renew) -> None:
-        reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
+        try:
+            reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
+        except WrongHome as e:
+            return self._leave_for(e)
         self._hints.keep(deed.holding)
-        self._mail.put(happenings.RenewalCame(reply.orders, reply.drain, reply.gone))
+        return self._mail.put(happenings.RenewalCame(reply.orders, reply.drain, reply.gone))
+
+    def _leave_for(self, refusal: WrongHome) -> None:
+        """A ledger that is damaged, or newer than this worker, is not away: waiting for it helps nobody."""
+        if not self._refusal:
+            self._refusal = refusal
+            self._mail.put(happenings.Told(str(refusal), at_once=True))
 
     def _begin(self, slot: int, lease: Lease) -> None:
         """Start a task; what cannot be started is handed back."""
