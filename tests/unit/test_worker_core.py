@@ -16,6 +16,11 @@ def lease(n: int = 1, lane: str = "cpu", failures: int = 0, chunk: int | None = 
     return Lease(f"job_a.toy.{n:05d}", 7, "job_a", "toy", chunk, lane, "{}", failures, 0)
 
 
+def said_of(lease: Lease) -> tuple[str, int]:
+    """What an order of a renewal names."""
+    return lease.task, lease.fence
+
+
 def kinds(deeds: tuple[o.Deed, ...]) -> list[str]:
     return [type(d).__name__ for d in deeds]
 
@@ -153,13 +158,37 @@ def test_no_room_gives_the_task_back_and_stops_intake_until_there_is_room() -> N
 
 def test_a_cancelled_or_lost_task_is_killed_and_forgotten() -> None:
     for order in (Order.CANCELLED, Order.LOST):
-        state, deeds = step(holding(lease(1)), h.RenewalCame({lease(1).task: order}, drain=False, gone=False), 1.0)
+        state, deeds = step(holding(lease(1)), h.RenewalCame({said_of(lease(1)): order}, drain=False, gone=False), 1.0)
         assert o.Kill(0, order.value) in deeds
         assert not state.held
 
 
+def test_what_a_renewal_says_of_an_old_fence_is_not_obeyed() -> None:
+    before = h.RenewalCame({(lease(1).task, lease(1).fence - 1): Order.LOST}, drain=False, gone=False)
+    state, deeds = step(holding(lease(1)), before, 1.0)
+    assert "Kill" not in kinds(deeds)
+    assert lease(1).task in state.held
+
+
+def test_a_task_leased_anew_while_its_old_attempt_runs_ends_that_attempt_first() -> None:
+    again = lease(1)._replace(fence=8)
+    state, deeds = step(holding(lease(1)), h.Claimed(("cpu",), (again,), 1), 1.0)
+    assert [d for d in deeds if isinstance(d, o.Kill | o.Start)] == [o.Kill(0, "lost"), o.Start(0, again)]
+    assert state.held[again.task].lease.fence == 8
+    late, deeds = step(state, h.Made(Finish(again.task, 7)), 1.1)
+    assert "Complete" not in kinds(deeds)
+    assert late.held[again.task].lease.fence == 8
+
+
+def test_a_finish_that_waits_for_the_store_is_dropped_when_its_task_is_leased_anew() -> None:
+    state, _ = step(holding(lease(1)), h.Made(Finish(lease(1).task, 7)), 1.0)
+    state, deeds = step(state, h.Claimed(("cpu",), (lease(1)._replace(fence=8),), 1), 1.1)
+    assert "Kill" not in kinds(deeds)
+    assert state.outbox == ()
+
+
 def test_pause_now_kills_and_gives_back() -> None:
-    came = h.RenewalCame({lease(1).task: Order.GIVE_BACK}, drain=False, gone=False)
+    came = h.RenewalCame({said_of(lease(1)): Order.GIVE_BACK}, drain=False, gone=False)
     _, deeds = step(holding(lease(1)), came, 1.0)
     assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
 
@@ -232,7 +261,7 @@ def test_a_task_that_found_no_room_makes_the_worker_rest() -> None:
 
 def test_a_finish_in_the_outbox_survives_a_pause() -> None:
     state, _ = step(holding(lease(1)), h.Made(Finish(lease(1).task, 7)), 1.0)
-    state, _ = step(state, h.RenewalCame({lease(1).task: Order.GIVE_BACK}, drain=False, gone=False), 1.1)
+    state, _ = step(state, h.RenewalCame({said_of(lease(1)): Order.GIVE_BACK}, drain=False, gone=False), 1.1)
     assert state.outbox
 
 

@@ -11,6 +11,7 @@ from worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob, LeaseLost, WrongHome
 from rushes.domain.event import EventType
+from rushes.domain.job import Command
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Failure, Finish, Lease, Said, TaskState
 from rushes.domain.worker import Incarnation
@@ -61,6 +62,30 @@ def test_lines_after_an_attempt_are_not_booked_to_the_next(bench: Bench) -> None
     failure = bench.task(second).failure
     assert failure is not None
     assert failure.lines == ("mine",)
+
+
+def test_a_task_cancelled_and_retried_at_once_never_speaks_for_another(bench: Bench, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    first = bench.submit("first", gate=str(gate))
+    with bench.working():
+        wait_for(lambda: bench.task(first).state is TaskState.LEASED, "the task was never begun")
+        bench.ledger.control("job_first", Command.CANCEL)
+        bench.ledger.revive("job_first")
+        wait_for(lambda: bench.task(first).fence == 2, "the task was never leased again")
+        other = bench.submit("other", die=True)
+        wait_for(lambda: bench.task(other).failures == 1, "the other one never failed")
+        gate.unlink()
+        wait_for(lambda: done(bench, first), "the task was never done")
+    assert bench.ledger.known("me", ["key-first", "key-other"]).keys() == {"key-first"}
+
+
+def test_a_slot_that_says_what_nobody_understands_has_failed(bench: Bench) -> None:
+    task = bench.submit("odd", result={"of": "a newer version"})
+    bench.run(lambda shell: shell.idle)
+    failure = bench.task(task).failure
+    assert failure is not None
+    assert failure.kind == "SlotDied"
 
 
 class GrownLedger(MemoryLedger):

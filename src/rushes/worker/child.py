@@ -14,6 +14,7 @@ import psutil
 
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
+from rushes.telemetry import log
 from rushes.worker.lines import Lines
 
 LINE_BYTES = 2000
@@ -101,7 +102,10 @@ class Child:
         while True:
             try:
                 self._hear(self, json.loads(self._line.recv_bytes()))
-            except (EOFError, OSError, ValueError):
+            except (EOFError, OSError):
+                break
+            except Exception:  # noqa: BLE001 - whatever it is: a slot that nobody hears must end
+                log.exception("a slot said something odd")
                 break
         self.kill("hung up")
         code = self._process.wait()

@@ -192,6 +192,9 @@ def _go_on(state: State) -> Step:
 def _start(state: State, claimed: Claimed) -> Step:
     deeds: list[Deed] = []
     for lease in claimed.leases:
+        if lease.task in state.held:  # cancelled and revived since the last renewal: the lease that it had is lost
+            state, ends = _lose(state, lease.task, Order.LOST)
+            deeds += ends
         slot = next(iter(state.free_for(claimed.lanes)), None)
         state = _hold(state, Holding(lease, -1 if slot is None else slot, state.now))
         if slot is None:  # two claims were answered for one slot
@@ -210,22 +213,28 @@ def _swept(state: State, swept: Swept) -> State:
 
 def _obey(state: State, came: RenewalCame) -> Step:
     deeds: list[Deed] = []
-    orders = dict.fromkeys(state.held, Order.LOST) if came.gone else came.orders
-    for task, order in orders.items():
-        held = state.held.get(task)
-        if held is None or order is Order.KEEP or (order is Order.GIVE_BACK and held.settled):
-            continue
-        deeds += [] if held.settled else [Kill(held.slot, order.value)]
-        if order is Order.GIVE_BACK:
-            state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "paused"))
-        else:
-            state = _forget(state, task)
+    leases = {(task, held.lease.fence) for task, held in state.held.items()}
+    for (task, fence), order in (dict.fromkeys(leases, Order.LOST) if came.gone else came.orders).items():
+        if (task, fence) in leases and order is not Order.KEEP:
+            state, ends = _lose(state, task, order)
+            deeds += ends
     if came.gone:
         deeds.append(Rebirth())
         state = replace(_each(state, lambda i: i.put_off(state.now)), renew_at=state.now)
     if came.drain and state.drain_until is None:
         state = _told(state, Told("by order"))
     return state, tuple(deeds)
+
+
+def _lose(state: State, task: str, order: Order) -> Step:
+    held = state.held[task]
+    if order is Order.GIVE_BACK and held.settled:
+        return state, ()
+    ends = () if held.settled else (Kill(held.slot, order.value),)
+    if order is Order.GIVE_BACK:
+        state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "paused"))
+        return state, ends
+    return _forget(state, task), ends
 
 
 def _told(state: State, heard: Told) -> State:

@@ -40,9 +40,9 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class RenewalCame:
-    """The ledger's answer to a renewal."""
+    """The ledger's answer to a renewal: what to do with each task at the fence that was asked about."""
 
-    orders: Mapping[str, Order]
+    orders: Mapping[tuple[str, int], Order]
     drain: bool
     gone: bool
 

@@ -182,8 +182,8 @@ class Shell:
         hinted = () if ledger.finds_next else deed.hinted  # then a hint means "there is work"; order decides which
         if self._has_room():
             leases = ledger.claim(self.me.id, deed.lanes, min(deed.n, ledger.batch), hinted)
-        self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
         self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
+        self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
 
     def _renew(self, deed: orders.Renew) -> None:
         try:
@@ -191,7 +191,8 @@ class Shell:
         except WrongHome as e:
             return self._leave_for(e)
         self._hints.keep(deed.holding)
-        return self._mail.put(happenings.RenewalCame(reply.orders, reply.drain, reply.gone))
+        orders = {(task, deed.holding[task]): order for task, order in reply.orders.items()}
+        return self._mail.put(happenings.RenewalCame(orders, reply.drain, reply.gone))
 
     def _leave_for(self, refusal: WrongHome) -> None:
         """A ledger that is damaged, or newer than this worker, is not away: waiting for it helps nobody."""

@@ -1,6 +1,7 @@
 """The slots of a worker: its children, and what they say as happenings."""
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from rushes.domain import errors
@@ -31,6 +32,7 @@ class Slots:
         self._argv, self._env, self._tasks = argv, env, tasks
         self._tell, self._keep_log, self._died = tell, keep_log, died
         self._children: dict[int, Child] = {}
+        self._lock = threading.Lock()  # children end while others are started in their place
 
     def start(self, slot: int, lease: Lease) -> None:
         """Run a task in a slot.
@@ -63,17 +65,21 @@ class Slots:
         if child and child.tasks_run >= self._tasks:
             child.close()
             child = None
+        if child and child.task:
+            child.kill("left behind")  # its answer would be taken for that of the next
         if child is None or child.killed:
             child = Child(self._argv, self._env, lambda c, said: self._heard(slot, c, said))
-            self._children[slot] = child
+            with self._lock:
+                self._children[slot] = child
         return child
 
     def _heard(self, slot: int, child: Child, said: JSON) -> None:
         """Called from a thread of the child: turn what it says into a happening."""
         lease = child.task
         if said["say"] == "died":
-            if self._children.get(slot) is child:
-                del self._children[slot]
+            with self._lock:
+                if self._children.get(slot) is child:
+                    del self._children[slot]
             self._died()
         if lease is None:
             return
@@ -83,9 +89,9 @@ class Slots:
         if said["say"] in ("made", "broke"):
             child.lines.end()
         child.lines.send(self._keep_log)
-        lines = child.lines.last()
+        told = outcome(lease, said, child.killed, child.lines.last())
         child.release()
-        self._tell(outcome(lease, said, child.killed, lines))
+        self._tell(told)
 
 
 def outcome(lease: Lease, said: JSON, killed: str, lines: tuple[str, ...]) -> happenings.Happening:
