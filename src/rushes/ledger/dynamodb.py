@@ -12,7 +12,7 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Command, Job, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Lease, Order, Said, Task, TaskState
+from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, Order, Said, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import dynamodb_claim, dynamodb_look, dynamodb_sweep
 from rushes.ledger.clock import Seconds, boot_seconds
@@ -117,6 +117,7 @@ class DynamoLedger:
         renewed, row = self._store.change("renew", work, seen)
         if row:
             self._store.sightings.see(row, before)
+        self._return_doubts(worker.id, 0.0 if renewed.gone else LEASE_SECONDS)
         return renewed
 
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
@@ -274,6 +275,15 @@ class DynamoLedger:
     def close(self) -> None:
         """Nothing is held open between requests."""
 
+    def _return_doubts(self, worker: str, seconds: float) -> None:
+        """Hand back what the worker was not handed for so long: its slots are full, or it is over."""
+        with self._store.doubts.of(worker) as hand:
+            if hand and self._store.doubts.age(hand) >= seconds:
+                rows = dynamodb_claim.recalled(self._store, worker, hand)
+                self.give_back(worker, [(row.id, row.fence) for row in rows], "not handed out")
+                for row in rows:
+                    del hand[row.key, row.take]
+
     def _enter(self, turn: Turn, worker: Incarnation) -> WorkerRow:
         number = self._store.table.number(("numbers", "workers"))
         return turn.new(WorkerRow(asdict(worker), number, turn.wall))
@@ -282,10 +292,7 @@ class DynamoLedger:
         """In plan order, jobs by age; what is alone is in order."""
         if len(tasks) < 2:
             return list(tasks)
-        turn = self._store.turn(self._store.recall(map(task_key, tasks)))
-        turn.load_tasks(tasks)
-        rows = [row for task in tasks if (row := turn.task(task))]
-        return [row.id for row in sorted(rows, key=lambda row: (turn.its(row).number, row.at))]
+        return dynamodb_look.in_plan(self._store.turn(self._store.recall(map(task_key, tasks))), tasks)
 
 
 def _job(turn: Turn, id: str) -> JobRow:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 from rushes.aws.changes import moved
 from rushes.aws.table import Item
@@ -13,12 +14,12 @@ from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
 from rushes.ledger.clock import iso
 from rushes.ledger.dynamodb_rows import (
+    HELD,
     WORKERS,
     JobRow,
     TaskRow,
     WorkerRow,
     about_key,
-    held_place,
     job_key,
     task_key,
     unpack,
@@ -196,21 +197,33 @@ def worker_rows(store: Store) -> list[WorkerRow]:
     return sorted((unpack(WorkerRow, item) for item in items.values()), key=lambda row: row.number)
 
 
-def held(store: Store, worker: str) -> list[str]:
-    """The tasks that a worker holds: jobs by age, then plan order."""
-    found = store.table.query(held_place(worker), index="by_place")
-    items = sorted(found, key=lambda item: str(item["rank"]).partition("#")[2])
-    return [str(item["sk"]).removeprefix("task#") for item in items]
+def held(store: Store, worker: str = "") -> dict[str, list[str]]:
+    """The tasks that a worker holds, or all that are held, by worker."""
+    all_of = partial(store.table.query, HELD, index="by_place")
+    found: dict[str, list[str]] = {}
+    for item in all_of(low=f"{worker}#", high=f"{worker}#~") if worker else all_of():
+        found.setdefault(str(item["rank"]).rsplit("#", 2)[0], []).append(str(item["sk"]).removeprefix("task#"))
+    return found
+
+
+def in_plan(turn: Turn, tasks: Collection[str]) -> list[str]:
+    """Those of these tasks that are there: jobs by age, then plan order."""
+    turn.load_tasks(tasks)
+    rows = [row for task in tasks if (row := turn.task(task))]
+    return [row.id for row in sorted(rows, key=lambda row: (turn.its(row).number, row.at))]
 
 
 def workers(store: Store) -> tuple[Worker, ...]:
     """Every worker that has a row."""
-    return tuple(_worker(store, row) for row in worker_rows(store) if not row.over)
+    rows, hold = worker_rows(store), held(store)
+    turn = store.turn()
+    turn.load_tasks(task for tasks in hold.values() for task in tasks)
+    return tuple(_worker(store, row, in_plan(turn, hold.get(row.id, ()))) for row in rows if not row.over)
 
 
-def _worker(store: Store, row: WorkerRow) -> Worker:
+def _worker(store: Store, row: WorkerRow, tasks: Collection[str]) -> Worker:
     left = store.sightings.see(row)
     return Worker(
-        incarnation=row.incarnation, alive=left > 0, draining=row.draining, note=row.note,
-        held=tuple(held(store, row.id)), lease_left=left, started_at=iso(row.started),
+        incarnation=row.incarnation, alive=left > 0, draining=row.draining, note=row.note, held=tuple(tasks),
+        lease_left=left, started_at=iso(row.started),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
 
 R = TypeVar("R")
-WORKERS, OWED, DUE, PARKED = "workers", "owed", "due", "parked"
+WORKERS, OWED, DUE, PARKED, HELD = "workers", "owed", "due", "parked", "held"
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
 
@@ -40,9 +40,9 @@ def ready_place(lane: str) -> str:
     return f"ready#{lane}"
 
 
-def held_place(worker: str) -> str:
-    """The list of tasks that a worker holds."""
-    return f"held#{worker}"
+def held_rank(worker: str, job: "JobRow", task: str) -> str:
+    """Where a task is in the list of all that is held: by worker, so that what nobody knows of is found as well."""
+    return f"{worker}#{job.number:012d}#{task}"
 
 
 def pack(row: Any, key: Key, own: Collection[str] = ()) -> Item:
@@ -110,6 +110,8 @@ class TaskRow:
         place = "" if job is None else self._place(job)
         if job is None or not place:
             return item
+        if place == HELD:
+            return item | {"place": place, "rank": held_rank(self.worker, job, self.id)}
         due = place in (DUE, PARKED)
         return item | {"place": place, "rank": f"{self.due:015d}#{self.id}" if due else self.rank(job)}
 
@@ -120,7 +122,7 @@ class TaskRow:
 
     def _place(self, job: "JobRow") -> str:
         if self.state is TaskState.LEASED:
-            return held_place(self.worker)
+            return HELD
         if self.state is not TaskState.READY:
             return ""
         if self.due is not None:

@@ -12,6 +12,7 @@ from rushes.aws.table import TRANSACTION, Item, Key, Refusal, Table, Write
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS, Draft
 from rushes.ledger.clock import Seconds
+from rushes.ledger.dynamodb_doubts import Doubts
 from rushes.ledger.dynamodb_rows import JobRow, LanesRow, TaskRow, WorkerRow, job_key, task_key, unpack
 from rushes.ledger.dynamodb_turn import Turn
 from rushes.telemetry import effect
@@ -40,13 +41,21 @@ class Sightings:
         """Seconds since that was seen for the first time."""
         return self.clock() - self.seen.setdefault(name, (0, self.clock()))[1]
 
+    def again(self, name: str, seconds: float) -> bool:
+        """Whether that was not seen for so long, or never; it is seen now."""
+        now, last = self.clock(), self.seen.get(name)
+        if last and now - last[1] < seconds:
+            return False
+        self.seen[name] = 0, now
+        return True
+
 
 class Store:
     """What every verb is given."""
 
     def __init__(self, table: Table, clock: Seconds, sightings: Sightings) -> None:
         self.table, self.clock, self.wall, self.sightings = table, clock, table.wall, sightings
-        self.doubts: dict[str, tuple[str, tuple[Key, ...]]] = {}  # worker -> a claim whose reply was lost
+        self.doubts = Doubts(clock)
         self._stamps = Stamps(table.wall)
         self._cache: dict[Key, tuple[float, Item]] = {}
         self._lock = threading.Lock()

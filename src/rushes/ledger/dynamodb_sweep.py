@@ -1,7 +1,7 @@
 """The sweep on DynamoDB: dead workers' tasks are released, what is due is ready, what is owed is paid."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from rushes.domain.job import Command
@@ -14,6 +14,7 @@ from rushes.ledger.dynamodb_turn import Turn
 from rushes.ledger.port import Debt, Swept
 
 TOMBSTONE_SECONDS = 7 * 86_400  # a worker that slept so long enters anew; its fences are stale all the same
+STRAYS_SECONDS = 600.0  # between looks at all that is held: a page of the index per 5,000 tasks
 _SOME = 20  # tasks in one transaction, each perhaps of another job
 _JOBS = 10  # that owe something, in one sweep
 
@@ -33,21 +34,24 @@ def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid
 def _reap(store: Store, is_gone: Callable[[Incarnation], bool], limit: int) -> int:
     """Release what workers hold whose row stood still for a lease, or who are gone."""
     dead = [r for r in look.worker_rows(store) if r.over or store.sightings.see(r) <= 0 or is_gone(r.incarnation)]
-    held = {row.id: look.held(store, row.id) for row in dead if row.over or _bury(store, row)}
+    held = {row.id: look.held(store, row.id).get(row.id, []) for row in dead if row.over or _bury(store, row)}
     for row in dead:
         if row.over and not held[row.id] and store.sightings.since(f"over {row.id}") > LEASE_SECONDS:
             _close(store, row)
-    orphans = _orphans(store, held)[:limit]
+    held |= _strays(store)
+    orphans = look.in_plan(store.turn(), [task for some in held.values() for task in some])[:limit]
     parts = [orphans[n : n + _SOME] for n in range(0, len(orphans), _SOME)]
     return sum(store.change("sweep", partial(_lose, tasks=part, dead=held)) for part in parts)
 
 
-def _orphans(store: Store, held: Mapping[str, Sequence[str]]) -> list[str]:
-    """What these hold: jobs by age, then plan order."""
-    turn, tasks = store.turn(), [task for some in held.values() for task in some]
-    turn.load_tasks(tasks)
-    rows = [row for task in tasks if (row := turn.task(task))]
-    return [row.id for row in sorted(rows, key=lambda row: (turn.its(row).number, row.at))]
+def _strays(store: Store) -> dict[str, list[str]]:
+    """What workers hold whose row is closed or has expired: one that was frozen in a claim writes it when it wakes."""
+    if not store.sightings.again("strays", STRAYS_SECONDS):
+        return {}
+    held = look.held(store)
+    items = store.table.fetch((f"worker#{id}", "worker") for id in held)
+    there = {row.id for row in (unpack(WorkerRow, item) for item in items.values()) if not row.over}
+    return {id: tasks for id, tasks in held.items() if id not in there}
 
 
 def _bury(store: Store, dead: WorkerRow) -> bool:
