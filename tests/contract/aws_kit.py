@@ -21,7 +21,7 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
 from tests.servers_aws import KEY, SECRET, ministack, moto
 
-from rushes.aws.client import Declined, Service
+from rushes.aws.client import CONDITION, Declined, Service
 from rushes.aws.table import Item, Table, Write
 from rushes.domain.errors import RushesError
 from rushes.ledger.clock import Millis, Seconds
@@ -166,6 +166,27 @@ def throttle(service: Service, operation: str, times: int, code: str = "Throttli
     headers = {"x-amzn-requestid": "0"}
     said = {"Error": {"Code": code, "Message": "too many"}, "ResponseMetadata": {"HTTPHeaders": headers}}
     _next_times(service, f"before-call.*.{operation}", times, lambda **_: (SimpleNamespace(status_code=400), said))
+
+
+def refuse(service: Service, code: Callable[[Any], str]) -> None:
+    """The next transaction is refused, each write for its own reason; a condition tells what stands there."""
+
+    def said(params: Any, **_: Any) -> Any:
+        reasons = [_reason(service, code(write), write) for write in json.loads(params["body"])["TransactItems"]]
+        error = {"Code": "TransactionCanceledException", "Message": "for several reasons"}
+        meta = {"HTTPHeaders": {"x-amzn-requestid": "0"}}
+        parsed = {"Error": error, "CancellationReasons": reasons, "ResponseMetadata": meta}
+        return SimpleNamespace(status_code=400), parsed
+
+    _next_times(service, "before-call.dynamodb.TransactWriteItems", 1, said)
+
+
+def _reason(service: Service, code: str, write: Any) -> dict[str, Any]:
+    if code != CONDITION:
+        return {"Code": code}
+    ((_, what),) = write.items()
+    key = {name: what["Item"][name] for name in ("pk", "sk")}
+    return {"Code": code, "Item": service.ask("get_item", TableName=what["TableName"], Key=key)["Item"]}
 
 
 def answer(service: Service, operation: str, times: int, change: Callable[[Any], None]) -> None:

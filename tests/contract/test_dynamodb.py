@@ -13,7 +13,7 @@ import pytest
 from ledger_kit import BROKEN, OWNER, Clock, claim, done, film, first_of, new_job, opened, picture, result, who, worker
 
 from rushes import telemetry
-from rushes.aws.client import Service
+from rushes.aws.client import CONDITION, Service
 from rushes.aws.table import TRANSACTION, Table
 from rushes.domain.errors import LeaseLost, NotAllowed, StoreAway, WrongHome
 from rushes.domain.event import EventType
@@ -324,6 +324,25 @@ def test_a_verb_whose_reply_is_cut_happens_once(
     assert [e.number for e in told] == list(range(1, len(told) + 1))
     assert do(ledger, lease) == expected
     assert ledger.events(NEW.id) == told
+
+
+@pytest.mark.parametrize("told", ["job", "task"])
+@pytest.mark.parametrize("verb", ["complete", "fail", "give_back"])
+def test_only_a_condition_that_failed_tells_what_stands_there(
+    service: Service, ledger: DynamoLedger, verb: str, told: str
+) -> None:
+    opened(ledger, NEW, film(NEW, 1))
+    worker(ledger)
+    (lease,) = claim(ledger)
+
+    def reason(write: Any) -> str:
+        row = write.get("Put", {"Item": {"sk": {"S": ""}}})["Item"]["sk"]["S"].partition("#")[0]
+        return CONDITION if row == told else "TransactionConflict" if row in ("job", "task") else "None"
+
+    aws_kit.refuse(service, reason)
+    do, expected = VERBS[verb]
+    assert do(ledger, lease) == expected
+    assert ledger.tasks(ids=[lease.task]).rows[0].worker is None
 
 
 def test_a_job_whose_submission_was_cut_is_one_job(service: Service, ledger: DynamoLedger) -> None:

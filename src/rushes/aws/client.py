@@ -20,7 +20,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
 
 PATIENCE_SECONDS = 10.0  # well inside a lease, so that a worker still hears that it was lost
-_CONDITION = "ConditionalCheckFailed"
+CONDITION = "ConditionalCheckFailed"
 _THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
      "RequestThrottled", "TransactionInProgressException", "TransactionConflictException", "LimitExceededException"}
@@ -140,7 +140,7 @@ def _refused(e: ClientError, once: bool, last: bool) -> None:
     codes = {reason.get("Code") or "None" for reason in reasons}
     if code == "ConditionalCheckFailedException":
         raise Declined([{"Item": e.response.get("Item")}]) from e
-    if _CONDITION in codes:
+    if CONDITION in codes:
         raise Declined(reasons) from e
     broken = code in _BROKEN or e.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500
     throttled = code in _THROTTLED or (codes and codes <= _THROTTLED_REASONS)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rushes.aws.client import Declined, Service
+from rushes.aws.client import CONDITION, Declined, Service
 from rushes.domain.errors import RushesError, StoreAway, WrongHome
 
 Value = str | int | bool
@@ -191,9 +191,10 @@ class Table:
         raise StoreAway("DynamoDB leaves reads unprocessed")
 
     def _refused(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
+        """What stands there; a write that met another transaction or a limit tells nothing of its item."""
         found: dict[Key, Item | None] = {}
         for write, reason in zip(writes, reasons, strict=True):
-            if reason.get("Code", "None") not in ("None", None):
+            if reason.get("Code") == CONDITION:
                 (what,) = write.values()
                 key = _key_of(self._decoded(what.get("Item") or what["Key"]))
                 found[key] = self._decoded(reason["Item"]) if reason.get("Item") else None
