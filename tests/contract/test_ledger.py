@@ -1,5 +1,6 @@
 """The contract of the ledger, part one: taking in, plans, needs, arrivals."""
 
+import random
 from dataclasses import replace
 
 from ledger_kit import OWNER, Backend, claim, done, film, first_of, new_job, opened, picture, worker
@@ -98,6 +99,19 @@ def test_a_plan_written_in_pages_and_written_twice_is_one_plan(ledger: Ledger) -
         ledger.draft(new.id, probe.task, probe.fence, page, "facts")
     ledger.complete("w1", [done(probe)])
     assert [t.id for t in ledger.tasks(new.id).rows[1:]] == [d.id for d in plan]
+
+
+def test_a_task_is_told_what_to_do_however_long_that_is(ledger: Ledger) -> None:
+    new, long = new_job(), f'{{"inputs": "{random.Random(1).randbytes(400_000).hex()}"}}'
+    worker(ledger)
+    ledger.submit(new, replace(first_of(new), spec=long))
+    (probe,) = claim(ledger)
+    ledger.draft(new.id, probe.task, probe.fence, [replace(d, spec=d.spec + long) for d in film(new, 1)], "{}")
+    ledger.complete("w1", [done(probe)])
+    (lease,) = claim(ledger)
+    assert probe.spec == long
+    assert lease.spec == film(new, 1)[0].spec + long
+    assert [task.spec for task in ledger.tasks(new.id).rows] == [long, lease.spec, film(new, 1)[1].spec + long]
 
 
 def test_drafts_of_an_earlier_attempt_vanish(ledger: Ledger) -> None:

@@ -4,10 +4,10 @@ Decisions are made here on rows as they were read; a transaction holds only if n
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
-from rushes.aws.table import Item, Table
+from rushes.aws.table import Table
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Command, Job, JobState, NewJob
@@ -23,12 +23,13 @@ from rushes.ledger.dynamodb_rows import (
     WorkerRow,
     about_key,
     draft_item,
-    encode,
     failure_doc,
     job_key,
+    plan_item,
     task_key,
 )
 from rushes.ledger.dynamodb_store import Sightings, Store
+from rushes.ledger.dynamodb_texts import far
 from rushes.ledger.dynamodb_turn import Turn
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
 
@@ -57,6 +58,10 @@ class DynamoLedger:
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         """A job with its first task and first event; the same id again changes nothing."""
         number: list[int] = []
+        spec, texts = far(new.id, first.spec)
+        first = replace(first, spec=spec)
+        if texts:
+            self._store.save("submit", texts)
 
         def work(turn: Turn) -> Submitted:
             turn.load([job_key(new.id), about_key(new.id), task_key(first.id), LanesRow.key])
@@ -79,8 +84,10 @@ class DynamoLedger:
         if row is None or not row.held_by(None, fence):
             return turn.said(task, fence, "done")
         expires = turn.wall // 1000 + DRAFT_SECONDS
-        plan: Item = {"pk": f"job#{job}", "sk": f"plan#{fence:08d}", "body": encode(facts), "expires": expires}
-        self._store.save("draft", [*(draft_item(d, fence, expires) for d in tasks), plan])
+        specs = {d.id: far(job, d.spec) for d in tasks}
+        items = [item for _, texts in specs.values() for item in texts]
+        items += [draft_item(replace(d, spec=specs[d.id][0]), fence, expires) for d in tasks]
+        self._store.save("draft", [*items, plan_item(job, fence, facts, expires)])
         return Said.OK
 
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rushes.domain.task import RENEW_SECONDS, Lease, TaskState
 from rushes.ledger.dynamodb_doubts import UNDER_WAY_SECONDS, Hand
 from rushes.ledger.dynamodb_rows import HELD, JobRow, TaskRow, WorkerRow, held_rank, ready_place, task_key, unpack
 from rushes.ledger.dynamodb_store import Store
+from rushes.ledger.dynamodb_texts import near
 from rushes.ledger.dynamodb_turn import Turn
 
 STATEMENTS = 25
@@ -25,10 +26,11 @@ def claim(store: Store, worker: str, lanes: Sequence[str], n: int, hinted: Colle
         got = [row for row in recalled(store, worker, hand) if row.lane in lanes][:n]
         got += _fresh(store, worker, lanes, n - len(got), hinted, hand)
         jobs = store.jobs({row.job for row in got}, RENEW_SECONDS)
+        specs = near(store.table, ((row.job, row.spec) for row in got))
         _living(store, worker)  # who was frozen on the way has it all in doubt
         for row in got:
             del hand[row.key, row.take]
-    return tuple(row.lease() for row in sorted(got, key=lambda row: row.rank(jobs[row.job])))
+    return tuple(row.lease(specs[row.spec]) for row in sorted(got, key=lambda row: row.rank(jobs[row.job])))
 
 
 def recalled(store: Store, worker: str, hand: Hand) -> list[TaskRow]:

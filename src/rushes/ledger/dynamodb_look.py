@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from rushes.aws.changes import moved
@@ -25,6 +26,7 @@ from rushes.ledger.dynamodb_rows import (
     unpack,
 )
 from rushes.ledger.dynamodb_store import Store
+from rushes.ledger.dynamodb_texts import near
 from rushes.ledger.dynamodb_turn import Turn
 from rushes.ledger.port import Page
 
@@ -71,6 +73,14 @@ def tasks(
     store: Store, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
 ) -> Page[Task]:
     """Tasks in plan order, a page."""
+    page = _page(store, job, state, stage, ids, cursor, limit)
+    specs = near(store.table, ((task.job, task.spec) for task in page.rows))
+    return replace(page, rows=tuple(replace(task, spec=specs[task.spec]) for task in page.rows))
+
+
+def _page(
+    store: Store, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+) -> Page[Task]:
     found: list[Task] = []
     begin = not cursor
     for task in _every_task(store, job, state, ids, cursor):

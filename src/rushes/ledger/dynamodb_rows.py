@@ -14,6 +14,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, Failure, Lease, Need, Said, Task, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
+from rushes.ledger.dynamodb_texts import loosened, squeezed
 
 R = TypeVar("R")
 WORKERS, OWED, DUE, PARKED, HELD = "workers", "owed", "due", "parked", "held"
@@ -47,17 +48,22 @@ def held_rank(worker: str, job: "JobRow", task: str) -> str:
 
 def pack(row: Any, key: Key, own: Collection[str] = ()) -> Item:
     """A row as an item: `own` fields as attributes, the others as one text."""
-    values = {f.name: getattr(row, f.name) for f in fields(row) if f.name != "rev"}
+    values = {f.name: _kept(getattr(row, f.name)) for f in fields(row) if f.name != "rev"}
     item: Item = {"pk": key[0], "sk": key[1], "rev": row.rev}
     item |= {name: value for name in own if (value := values.pop(name)) is not None}
-    return item | {"body": encode(values)}
+    return item | {"body": squeezed(encode(values))}
+
+
+def _kept(value: Any) -> Any:
+    """Python reads no number of more than 4,300 digits, but any in hex: a bit for each of 15,000 needs."""
+    return hex(value) if type(value) is int and value.bit_length() > 64 else value
 
 
 def unpack(cls: type[R], item: Item) -> R:
     """The row of an item."""
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]  # rows are dataclasses
     own = {name: value for name, value in item.items() if name in names}
-    return cls(**own, **json.loads(str(item["body"])))
+    return cls(**own, **json.loads(loosened(str(item["body"]))))
 
 
 @dataclass(slots=True)
@@ -70,7 +76,7 @@ class TaskRow:
     chunk: int | None = None
     lane: str = "cpu"
     order: int = 0
-    spec: str = ""
+    spec: str = ""  # a long one is kept elsewhere
     first: bool = False
     then: dict[str, int] = field(default_factory=dict)  # who needs it, and which of its needs it is
     unmet: int = 0  # a bit per need
@@ -93,6 +99,7 @@ class TaskRow:
 
     def __post_init__(self) -> None:
         self.state = TaskState(self.state)
+        self.unmet = int(str(self.unmet), 0)
 
     @property
     def key(self) -> Key:
@@ -144,11 +151,11 @@ class TaskRow:
         about = {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker or None}
         return {**about, **more}
 
-    def lease(self) -> Lease:
+    def lease(self, spec: str) -> Lease:
         """What its worker is given."""
         return Lease(
             task=self.id, fence=self.fence, job=self.job, stage=self.stage, chunk=self.chunk, lane=self.lane,
-            spec=self.spec, failures=self.failures, losses=self.losses,
+            spec=spec, failures=self.failures, losses=self.losses,
         )  # fmt: skip
 
     def seen(self, job: "JobRow", wall: int) -> Task:
@@ -323,12 +330,17 @@ class LanesRow:
 def draft_item(draft: Draft, fence: int, expires: int) -> Item:
     """A draft as an item that only its attempt's completion looks at."""
     sk = f"draft#{fence:08d}#{draft.id}"
-    return {"pk": f"job#{draft.job}", "sk": sk, "body": encode(asdict(draft)), "expires": expires}
+    return {"pk": f"job#{draft.job}", "sk": sk, "body": squeezed(encode(asdict(draft))), "expires": expires}
+
+
+def plan_item(job: str, fence: int, facts: str, expires: int) -> Item:
+    """What an attempt found out, beside its drafts."""
+    return {"pk": f"job#{job}", "sk": f"plan#{fence:08d}", "body": squeezed(encode(facts)), "expires": expires}
 
 
 def draft_of(item: Item) -> Draft:
     """The draft of an item."""
-    doc = json.loads(str(item["body"]))
+    doc = json.loads(loosened(str(item["body"])))
     return Draft(**{**doc, "needs": tuple(Need(**need) for need in doc["needs"])})
 
 

@@ -11,6 +11,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, Finish, TaskState
 from rushes.ledger.dynamodb_moves import Moves
 from rushes.ledger.dynamodb_rows import JobRow, LanesRow, TaskRow, about_key, draft_of, job_key, task_key
+from rushes.ledger.dynamodb_texts import loosened
 from rushes.ledger.dynamodb_unit import PAGE
 
 Debt = dict[str, JSON]
@@ -73,7 +74,7 @@ class Turn(Moves):
         about, facts = self.about(job.id), self.seen(written)
         if about is None or facts is None:
             return ()
-        about.facts = json.loads(str(facts["body"]))
+        about.facts = json.loads(loosened(str(facts["body"])))
         self.touch(about)
         plan = self.plan(job, fence)
         self.plans.clear()
