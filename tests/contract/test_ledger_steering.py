@@ -387,6 +387,17 @@ def test_log_lines_are_kept_per_attempt_and_once(ledger: Ledger) -> None:
     assert E.LOG not in types(ledger)
 
 
+def test_log_lines_that_come_in_any_order_are_kept_as_they_came_first(backend: Backend, ledger: Ledger) -> None:
+    (lease,) = claim(ledger)
+    for first, last in ((5, 6), (1, 9), (7, 9), (3, 12), (1, 12)):
+        ledger.log(lease.task, 1, first, [f"{n} in {first}" for n in range(first, last + 1)])
+        backend.clock.advance(1)
+    lines = ledger.events(NEW.id, types={E.LOG}, task=lease.task)
+    came = [1, 1, 1, 1, 5, 5, 1, 1, 1, 3, 3, 3]
+    assert [(e.number, e.data["line"]) for e in lines] == [(n, f"{n} in {of}") for n, of in enumerate(came, 1)]
+    assert len({e.at for e in lines}) == 3
+
+
 def test_only_the_last_log_lines_are_kept(ledger: Ledger) -> None:
     task = PLAN[0].id
     for first in range(1, 1500, 100):
@@ -477,6 +488,18 @@ def _pages(ledger: Ledger, state: JobState | None, oldest: bool) -> list[str]:
         cursor = page.cursor
         if not cursor:
             return out
+
+
+def test_a_list_of_tasks_goes_on_after_a_job_that_was_completed_meanwhile(ledger: Ledger) -> None:
+    jobs = [new_job(str(n)) for n in range(3)]
+    for new in jobs:
+        ledger.submit(new, first_of(new, lane="now"))
+    ledger.control(NEW.id, Command.CANCEL)
+    page = ledger.tasks(state=TaskState.READY, limit=2)
+    assert [task.job for task in page.rows] == [new.id for new in jobs[:2]]
+    ledger.complete("w1", [done(lease) for lease in ledger.claim("w1", ["now"], 2)])
+    assert ledger.job(jobs[1].id).state is JobState.COMPLETED
+    assert [t.job for t in ledger.tasks(state=TaskState.READY, cursor=page.cursor).rows] == [jobs[2].id]
 
 
 def test_tasks_are_listed_in_pages_and_by_state_over_all_jobs(ledger: Ledger) -> None:

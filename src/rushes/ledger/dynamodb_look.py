@@ -16,6 +16,8 @@ from rushes.domain.worker import Worker
 from rushes.ledger.clock import iso
 from rushes.ledger.dynamodb_rows import (
     HELD,
+    LEFT,
+    OWED,
     WORKERS,
     JobRow,
     TaskRow,
@@ -33,6 +35,7 @@ from rushes.ledger.port import Page
 LOG_LINES = 1000
 _DAY = 86_400
 _LOG_DAYS = 30
+Line = tuple[int, tuple[int, str]]  # its number, when, what
 
 
 def one_job(turn: Turn, id: str) -> Job:
@@ -100,10 +103,11 @@ def _every_task(store: Store, job: str, state: TaskState | None, ids: Collection
     elif job:
         yield from _seen(turn, turn.tasks_of(job))
     else:
-        jobs = _all_jobs(store, turn)
-        at = next((n for n, one in enumerate(jobs) if one.id == cursor.partition(".")[0]), 0)
+        begin = cursor.partition(".")[0]
+        jobs = _jobs(store, turn, state, begin)
+        at = next((n for n, one in enumerate(jobs) if one.id == begin), 0)
         for one in jobs[at:]:
-            if _may_have(one, state) or one.id == cursor.partition(".")[0]:
+            if _may_have(one, state) or one.id == begin:
                 yield from _seen(turn, turn.tasks_of(one.id))
 
 
@@ -112,8 +116,11 @@ def _seen(turn: Turn, rows: Sequence[TaskRow]) -> Iterator[Task]:
         yield row.seen(turn.its(row), turn.wall)
 
 
-def _all_jobs(store: Store, turn: Turn) -> list[JobRow]:
-    ids = [str(item["pk"]).removeprefix("job#") for item in store.table.query("jobs", index="by_change")]
+def _jobs(store: Store, turn: Turn, state: TaskState | None, begin: str) -> list[JobRow]:
+    """Where a list begins and every job that may have such tasks, by age: of those that are complete, all are done."""
+    lists = [("jobs", "by_change")] if state in (None, TaskState.DONE) else [(LEFT, "by_place"), (OWED, "by_place")]
+    found = [item for part, index in lists for item in store.table.query(part, index=index)]
+    ids = {str(item["pk"]).removeprefix("job#") for item in found} | ({begin} if begin else set())
     turn.load(map(job_key, ids))
     return sorted((row for id in ids if (row := turn.job(id))), key=lambda row: row.number)
 
@@ -145,16 +152,37 @@ def events(
     return tuple(found[:limit])
 
 
-# Log lines: an item per batch, each line as it came first
+# Log lines: an item per run of lines, each as it came first
 def log(store: Store, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
     """Keep lines that are not there yet."""
     if not lines or store.turn(store.recall([task_key(task), job_key(task.partition(".")[0])])).task(task) is None:
         return
-    known = _lines(store, task, fence)
-    new = {n: (store.wall(), line) for n, line in enumerate(lines, first) if n not in known}
-    if new:
-        item: Item = {"pk": f"log#{task}", "sk": _log_at(fence, min(new)), "body": json.dumps(list(new.items()))}
-        store.save("log", [item | {"expires": store.wall() // 1000 + _LOG_DAYS * _DAY}])
+    known = _kept(store, task, fence, first, first + len(lines) - 1)
+    runs: list[list[Line]] = []
+    for n, line in enumerate(lines, first):
+        if n not in known:
+            runs += [] if runs and runs[-1][-1][0] == n - 1 else [[]]
+            runs[-1].append((n, (store.wall(), line)))
+    store.save("log", [_log_item(store, task, fence, run) for run in runs])
+
+
+def _kept(store: Store, task: str, fence: int, first: int, last: int) -> set[int]:
+    """Which of these lines are there; items hold runs that never overlap, so no look goes beyond the first line's."""
+    known: set[int] = set()
+    while last >= first:
+        bounds = _log_at(fence, 0), _log_at(fence, last)
+        item = next(store.table.query(f"log#{task}", *bounds, newest=True, limit=1), None)
+        if item is None:
+            break
+        numbers = [n for n, _ in json.loads(str(item["body"]))]
+        known.update(numbers)
+        last = numbers[0] - 1
+    return known
+
+
+def _log_item(store: Store, task: str, fence: int, run: Sequence[Line]) -> Item:
+    expires = store.wall() // 1000 + _LOG_DAYS * _DAY
+    return {"pk": f"log#{task}", "sk": _log_at(fence, run[0][0]), "body": json.dumps(run), "expires": expires}
 
 
 def log_lines(store: Store, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:

@@ -17,7 +17,7 @@ from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.dynamodb_texts import loosened, squeezed
 
 R = TypeVar("R")
-WORKERS, OWED, DUE, PARKED, HELD = "workers", "owed", "due", "parked", "held"
+WORKERS, OWED, LEFT, DUE, PARKED, HELD = "workers", "owed", "left", "due", "parked", "held"
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
 
@@ -226,7 +226,9 @@ class JobRow:
         item = pack(self, self.key, ("moved",)) | {"of_owner": f"jobs#{self.owner}", "age": age, "of_change": "jobs"}
         since = f"{self.finished:015d}#{age}" if self.state in FINAL and self.finished is not None else age
         item |= {"of_state": f"jobs#{self.owner}#{self.state.value}", "since": since}
-        return item | ({"place": OWED, "rank": self.id} if self.owed else {})
+        if self.state is JobState.COMPLETED and not self.owed:
+            return item
+        return item | {"place": OWED if self.owed else LEFT, "rank": self.id}
 
 
 @dataclass(slots=True)

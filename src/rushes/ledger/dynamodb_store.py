@@ -13,7 +13,7 @@ from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS, Draft
 from rushes.ledger.clock import Seconds
 from rushes.ledger.dynamodb_doubts import Doubts
-from rushes.ledger.dynamodb_rows import JobRow, LanesRow, TaskRow, WorkerRow, job_key, task_key, unpack
+from rushes.ledger.dynamodb_rows import OWED, JobRow, LanesRow, TaskRow, WorkerRow, job_key, task_key, unpack
 from rushes.ledger.dynamodb_turn import Turn
 from rushes.telemetry import effect
 
@@ -142,7 +142,7 @@ class Store:
     def owing(self, jobs: Iterable[str]) -> list[str]:
         """Those of these jobs that owe something, as far as it was seen."""
         items = self.recall(map(job_key, dict.fromkeys(jobs)))
-        return [key[0].removeprefix("job#") for key, item in items.items() if "place" in item]
+        return [key[0].removeprefix("job#") for key, item in items.items() if item.get("place") == OWED]
 
 
 def _page(turn: Turn, job: str) -> tuple[bool, list[str]]:

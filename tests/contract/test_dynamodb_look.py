@@ -1,0 +1,79 @@
+"""What readers ask of DynamoDB costs what it answers, not all there ever was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_kit
+import pytest
+from ledger_kit import BROKEN, Clock, claim, done, film, new_job, opened, worker
+
+from rushes.aws.client import Service
+from rushes.domain.task import TaskState
+from rushes.ledger.dynamodb import DynamoLedger
+
+JOBS = [new_job(str(n)) for n in range(3)]
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    service = aws_kit.breakable("dynamodb")
+    yield service
+    aws_kit.mend(service)
+
+
+@pytest.fixture
+def ledger(service: Service, tmp_path: Path) -> DynamoLedger:
+    """Three jobs: one is complete, one has a dead task and one that is ready, one has only begun."""
+    clock = Clock()
+    ledger = DynamoLedger(aws_kit.table(tmp_path, clock.wall, service), clock.now)
+    for new in JOBS:
+        opened(ledger, new, film(new, 2)[:-1])
+    worker(ledger)
+    leases = claim(ledger, n=3)
+    ledger.complete("w1", [done(lease) for lease in leases[:2]])
+    ledger.fail("w1", leases[2].task, leases[2].fence, BROKEN, None)
+    return ledger
+
+
+def asked(service: Service) -> list[str]:
+    """The bodies of all reads from now on."""
+    bodies: list[str] = []
+
+    def note(params: Any, **_: Any) -> None:
+        bodies.append(params["body"].decode())
+
+    for operation in ("Query", "BatchGetItem"):
+        aws_kit.hook(service, f"before-call.dynamodb.{operation}", note)
+    return bodies
+
+
+@pytest.mark.parametrize(
+    ("state", "tasks"),
+    [
+        (TaskState.DEAD, [(1, "develop")]),
+        (TaskState.READY, [(1, "develop"), (2, "develop"), (2, "develop")]),
+        (TaskState.LEASED, []),
+        (TaskState.WAITING, []),
+        (TaskState.CANCELLED, []),
+    ],
+)
+def test_no_job_that_is_complete_is_read_for_tasks_that_are_not_done(
+    service: Service, ledger: DynamoLedger, state: TaskState, tasks: list[tuple[int, str]]
+) -> None:
+    bodies = asked(service)
+    found = ledger.tasks(state=state).rows
+    assert [(task.job, task.stage) for task in found] == [(JOBS[n].id, stage) for n, stage in tasks]
+    assert [body for body in bodies if JOBS[0].id in body] == []
+    assert {task.job for task in ledger.tasks(state=TaskState.DONE).rows} == {new.id for new in JOBS}
+
+
+def test_a_batch_of_log_lines_reads_one_item_however_many_there_are(service: Service, ledger: DynamoLedger) -> None:
+    task = film(JOBS[0], 1)[0].id
+    for first in range(1, 100, 10):
+        ledger.log(task, 1, first, [str(first + n) for n in range(10)])
+    sizes: list[int] = []
+    aws_kit.answer(service, "Query", 1, lambda parsed: sizes.append(len(parsed["Items"])))
+    before = service.requests["query"]
+    ledger.log(task, 1, 101, ["101"])
+    assert (sizes, service.requests["query"] - before) == ([1], 1)
