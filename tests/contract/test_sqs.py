@@ -208,3 +208,12 @@ def test_queues_are_made_with_what_the_contract_says(hints: SqsHints) -> None:
     assert found["MessageRetentionPeriod"] == str(14 * 86_400)
     assert json.loads(found["RedrivePolicy"])["maxReceiveCount"] in (3, "3")
     hints.create(["cpu"])  # again: what is there stays
+
+
+def test_a_queue_that_an_operator_changed_is_used_as_it_is(hints: SqsHints) -> None:
+    changed = {"VisibilityTimeout": "600"}
+    for lane in ("cpu", "cpu-dlq"):
+        hints._service.ask("set_queue_attributes", QueueUrl=hints._url(lane), Attributes=changed)
+    hints.create(["cpu"])
+    said: Any = hints._service.ask("get_queue_attributes", QueueUrl=hints._url("cpu"), AttributeNames=["All"])
+    assert said["Attributes"]["VisibilityTimeout"] == "600"

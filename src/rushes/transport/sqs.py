@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushes.aws.client import Service
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import RushesError, WrongHome
 from rushes.telemetry import effect, log
 
 VISIBLE_AFTER_SECONDS = 300
@@ -22,6 +22,12 @@ _REST = 1.0  # seconds without a try after the service was away
 _UNSETTLED_SECONDS = 30.0  # settled messages wait for others to be deleted with, ten at once
 _KEPT_DAYS = 14
 _RECEIVES = 3
+_ATTRIBUTES = {
+    "VisibilityTimeout": str(VISIBLE_AFTER_SECONDS),
+    "ReceiveMessageWaitTimeSeconds": str(LONGEST_WAIT_SECONDS),
+    "MessageRetentionPeriod": str(_KEPT_DAYS * 86_400),
+    "SqsManagedSseEnabled": "true",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +126,29 @@ class SqsHints:
         self._show([(task, r) for task, receipts in held.items() for r in receipts], 0)
 
     def create(self, lanes: Iterable[str]) -> None:
-        """Make the queues, each with one for messages that nobody could settle; those that are there stay."""
-        attributes = {
-            "VisibilityTimeout": str(VISIBLE_AFTER_SECONDS),
-            "ReceiveMessageWaitTimeSeconds": str(LONGEST_WAIT_SECONDS),
-            "MessageRetentionPeriod": str(_KEPT_DAYS * 86_400),
-            "SqsManagedSseEnabled": "true",
-        }
+        """Make the queues, each with one for messages that nobody could settle; those that are there stay.
+
+        They stay as they are: to create one again is refused by SQS when an attribute was changed.
+        """
         for lane in lanes:
-            dead = self._service.ask("create_queue", QueueName=f"{self._name(lane)}-dlq", Attributes=attributes)
-            names = ["QueueArn"]
-            found = self._service.ask("get_queue_attributes", QueueUrl=dead["QueueUrl"], AttributeNames=names)
-            redrive = {"deadLetterTargetArn": found["Attributes"]["QueueArn"], "maxReceiveCount": _RECEIVES}
-            also = {"RedrivePolicy": json.dumps(redrive)}
-            self._service.ask("create_queue", QueueName=self._name(lane), Attributes=attributes | also)
+            name = self._name(lane)
+            dead = self._found(f"{name}-dlq") or self._made(f"{name}-dlq", {})
+            if not self._found(name):
+                self._made(name, self._redrive(dead))
+
+    def _found(self, name: str) -> str:
+        try:
+            return str(self._service.ask("get_queue_url", QueueName=name)["QueueUrl"])
+        except WrongHome:
+            return ""
+
+    def _made(self, name: str, more: dict[str, str]) -> str:
+        return str(self._service.ask("create_queue", QueueName=name, Attributes=_ATTRIBUTES | more)["QueueUrl"])
+
+    def _redrive(self, dead: str) -> dict[str, str]:
+        found = self._service.ask("get_queue_attributes", QueueUrl=dead, AttributeNames=["QueueArn"])
+        target = {"deadLetterTargetArn": found["Attributes"]["QueueArn"], "maxReceiveCount": _RECEIVES}
+        return {"RedrivePolicy": json.dumps(target)}
 
     # Receiving
     def _take_now(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
