@@ -12,12 +12,12 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 import pytest
 from ledger_kit import first_of, new_job
-from tests.faulty_http import Way, short, slow_down, way_to
+from tests.faulty_http import Way, expired, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
 from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
-from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway
+from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint
 from rushes.ledger.memory import MemoryLedger
@@ -71,10 +71,35 @@ def test_an_empty_file_and_an_empty_place_are_told(place: Place) -> None:
     assert {e.reason for e in Bucket(place).look() if isinstance(e, LeftOut)} == {"it is empty"}
 
 
-def test_a_bucket_that_is_away_is_told(place: Place) -> None:
-    away = replace(place, endpoint="http://127.0.0.1:9", patience=0.1)
-    (told,) = Bucket(away).look()
+def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: Place) -> None:
+    def cause(**other: Any) -> tuple[type | None, int, str]:
+        (told,) = Bucket(replace(place, patience=0.1, **other)).look()
+        assert isinstance(told, LeftOut)
+        assert told.cause
+        assert place.url in str(told.cause) or "nowhere" in str(told.cause)
+        return type(told.cause), told.cause.exit_code, told.cause.advice.partition(",")[0]
+
+    assert cause(endpoint="http://127.0.0.1:9")[:2] == (StoreAway, 5)
+    assert cause(bucket="nowhere") == (StoreMissing, 6, "Create it")
+
+
+def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: Place) -> None:
+    (told,) = Bucket(replace(seaweed_s3, key="stranger")).look()
     assert isinstance(told, LeftOut)
+    assert isinstance(told.cause, StoreRefuses)
+    assert told.cause.exit_code == 4
+
+
+def test_a_machine_without_credentials_is_told(seaweed_s3: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with way_to(seaweed_s3.endpoint) as (way, url):
+        way.spoil("PUT", "/latest/api/token", expired, times=20)
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", url)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        (told,) = Bucket(replace(seaweed_s3, key="", secret="", patience=0.1)).look()
+    assert isinstance(told, LeftOut)
+    assert isinstance(told.cause, StoreRefuses)
+    assert "no credentials" in str(told.cause)
 
 
 @pytest.fixture

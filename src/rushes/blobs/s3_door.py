@@ -9,7 +9,9 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import S3Store
 
 from rushes.blobs.s3_place import Place
-from rushes.domain.errors import StoreAway
+from rushes.domain.errors import StoreAway, StoreMissing, StoreRefuses
+
+_ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last place where credentials are looked for
 
 
 def connect(place: Place) -> S3Store:
@@ -36,14 +38,25 @@ def connect(place: Place) -> S3Store:
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """A bucket that does not answer, or not us, is away; what is not there stays FileNotFoundError."""
+    """A bucket that is not there, or does not answer us, is away; a key that is not there stays FileNotFoundError."""
     try:
         yield
-    except (PermissionDeniedError, UnauthenticatedError) as e:
-        raise StoreAway(f"{doing}: the bucket refuses us", "Check the key and what it may do.") from e
+    except FileNotFoundError as e:
+        if "NoSuchBucket" not in str(e):
+            raise
+        raise _meaning(doing, e) from e
     except BaseError as e:
-        raise StoreAway(f"{doing}: {_first_line(e)}", "Check that the bucket is there; work goes on by itself.") from e
+        raise _meaning(doing, e) from e
 
 
-def _first_line(error: BaseError) -> str:
-    return str(error).partition("\n")[0][:300]
+def _meaning(doing: str, error: Exception) -> StoreAway:
+    """A list is refused without a type of its own: only the words tell."""
+    text = str(error)
+    if "NoSuchBucket" in text:
+        return StoreMissing(f"{doing}: there is no such bucket")
+    if any(part in text for part in _ROLE):
+        return StoreRefuses(f"{doing}: no credentials were found", "Set s3_key and s3_secret, or as for AWS tools.")
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
+        return StoreRefuses(f"{doing}: the bucket refuses us", "Check the key and what it may do.")
+    hint = "Check that the bucket is there; work goes on by itself."
+    return StoreAway(f"{doing}: {text.partition(chr(10))[0][:300]}", hint)

@@ -85,6 +85,20 @@ class StoreAway(TryAgain):
     hint = "Check that the home's disk (or the server) is there; work goes on by itself."
 
 
+class StoreMissing(StoreAway):
+    """The server answers, and has no such bucket or database."""
+
+    hint = "Create it, or correct its name in the settings; work goes on by itself."
+    exit_code = 6
+
+
+class StoreRefuses(StoreAway):
+    """A store does not know our credentials, or they do not reach that far."""
+
+    hint = "Check the credentials and what they may do; work goes on by itself."
+    exit_code = 4
+
+
 class NoRoom(Drained):
     """The disk is nearly full: intake stops at a chunk boundary and resumes by itself."""
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
@@ -18,7 +18,7 @@ from rushes.library.models import missing, question
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
-from rushes.sources.port import MISSING, Found, LeftOut
+from rushes.sources.port import Found, LeftOut
 from rushes.sources.watch import find
 from rushes.wiring import House
 
@@ -178,6 +178,5 @@ def _check_language(tag: str) -> None:
 def _left_out(entry: LeftOut) -> Added:
     if not entry.fault:
         return Added(entry.path, skipped=entry.reason)
-    kind = NotFound if entry.reason == MISSING else Refused
-    no = kind(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
-    return Added(entry.path, error=no)
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    return Added(entry.path, error=entry.cause or no)

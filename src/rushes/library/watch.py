@@ -1,14 +1,14 @@
 """Watching places: what is new there is taken in by itself, with the default recipe unless another is wished for."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rushes.domain.errors import NotFound, Refused, TryAgain
+from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.library.desk import Desk
 from rushes.library.intake import Added, Wish, take_in
-from rushes.sources.port import MISSING, Found, LeftOut
+from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched
 from rushes.telemetry import log
@@ -16,6 +16,7 @@ from rushes.wiring import House
 
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
+EVENTS, UPLOADS = "the queue of storage events", "the uploads that jobs wait for"
 _MESSAGES = 100  # batches of messages that one look reads at the most
 
 
@@ -32,18 +33,24 @@ def watch(
 
     `pause` waits that many seconds and answers whether to go on. With `once`, until everything that is there and
     does not grow any more is taken in. The same content at another place is the same video, and no work is done twice.
-    Uploads that jobs wait for in the home's bucket are told to the ledger.
+    Uploads that jobs wait for in the home's bucket are told to the ledger, also when there is no place.
+    A place that cannot be seen is told when that changes, and looked at again.
     Raises:
         Refused: there is nothing to watch, or the wish itself cannot be had.
         NotFound: a place is not there.
+        StoreAway: with `once`, a place could not be seen; everything else was taken in.
     """
-    eye = _Eye(house, [Watched(house.source(place)) for place in _checked(house, places)], wish, house.news)
-    looks = 2 if any(w.source.grows for w in eye.watched) else 1
+    eye = _Eye(house, {place: Watched(house.source(place)) for place in _checked(house, places)}, wish, house.news)
+    looks = 2 if any(w.source.grows for w in eye.watched.values()) else 1
     while True:
-        yield from eye.look()
+        for one in eye.look():
+            if not once or one.path not in eye.unseen:
+                yield one
         looks -= 1
-        if (once and not looks) or not pause(LOOK_SECONDS):
-            return
+        if once and not looks:
+            return eye.check()
+        if not pause(LOOK_SECONDS):
+            return None
 
 
 @dataclass(slots=True)
@@ -51,9 +58,10 @@ class _Eye:
     """Some places and the news of them, look after look."""
 
     house: House
-    watched: Sequence[Watched]
+    watched: Mapping[str, Watched]
     wish: Wish
     news: News | None
+    unseen: dict[str, RushesError] = field(default_factory=dict, init=False)  # place -> why
     _looks: int = field(default=0, init=False)
 
     def look(self) -> Iterator[Added]:
@@ -61,17 +69,42 @@ class _Eye:
         if self.news:
             yield from self._hear(self.news)
         due = not self.news or self._looks % SCAN_LOOKS == 0
-        for place in self.watched:
+        for name, place in self.watched.items():
             if due or place.source.grows:
                 yield from self._take_in(place, place.new())
+                yield from self._seen(name, place.trouble)
         if due:
-            self._sweep()
+            yield from self._sweep()
         self._looks += 1
+
+    def check(self) -> None:
+        """Raise why a place could not be seen, if one could not."""
+        for trouble in self.unseen.values():
+            raise trouble
+
+    def _seen(self, place: str, trouble: RushesError | None) -> Iterator[Added]:
+        """Tell that a place cannot be seen, or can be seen again, but not at every look."""
+        before = self.unseen.pop(place, None)
+        if trouble:
+            self.unseen[place] = trouble
+        if type(trouble) is type(before):
+            return
+        if trouble:
+            log.warning("%s (%s)", trouble, trouble.advice)
+            yield Added(place, error=trouble)
+        else:
+            log.warning("%s can be seen again", place)
 
     def _hear(self, news: News) -> Iterator[Added]:
         """A message is settled when all that it told has been done; else it comes again."""
         for _ in range(_MESSAGES):
-            if not (messages := news.receive()):
+            try:
+                messages = news.receive()
+            except TryAgain as e:
+                yield from self._seen(EVENTS, e)
+                return
+            yield from self._seen(EVENTS, None)
+            if not messages:
                 return
             for told in messages:
                 try:
@@ -86,14 +119,17 @@ class _Eye:
     def _met(self, arrival: Arrival) -> list[Added]:
         if self.house.awaited:
             Desk(self.house).announce(self.house.awaited.met(arrival))
-        return [one for place in self.watched for one in self._take_in(place, place.told(arrival))]
+        return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
 
-    def _sweep(self) -> None:
+    def _sweep(self) -> Iterator[Added]:
+        if not self.house.awaited:
+            return
         try:
-            if self.house.awaited:
-                Desk(self.house).announce(self.house.awaited.sweep())
-        except (TryAgain, FileNotFoundError) as e:
-            log.warning("uploads cannot be looked for now: %s", e)
+            Desk(self.house).announce(self.house.awaited.sweep())
+        except TryAgain as e:
+            yield from self._seen(UPLOADS, e)
+        else:
+            yield from self._seen(UPLOADS, None)
 
     def _take_in(self, place: Watched, found: Sequence[Found]) -> Iterator[Added]:
         for one in take_in(self.house, found, self.wish):
@@ -103,11 +139,13 @@ class _Eye:
 
 
 def _checked(house: House, places: Sequence[str]) -> Sequence[str]:
+    """The places, absolute. A folder that is not there is a slip of the pen; a bucket may come later."""
     places = places or [place for place in house.settings.sources.split(",") if place]
-    if not places and not house.settings.storage_events:
+    if not places and not house.settings.storage_events and not house.settings.blobs:
         raise Refused("there is nothing to watch", "Name a folder or a bucket, or set sources in rushes.toml.")
     for place in places:
-        first = next(iter(house.source(place).look()), None)
-        if isinstance(first, LeftOut) and first.reason == MISSING:
-            raise NotFound(f"{place}: {first.reason}", "Name a folder with footage, or s3://bucket/prefix.")
+        source = house.source(place)
+        first = next(iter(source.look()), None) if source.grows else None
+        if isinstance(first, LeftOut) and first.cause:
+            raise first.cause
     return [place if "://" in place else str(Path(place).absolute()) for place in places]

@@ -34,8 +34,8 @@ class Bucket:
         try:
             with translated("listing a bucket"):
                 yield from self._all()
-        except (StoreAway, FileNotFoundError) as e:
-            yield LeftOut(self.place.url, f"it cannot be listed: {e}".partition("\n")[0])
+        except StoreAway as e:
+            yield LeftOut(self.place.url, str(e), cause=type(e)(f"{self.place.url}: {e}", e.advice))
 
     def at(self, bucket: str, key: str) -> Iterator[Found]:
         """As the port says."""

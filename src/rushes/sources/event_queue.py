@@ -25,13 +25,10 @@ class EventQueue:
         """As the port says.
 
         Raises:
+            StoreAway: the service is away.
             WrongHome: there is no such queue.
         """
-        try:
-            answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
-        except StoreAway as e:
-            log.warning("storage events are away: %s", e)
-            return ()
+        answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
         return tuple(self._understood(answer.get("Messages", ())))
 
     def settle(self, told: Sequence[Told]) -> None:

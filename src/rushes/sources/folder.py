@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rushes.domain.errors import SourceMissing
+from rushes.domain.errors import NotAllowed, NotFound, Refused, SourceMissing
 from rushes.domain.video import Fingerprint
 from rushes.sources.port import MISSING, Found, LeftOut
 
@@ -38,7 +38,7 @@ class Folder:
             real = _real(self.place)
             mode = real.stat().st_mode
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            yield LeftOut(str(self.place), _reason(error))
+            yield _unseen(self.place, error)
             return
         if stat.S_ISDIR(mode):
             yield from _folder(real)
@@ -101,7 +101,7 @@ def _below(top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
             with os.scandir(folder) as entries:
                 found = sorted(entries, key=lambda e: e.name)
         except OSError as error:
-            yield LeftOut(str(folder), _reason(error))
+            yield _unseen(folder, error) if folder == top else LeftOut(str(folder), _reason(error))
             continue
         found = [e for e in found if not e.name.startswith(".") and e.name not in _NOT_FOOTAGE]
         yield from (entry for e in found for entry in _entry(e, top, others))
@@ -159,6 +159,18 @@ def _kind(mode: int) -> str:
     if stat.S_ISSOCK(mode):
         return "a socket"
     return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "something else"
+
+
+def _unseen(place: Path, error: OSError | ValueError) -> LeftOut:
+    """The place itself cannot be looked at."""
+    reason = _reason(error)
+    told = f"{os.fsencode(place).decode('utf-8', 'replace')}: {reason}"
+    if isinstance(error, PermissionError):
+        cause: Refused = NotAllowed(told, "Give this user the right to read it.")
+    else:
+        kind = NotFound if reason == MISSING else Refused
+        cause = kind(told, "Name files or folders with footage, or s3://bucket/prefix.")
+    return LeftOut(str(place), reason, cause=cause)
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
 from rushes.sources.storage_events import Arrival
 
@@ -40,6 +41,7 @@ class LeftOut:
     path: str
     reason: str
     fault: bool = True  # false: passed over as it should be, and only told
+    cause: RushesError | None = None  # the place itself cannot be looked at
 
 
 class Source(Protocol):

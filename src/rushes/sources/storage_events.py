@@ -33,7 +33,11 @@ class News(Protocol):
     poison: int  # messages that were no storage events
 
     def receive(self) -> Sequence[Told]:
-        """The next messages, none if there are none or the service is away."""
+        """The next messages.
+
+        Raises:
+            StoreAway: the service is away.
+        """
 
     def settle(self, told: Sequence[Told]) -> None:
         """What these say has been done: they are not needed any more."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
 from rushes.sources.port import Found, LeftOut, Source
 from rushes.sources.storage_events import Arrival
@@ -28,12 +29,15 @@ class Watched:
     source: Source
     before: dict[str, Fingerprint] = field(default_factory=dict)
     given: dict[str, Fingerprint] = field(default_factory=dict)
+    trouble: RushesError | None = None  # why the last look could not see the place
 
     def new(self) -> list[Found]:
-        """What is to be taken in now: each content at each path once."""
-        found = [e for e in self.source.look() if isinstance(e, Found)]
+        """What is to be taken in now: each content at each path once. What cannot be seen now is not forgotten."""
+        entries = list(self.source.look())
+        found = [e for e in entries if isinstance(e, Found)]
+        self.trouble = next((e.cause for e in entries if isinstance(e, LeftOut) and e.cause), None)
         settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
-        self.before = {f.path: f.fingerprint for f in found}
+        self.before = (self.before if self.trouble else {}) | {f.path: f.fingerprint for f in found}
         self.given = {path: old for path, old in self.given.items() if path in self.before}
         self.given |= {f.path: f.fingerprint for f in settled}
         return settled

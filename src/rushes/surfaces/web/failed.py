@@ -36,6 +36,8 @@ TITLES = {
     "KillsItsWorker": "It takes its worker down",
     "DamagedBlob": "A stored file is damaged",
     "StoreAway": "A store did not answer",
+    "StoreMissing": "There is no such bucket or database",
+    "StoreRefuses": "A store does not let us in",
 }
 
 
