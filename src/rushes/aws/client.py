@@ -32,6 +32,10 @@ _NOT_ALLOWED = frozenset(
      "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId"}
 )  # fmt: skip
 _MISSING = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+_MAKES = (
+    "Check the name. rushes makes its table and its queues if its role may (dynamodb:CreateTable, sqs:CreateQueue); "
+    "the queue of storage events is yours to make."
+)
 _SKEW_MILLIS = 2000  # the Date of an answer has whole seconds
 _chance = SystemRandom()
 
@@ -154,5 +158,5 @@ def _translated(code: str, message: str) -> RushesError:
     if code in _NOT_ALLOWED:
         return NotAllowed(message, "Check the credentials and the policy of this machine's role.")
     if code in _MISSING:
-        return WrongHome(message, "Make tables and queues with the template in infra/, or check their names.")
+        return WrongHome(message, _MAKES)
     return RushesError(f"AWS refused: {message}")

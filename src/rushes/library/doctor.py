@@ -5,18 +5,19 @@ import secrets
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import RushesError, StoreAway
 from rushes.library.failed import Letters
 from rushes.library.intake import Wish, missing_models
 from rushes.settings import shown
-from rushes.wiring import House
+from rushes.wiring import LANES, House
 
 SQLITE = (3, 35)  # RETURNING
-HINT_SECONDS = 3.0
+CLOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,17 @@ class Check:
 
 
 def doctor(house: House) -> tuple[Check, ...]:
-    """Check everything; a check that breaks is itself a finding."""
-    return tuple(_safely(name, check, house) for name, check in _CHECKS.items())
+    """Check everything that this home has; a check that breaks is itself a finding."""
+    found = (_safely(name, check, house) for name, check in _CHECKS.items())
+    return tuple(check for check in found if check)
 
 
-def _safely(name: str, check: Callable[[House], Check], house: House) -> Check:
+def _safely(name: str, check: Callable[[House], Check | None], house: House) -> Check | None:
     try:
         return check(house)
     except RushesError as e:
-        return Check(name, ok=False, detail=str(e), hint=e.advice)
+        where = shown(house.settings, _WHERE[name]) if name in _WHERE else ""
+        return Check(name, ok=False, detail=f"{where}: {e}" if where else str(e), hint=e.advice)
     except OSError as e:
         return Check(name, ok=False, detail=str(e), hint="Check permissions and the disk.")
 
@@ -82,13 +85,32 @@ def _results(house: House) -> Check:
 def _hints(house: House) -> Check:
     """Whether a hint comes through; if not, work goes on, only slower."""
     server = shown(house.settings, "hints")
-    if not server or not house.transport.queues:
-        return Check("hints", ok=True, detail="by the store itself")
-    lane = f"doctor-{secrets.token_hex(8)}"
-    house.transport.announce(lane, ["well"])
-    ok = house.transport.wait((lane,), HINT_SECONDS) == ("well",)
-    hint = "" if ok else "Check that the server is there; until then workers look for work every few seconds."
-    return Check("hints", ok, server if ok else f"{server} does not answer", hint)
+    try:
+        how = house.transport.check((*LANES, "now"))
+    except StoreAway as e:
+        hint = f"{e.advice} Until then workers look for work every few seconds."
+        return Check("hints", ok=False, detail=f"{server}: {e}" if server else str(e), hint=hint)
+    return Check("hints", ok=True, detail=server if server and house.transport.queues else how)
+
+
+def _events(house: House) -> Check | None:
+    """Whether the queue that buckets tell can be read, if one is named."""
+    if not house.settings.storage_events:
+        return None
+    waiting = house.news.waiting() if house.news else 0
+    return Check("events", ok=True, detail=f"{house.settings.storage_events}, {waiting} waiting for rushes watch")
+
+
+def _clock(house: House) -> Check | None:
+    """This machine's clock against the store's; the time that the question took counts for neither."""
+    before = time.time()
+    there = house.store_clock()
+    if there is None:
+        return None
+    away = max(before - there, there - time.time(), 0.0)
+    ok = away <= CLOCK_SECONDS
+    hint = "" if ok else "Set this machine's clock (NTP): leases do not depend on it, but times that people read do."
+    return Check("clock", ok, f"{away:.0f} s from the store's" if away >= 1 else "as the store's", hint)
 
 
 def _disk(house: House) -> Check:
@@ -118,13 +140,16 @@ def _dead(house: House) -> Check:
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 
 
-_CHECKS: dict[str, Callable[[House], Check]] = {
+_WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}
+_CHECKS: dict[str, Callable[[House], Check | None]] = {
     "python": _python,
     "media": _media,
     "home": _home,
     "store": _store,
     "results": _results,
     "hints": _hints,
+    "events": _events,
+    "clock": _clock,
     "disk": _disk,
     "models": _models,
     "workers": _workers,

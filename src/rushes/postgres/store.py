@@ -5,6 +5,7 @@ Nothing is kept in a session, so that a pooler in transaction mode may stand in 
 
 import contextlib
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
-from rushes.domain.errors import NoRoom, RushesError, StoreAway
+from rushes.domain.errors import NoRoom, NotAllowed, RushesError, StoreAway, StoreMissing, StoreRefuses
 from rushes.telemetry import effect
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what it ignores after an error that we have heard
@@ -195,7 +196,7 @@ class Postgres:
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator["_Timed"]:
-        with _our_words():
+        with our_words():
             if not self._turns.acquire(timeout=self._deadline):
                 raise StoreAway("every connection to the database is in use")
             try:
@@ -243,12 +244,26 @@ class _Timed(psycopg.Connection[Row]):
 
 
 @contextlib.contextmanager
-def _our_words() -> Iterator[None]:
+def our_words() -> Iterator[None]:
+    """What psycopg raises, as people are told it."""
     try:
         yield
     except errors.DiskFull as e:
         raise NoRoom(f"the database cannot be written: {e}") from e
+    except errors.InsufficientPrivilege as e:
+        raise NotAllowed(f"the database refuses us: {e}", "Give this role the right to it.") from e
     except _AWAY as e:
-        raise StoreAway(f"the database did not answer: {e}") from e
+        raise _away(e) from e
     except psycopg.Error as e:
         raise RushesError(f"the database failed: {e}") from e
+
+
+def _away(e: psycopg.Error) -> StoreAway:
+    """A server that does not let us in says why in words only: what fails before a session has no code."""
+    text = str(e)
+    if re.search(r'database "[^"]*" does not exist|no such database', text):
+        hint = "Create the database, or correct its name in the store's URL."
+        return StoreMissing(f"the database is not there: {text}", hint)
+    if re.search(r'authentication failed|role "[^"]*" does not exist|no pg_hba.conf entry', text):
+        return StoreRefuses(f"the database refuses us: {text}", "Check user and password in the store's URL.")
+    return StoreAway(f"the database did not answer: {text}")

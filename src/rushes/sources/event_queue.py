@@ -31,6 +31,11 @@ class EventQueue:
         answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
         return tuple(self._understood(answer.get("Messages", ())))
 
+    def waiting(self) -> int:
+        """As the port says."""
+        name = "ApproximateNumberOfMessages"
+        return int(self._ask("get_queue_attributes", AttributeNames=[name])["Attributes"][name])
+
     def settle(self, told: Sequence[Told]) -> None:
         """As the port says; a message that cannot be deleted now comes again and changes nothing."""
         entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(told)]

@@ -39,6 +39,13 @@ class News(Protocol):
             StoreAway: the service is away.
         """
 
+    def waiting(self) -> int:
+        """How many messages wait, as far as one can tell.
+
+        Raises:
+            RushesError: the queue cannot be asked.
+        """
+
     def settle(self, told: Sequence[Told]) -> None:
         """What these say has been done: they are not needed any more."""
 

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from rushes.domain.errors import RushesError
-from rushes.postgres.store import CONNECT_SECONDS, Postgres
+from rushes.domain.errors import RushesError, StoreAway
+from rushes.postgres.store import CONNECT_SECONDS, Postgres, our_words
 from rushes.telemetry import effect, log
 from rushes.transport.poll import Poll
 
+CHECK_SECONDS = 3.0
 _CHANNEL = "rushes"
 _LOCK = 7310029
 _SEND = f"""SELECT CASE WHEN NOT pg_try_advisory_xact_lock({_LOCK})
@@ -69,6 +70,19 @@ class Notify(Poll):
         finally:
             with self._changed:
                 self._waits -= 1
+
+    def check(self, _lanes: Sequence[str]) -> str:
+        """Listen on a channel of its own and send a word there."""
+        if not self._url:
+            return f"nobody listens; workers look every {self.look_seconds:.0f} s"
+        channel = f"{_CHANNEL}_{secrets.token_hex(8)}"
+        with our_words(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
+            db.execute(f"LISTEN {channel}")
+            self._db.ask("SELECT pg_notify(%(channel)s, 'well')", {"channel": channel})
+            if not list(db.notifies(timeout=CHECK_SECONDS, stop_after=1)):
+                hint = "Set listen to the address of the server itself: a pooler carries no LISTEN."
+                raise StoreAway("what is told by NOTIFY does not come through", hint)
+        return "LISTEN/NOTIFY"
 
     def close(self) -> None:
         """As the port says."""

@@ -49,6 +49,10 @@ class Poll:
     def settle(self, tasks: Sequence[str]) -> None:
         """Nothing is handed out twice."""
 
+    def check(self, _lanes: Sequence[str]) -> str:
+        """Nothing can be in the way."""
+        return "by the store itself"
+
     def wake(self) -> None:
         """End every wait of this process."""
         with self._changed:

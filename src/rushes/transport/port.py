@@ -1,6 +1,6 @@
 """The transport: hints that there may be work. Lose all of it and nothing is lost.
 
-Nothing here raises for a server that is away, and everything may be called from several threads at once.
+Nothing but `check` raises for a server that is away, and everything may be called from several threads at once.
 """
 
 from collections.abc import Sequence
@@ -35,6 +35,13 @@ class Transport(Protocol):
 
     def settle(self, tasks: Sequence[str]) -> None:
         """Nobody needs a hint of these any more: done, failed, handed back, or not to be had."""
+
+    def check(self, lanes: Sequence[str]) -> str:
+        """Try it, for the doctor: in a few words how hints of these lanes come.
+
+        Raises:
+            RushesError: they do not come, and why.
+        """
 
     def wake(self) -> None:
         """End every wait of this process at once (the worker leaves)."""

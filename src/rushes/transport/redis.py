@@ -15,8 +15,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from rushes.domain.errors import StoreAway, StoreRefuses
 from rushes.telemetry import effect, log
 
+CHECK_SECONDS = 3.0
 _SLICE = 5.0  # seconds of one blocking call; a dead connection is noticed after one
 _REST = 1.0  # seconds without a try after the server was away
 
@@ -108,6 +110,20 @@ class RedisHints:
 
     def settle(self, tasks: Sequence[str]) -> None:
         """Nothing is handed out twice."""
+
+    def check(self, _lanes: Sequence[str]) -> str:
+        """Send a hint through a lane of its own."""
+        lane = f"check-{secrets.token_hex(8)}"
+        try:
+            self._server.ping()
+        except redis.AuthenticationError as e:
+            raise StoreRefuses(f"it refuses us: {e}") from e
+        except (redis.RedisError, OSError) as e:
+            raise StoreAway(f"it does not answer: {e}", "Check that the server is there.") from e
+        self.announce(lane, ["well"])
+        if self.wait((lane,), CHECK_SECONDS) != ("well",):
+            raise StoreAway("what is told does not come through")
+        return "Redis or Valkey"
 
     def wake(self) -> None:
         """As the port says."""

@@ -111,6 +111,14 @@ class SqsHints:
             count = len(self._settled) if old else len(self._settled) // _BATCH * _BATCH
         self._delete(count)
 
+    def check(self, lanes: Sequence[str]) -> str:
+        """Ask each queue how full it is: to send and take would be in the way of others' hints."""
+        names, told = ["ApproximateNumberOfMessages"], []
+        for lane in lanes:
+            found = self._service.ask("get_queue_attributes", QueueUrl=self._url(lane), AttributeNames=names)
+            told.append(f"{lane} {found['Attributes'][names[0]]}")
+        return f"SQS, messages waiting: {', '.join(told)}"
+
     def wake(self) -> None:
         """As the port says."""
         with self._changed:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rushes.blobs.port import Blobs, Multipart
-from rushes.domain.errors import WrongHome
+from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import Card
 from rushes.domain.video import Fingerprint, Footage
@@ -31,12 +31,22 @@ from rushes.sources.storage_events import News
 from rushes.stages.port import Stage
 from rushes.stages.registry import cards_of, load_stages
 from rushes.transport.port import Transport
-from rushes.wiring.stores import Stores, awaited_of, far_originals, multipart_of, news_of, source_of, stores_of
+from rushes.wiring.stores import (
+    Stores,
+    awaited_of,
+    clock_of,
+    far_originals,
+    multipart_of,
+    news_of,
+    source_of,
+    stores_of,
+)
 from rushes.worker import core
 from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
 
 VERSION = version("rushes")
+LANES, AUTO = ("cpu", "gpu"), "auto"
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,10 @@ class House:
         """Hints."""
         return self.stores.transport()
 
+    def store_clock(self) -> float | None:
+        """Seconds since 1970 by the store's own clock, None if that is this machine's."""
+        return clock_of(self.settings)
+
     @cached_property
     def stages(self) -> Mapping[str, Stage]:
         """Every stage there is."""
@@ -121,6 +135,24 @@ class House:
     def slots(self) -> int:
         """How many slots a worker has unless told."""
         return self.settings.slots or os.cpu_count() or 1
+
+    @cached_property
+    def every_lane(self) -> tuple[str, ...]:
+        """The lanes that a worker can be told to take, and any that a stage of its own is in."""
+        return tuple(sorted({*LANES, *(card.lane for card in self.cards.values())} - {"now"}))
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that a worker takes unless told, `auto` being all.
+
+        Raises:
+            Refused: there is no such lane; it would be waited for in vain.
+        """
+        wanted = [lane.strip() for lane in self.settings.lanes.split(",")]
+        for lane in wanted:
+            if lane not in (*self.every_lane, AUTO):
+                raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(self.every_lane)}, {AUTO}")
+        return self.every_lane if AUTO in wanted else tuple(wanted)
 
     def source(self, place: str) -> Source:
         """The place that a path or an address names."""
@@ -157,7 +189,7 @@ class House:
         by_hint = self.transport.queues and ledger is None  # who takes only some work leaves hints to the others
         look_seconds = self.transport.look_seconds if ledger is None else 1.0
         count = self.slots if slots is None else slots
-        lanes = tuple(lanes) or tuple(s.lanes.split(","))
+        lanes = tuple(lanes) or self.lanes
         outfit = Outfit(
             ledger=ledger or self.ledger,
             transport=self.transport,

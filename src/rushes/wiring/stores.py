@@ -17,11 +17,14 @@ from rushes.domain.video import Fingerprint, Footage
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
-from rushes.settings import Settings
+from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
 from rushes.transport.port import Transport
+
+_POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
+_REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
 
 
 class Stores(Protocol):
@@ -165,10 +168,51 @@ def _place(settings: Settings, url: str) -> Place:
 
 
 def hints_of(settings: Settings) -> Transport:
-    """Redis or Valkey."""
+    """Redis or Valkey.
+
+    Raises:
+        Refused: it is not named as they are.
+    """
+    scheme, slashes, rest = settings.hints.partition("://")
     with needed("redis"):
         from rushes.transport.redis import RedisHints
-    return RedisHints(settings.hints)
+    try:
+        return RedisHints(_REDIS[scheme + slashes] + rest)
+    except (KeyError, ValueError) as e:
+        hint = "Write it as redis://host:port or valkey://host:port, with TLS as rediss:// or valkeys://."
+        raise Refused(f"there are no hints by {shown(settings, 'hints')!r}", hint) from e
+
+
+def clock_of(settings: Settings) -> float | None:
+    """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
+
+    Raises:
+        StoreAway: it does not answer.
+    """
+    if settings.store.startswith(_POSTGRES):
+        return _clock_of_postgres(settings)
+    return _clock_of_aws(settings) if settings.store.startswith(_DYNAMODB) else None
+
+
+def _clock_of_postgres(settings: Settings) -> float:
+    with needed("postgres"):
+        from rushes.postgres.store import Postgres
+    db = Postgres(settings.store, size=1, prepared=False)
+    try:
+        return float(db.ask("SELECT extract(epoch FROM clock_timestamp())", {})[0][0])
+    finally:
+        db.close()
+
+
+def _clock_of_aws(settings: Settings) -> float:
+    """By the date of an answer, which has whole seconds."""
+    with needed("aws"):
+        from rushes.wiring.on_aws import service_of
+    service = service_of(settings, "dynamodb")
+    service.ask("describe_table", TableName=settings.store.removeprefix(_DYNAMODB).strip("/"))
+    now = service.wall_millis() / 1000
+    service.close()
+    return now
 
 
 @contextmanager
@@ -194,11 +238,11 @@ def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Sto
     """
     if not settings.store:
         return Laptop(settings, home, take_over)
-    if settings.store.startswith(("postgres://", "postgresql://")):
+    if settings.store.startswith(_POSTGRES):
         with needed("postgres"):
             from rushes.wiring.on_postgres import OnPostgres
         return OnPostgres(settings, home)
-    if settings.store.startswith("dynamodb://"):
+    if settings.store.startswith(_DYNAMODB):
         with needed("aws"):
             from rushes.wiring.on_aws import OnAws
         return OnAws(settings, home)
