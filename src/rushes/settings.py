@@ -16,6 +16,7 @@ HOME_NAME = ".rushes"
 _PROFILES = ("fast", "balanced", "high_quality")
 _LEVELS = ("debug", "info", "warning", "error")
 _SECRET = frozenset({"s3_secret", "token", "webhook_secret"})
+_DRIVER = re.compile(r"(?<=^postgres)\+\w+(?=://)|(?<=^postgresql)\+\w+(?=://)")  # SQLAlchemy's, of no use to us
 _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -32,7 +33,9 @@ class Settings:
         "where the ledger is: empty = the home's own file, postgres://..., or dynamodb://table", "", "DATABASE_URL"
     )
     blobs: str = _field("where results are: empty = the home's own folder, or s3://bucket/prefix", "", "S3_BUCKET")
-    hints: str = _field("who carries hints: empty = the store itself, or redis://host:port", "", "REDIS_URL")
+    hints: str = _field(
+        "who carries hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL"
+    )
     shared: bool = _field("the home's folder is one that every worker of the fleet sees", default=False)
     s3_endpoint: str = _field("the S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
     s3_key: str = _field("key id for S3 (empty = as AWS tools find it)", "", "S3_ACCESS_KEY_ID")
@@ -50,9 +53,11 @@ class Settings:
     )
     recipe: str = _field("the recipe used when none is named", "searchable")
     chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60, least=1)
-    slots: int = _field("child processes that work at the same time (0 = one per core)", 0)
+    slots: int = _field("child processes that work at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
     threads: int = _field("threads of one slot's models (0 = cores / slots)", 0)
-    lanes: str = _field("lanes a worker takes work from, comma separated", "cpu")
+    lanes: str = _field(
+        "lanes a worker takes work from: cpu, gpu, both with a comma, or auto for all", "cpu", "GPU_MODE"
+    )
     task_seconds: int = _field("an attempt on a chunk that runs longer is ended (0 = never)", 1800, "ARQ_JOB_TIMEOUT")
     slot_memory_mb: int = _field("a slot whose process tree uses more is ended", 4096)
     slot_tasks: int = _field("a slot is replaced by a fresh process after this many tasks", 200)
@@ -179,6 +184,8 @@ def _made(kind: type, value: Any) -> Any:
     """None if it is not of that kind."""
     if kind is bool and isinstance(value, str):
         return _TRUTH.get(value.lower())
+    if kind is str:
+        return _DRIVER.sub("", str(value))
     try:
         return kind("" if kind is int and isinstance(value, bool) else value)
     except (TypeError, ValueError):

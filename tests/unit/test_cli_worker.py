@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import Failure, Finish, Lease
+from rushes.library import Library
 from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
@@ -140,6 +141,22 @@ def test_a_worker_says_what_it_takes_and_what_it_did(rushes: Invoke, tmp_path: P
 def test_auto_takes_every_lane(rushes: Invoke) -> None:
     shown = rushes("worker", "--until-idle", "--slots", "1", "--lanes", "auto", "--json")
     assert set(json.loads(shown.stdout.splitlines()[0])["lanes"]) >= {"cpu", "gpu"}
+
+
+@pytest.mark.parametrize(("mode", "lanes"), [("gpu", ["gpu"]), ("cpu", ["cpu"]), ("auto", ["cpu", "gpu"])])
+def test_a_worker_takes_what_the_documents_variables_say(
+    rushes: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str, lanes: list[str]
+) -> None:
+    monkeypatch.setenv("GPU_MODE", mode)
+    monkeypatch.setenv("ARQ_MAX_JOBS", "3")
+    first = json.loads(rushes("worker", "--until-idle", "--json").stdout.splitlines()[0])
+    assert (first["lanes"], first["slots"]) == (lanes, 3)
+
+
+def test_auto_means_every_lane_in_a_program_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUSHES_LANES", "auto")
+    with Library(tmp_path / "home") as library:
+        assert library.house.worker(slots=1).state.limits.lanes == ("cpu", "gpu")
 
 
 def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:

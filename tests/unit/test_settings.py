@@ -94,3 +94,17 @@ def test_a_bad_variable_is_named_together_with_what_it_may_be(variable: str, val
 
 def test_a_level_may_be_written_in_capitals(tmp_path: Path) -> None:
     assert settings.load(tmp_path, {"LOG_LEVEL": "INFO"}).settings.log_level == "info"
+
+
+def test_the_documents_names_for_lanes_and_slots_are_aliases(tmp_path: Path) -> None:
+    loaded = settings.load(tmp_path, {"GPU_MODE": "gpu", "ARQ_MAX_JOBS": "3"})
+    assert (loaded.settings.lanes, loaded.settings.slots) == ("gpu", 3)
+    loaded = settings.load(tmp_path, {"GPU_MODE": "gpu", "RUSHES_LANES": "cpu"})
+    assert loaded.settings.lanes == "cpu"
+
+
+@pytest.mark.parametrize("driver", ["", "+asyncpg", "+psycopg", "+psycopg2"])
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
+def test_a_database_url_may_name_a_driver(scheme: str, driver: str) -> None:
+    loaded = settings.load(env={"DATABASE_URL": f"{scheme}{driver}://ann:p+x@db:5432/x?a=b"})
+    assert loaded.settings.store == f"{scheme}://ann:p+x@db:5432/x?a=b"

@@ -99,8 +99,7 @@ class Work:
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
-        own = self.house.settings.lanes.split(",")
-        return tuple(dict.fromkeys((*own, *(c.lane for c in self.house.cards.values() if c.lane != "now"))))
+        return tuple(dict.fromkeys((*self.house.lanes, *self.house.every_lane)))
 
     def serve(self) -> int:
         """Be a worker of the home until a signal comes (or, if asked, nothing is left); answers the exit code."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import Refused, RushesError
+from rushes.domain.errors import RushesError
 from rushes.library import Library
 from rushes.library.run import Work
 from rushes.library.weights import Weights
@@ -15,8 +15,6 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
 from rushes.surfaces.cli.verb import verb
 from rushes.surfaces.cli.wishes import names
-
-LANES, AUTO = ("cpu", "gpu"), "auto"
 
 
 @verb("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
@@ -45,7 +43,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     }
     library = opened(session, create=True, logs_to_stderr=session.json, over=over)
     weights = _weights(session, library)
-    work = Work(library.house, (), lanes=_lanes(library), until_idle=until_idle, weights=weights)
+    work = Work(library.house, (), lanes=library.house.lanes, until_idle=until_idle, weights=weights)
     bench = Bench(session, lambda job: library.house.ledger.job(job).name, lambda: work.shell.state)
     work.shell.seen, work.on_signal = bench.seen, bench.told
     _begin(session, library, work)
@@ -56,16 +54,6 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         bench.close()
     _end(session, bench, code)
     return code
-
-
-def _lanes(library: Library) -> tuple[str, ...]:
-    """The lanes of the settings, `auto` being all; one that nothing is in would be waited for in vain."""
-    known = sorted({*LANES, *(card.lane for card in library.house.cards.values())} - {"now"})
-    wanted = library.house.settings.lanes.split(",")
-    for lane in wanted:
-        if lane not in (*known, AUTO):
-            raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(known)}, {AUTO}")
-    return tuple(known if AUTO in wanted else wanted)
 
 
 def _weights(session: Session, library: Library) -> Weights:
