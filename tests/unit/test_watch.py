@@ -86,6 +86,60 @@ def test_a_library_takes_in_what_appears_and_knows_a_file_that_was_moved(tmp_pat
         assert [(Path(a.path).name, a.created) for a in again] == [("b.mp4", False)]
 
 
+def state(library: Library, name: str) -> str:
+    (job,) = [j for j in library.jobs().rows if j.name == name]
+    return job.state
+
+
+def test_the_job_of_a_file_that_was_moved_before_it_was_read_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    (folder / "sub").mkdir(parents=True)
+    film, moved = folder / "a.mp4", folder / "sub" / "moved.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        states: list[tuple[str, ...]] = []
+        note = lambda *names: states.append(tuple(state(library, name) for name in names))  # noqa: E731
+        pauses = Pauses(
+            [
+                lambda: None,
+                lambda: film.rename(moved),
+                lambda: note("a.mp4", "moved.mp4"),
+                lambda: moved.rename(film),
+                lambda: note("a.mp4", "moved.mp4"),
+            ]
+        )
+        list(library.watch([folder], PROBE, pause=pauses))
+    assert states == [("cancelled", "created"), ("created", "cancelled")]
+
+
+def test_a_job_that_looked_for_its_moved_file_in_vain_is_no_dead_letter(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    film, moved = folder / "a.mp4", folder / "moved.mp4"
+    film.write_bytes(b"film")
+
+    def worked() -> None:
+        film.rename(moved)
+        library.work(slots=1, until_idle=True)
+        assert [group.kind for group in library.letters.groups()] == ["SourceMissing"]
+
+    with Library(tmp_path / "home") as library:
+        list(library.watch([folder], PROBE, pause=Pauses([lambda: None, worked])))
+        assert library.letters.groups() == ()
+        assert state(library, "moved.mp4") == "created"
+
+
+def test_a_link_to_a_file_that_stays_is_no_move(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    film = folder / "a.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        pauses = Pauses([lambda: None, lambda: (folder / "b.mp4").hardlink_to(film), lambda: None])
+        list(library.watch([folder], PROBE, pause=pauses))
+        assert (state(library, "a.mp4"), state(library, "b.mp4")) == ("created", "created")
+
+
 def test_once_takes_what_is_there_and_stops_and_leaves_what_grows(tmp_path: Path) -> None:
     folder = tmp_path / "films"
     folder.mkdir()

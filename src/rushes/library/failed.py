@@ -101,9 +101,13 @@ class Letters:
         """Put those chosen among so many away: they stay dead but are not shown any more."""
         page, _ = self._look(cursor, limit)
         some = list(filter(choice.fits, page.rows))
-        for task in some:
-            self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
+        self.put_away(some)
         return Acted(tuple(task.id for task in some), page.cursor)
+
+    def put_away(self, dead: Iterable[Task]) -> None:
+        """Show these no more."""
+        for task in dead:
+            self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
 
     def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
         """Dead letters that are this owner's and were not put away, and the names of their jobs."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.library.desk import Desk
-from rushes.library.intake import Added, Wish, take_in
+from rushes.library.intake import Added, Wish, asked_of, take_in
+from rushes.library.moved import follow
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched
@@ -135,6 +136,8 @@ class _Eye:
         for one in take_in(self.house, found, self.wish):
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
+            elif one.job and one.path in place.moved:
+                follow(self.house, asked_of(self.house, place.moved[one.path], self.wish), one.job)
             yield one
 
 

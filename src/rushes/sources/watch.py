@@ -1,7 +1,7 @@
 """Watching places: what is new there since the last look, once it has stopped growing."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
@@ -30,14 +30,18 @@ class Watched:
     before: dict[str, Fingerprint] = field(default_factory=dict)
     given: dict[str, Fingerprint] = field(default_factory=dict)
     trouble: RushesError | None = None  # why the last look could not see the place
+    moved: dict[str, Fingerprint] = field(default_factory=dict)  # what the last look found at another path than before
 
     def new(self) -> list[Found]:
         """What is to be taken in now: each content at each path once. What cannot be seen now is not forgotten."""
         entries = list(self.source.look())
         found = [e for e in entries if isinstance(e, Found)]
         self.trouble = next((e.cause for e in entries if isinstance(e, LeftOut) and e.cause), None)
+        seen = {f.path: f.fingerprint for f in found}
+        gone = {} if self.trouble else {_look(old): old for path, old in self.given.items() if path not in seen}
+        self.moved = {path: gone[_look(now)] for path, now in seen.items() if _look(now) in gone}
         settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
-        self.before = (self.before if self.trouble else {}) | {f.path: f.fingerprint for f in found}
+        self.before = (self.before if self.trouble else {}) | seen
         self.given = {path: old for path, old in self.given.items() if path in self.before}
         self.given |= {f.path: f.fingerprint for f in settled}
         return settled
@@ -57,4 +61,9 @@ class Watched:
         self.given.pop(path, None)
 
     def _has_settled(self, found: Found) -> bool:
-        return not self.source.grows or self.before.get(found.path) == found.fingerprint
+        return not self.source.grows or found.path in self.moved or self.before.get(found.path) == found.fingerprint
+
+
+def _look(file: Fingerprint) -> Fingerprint:
+    """What stays the same when a file is moved."""
+    return replace(file, path="")
