@@ -65,6 +65,12 @@ def _all_of(transport: Transport, lanes: list[str], *ids: str) -> set[str]:
     return met
 
 
+def test_a_check_says_how_hints_come_and_takes_none(transport: Transport) -> None:
+    transport.announce("cpu", ["a"])
+    assert transport.check(["cpu", "gpu", "now"])
+    assert _all_of(transport, ["cpu"], "a") == {"a"}
+
+
 def test_an_announced_task_is_hinted_to_who_waits(transport: Transport) -> None:
     transport.announce("cpu", ["a", "b"])
     assert _all_of(transport, ["cpu"], "a", "b") == {"a", "b"}

@@ -98,14 +98,17 @@ def test_the_job_of_a_file_that_was_moved_before_it_was_read_ends(tmp_path: Path
     film.write_bytes(b"film")
     with Library(tmp_path / "home") as library:
         states: list[tuple[str, ...]] = []
-        note = lambda *names: states.append(tuple(state(library, name) for name in names))  # noqa: E731
+
+        def note() -> None:
+            states.append((state(library, "a.mp4"), state(library, "moved.mp4")))
+
         pauses = Pauses(
             [
                 lambda: None,
                 lambda: film.rename(moved),
-                lambda: note("a.mp4", "moved.mp4"),
+                note,
                 lambda: moved.rename(film),
-                lambda: note("a.mp4", "moved.mp4"),
+                note,
             ]
         )
         list(library.watch([folder], PROBE, pause=pauses))
