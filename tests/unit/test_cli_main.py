@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cli_worker import films
 from click.testing import CliRunner, Result
 
 from rushes.domain import errors
@@ -215,16 +216,44 @@ def test_ctrl_c_is_130(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rushes("version").exit_code == 130
 
 
-@pytest.mark.parametrize("args", ["['config', 'show', '--home', '.']", "['ls', '--json', '--home', '.']", "['--help']"])
-def test_a_reader_that_has_seen_enough_hears_nothing_more(tmp_path: Path, args: str) -> None:
-    script = f"from rushes.surfaces.cli.main import main; main({args})"
+def unread(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
+    """A command whose reader has left before it says a word."""
+    script = f"from rushes.surfaces.cli.main import main; main({[*args]})"
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        [sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, cwd=tmp_path, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=write, stderr=subprocess.PIPE, cwd=folder, check=False)
     os.close(write)
+    return done
+
+
+@pytest.mark.parametrize("args", [["config", "show", "--home", "."], ["ls", "--json", "--home", "."], ["--help"]])
+def test_a_reader_that_has_seen_enough_hears_nothing_more(tmp_path: Path, args: list[str]) -> None:
+    done = unread(tmp_path, *args)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("command", [["run"], ["add"]])
+def test_a_reader_that_leaves_changes_neither_the_work_nor_its_exit_code(
+    tmp_path: Path, rushes: Invoke, command: list[str]
+) -> None:
+    (film,) = films(tmp_path, 1)
+    alone = unread(tmp_path, "--home", "home", *command, str(film), "--json")
+    assert (alone.returncode, alone.stderr) == (7 if command == ["run"] else 0, b"")
+    (job,) = json.loads(rushes("jobs", "ls", "--json").stdout)["jobs"]
+    assert job["state"] == ("failed" if command == ["run"] else "created")
+    assert unread(tmp_path, "--home", "home", "add", str(film), "missing.mp4", "--json").returncode == 3
+
+
+def test_a_worker_whose_reader_leaves_goes_on(tmp_path: Path, rushes: Invoke) -> None:
+    rushes("add", *(str(film) for film in films(tmp_path, 1)))
+    unread(tmp_path, "--home", "home", "worker", "--until-idle", "--slots", "1", "--json")
+    assert json.loads(rushes("jobs", "ls", "--json").stdout)["jobs"][0]["state"] == "failed"
+
+
+def test_who_follows_a_job_for_nobody_stops(tmp_path: Path, rushes: Invoke) -> None:
+    rushes("add", *(str(film) for film in films(tmp_path, 1)))
+    (job,) = json.loads(rushes("jobs", "ls", "--json").stdout)["jobs"]
+    assert unread(tmp_path, "--home", "home", "jobs", "events", job["id"], "--follow").returncode == 0
 
 
 def test_help_and_completion_load_no_video_library() -> None:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
-from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
@@ -130,10 +129,7 @@ class Bench:
 
     def _tell_all(self) -> None:
         while (letter := self._box.get()) is not None:
-            try:
-                self._tell(outcome_of(letter))
-            except BrokenPipeError:  # nobody reads any more: the work goes on all the same
-                trouble.hush()
+            self._tell(outcome_of(letter))
 
     def _tell(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")

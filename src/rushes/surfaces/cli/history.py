@@ -30,7 +30,7 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
     Times are yours on a terminal, UTC in a pipe and with --json.
     """
     clock, day = threading.Event(), None
-    pause = (lambda: not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
+    pause = (lambda: session.out.heard and not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
     for event in opened(session).events(job, after, pause):
         if session.json:
             session.message("event", **plain(event))

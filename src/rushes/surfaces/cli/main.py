@@ -153,7 +153,7 @@ def _guarded(go: Any, session: Session) -> int:
         code = go()
         sys.stdout.flush()
     except (BrokenPipeError, ReaderLeft):
-        return trouble.hush()
+        return trouble.unread()
     except (KeyboardInterrupt, click.Abort):
         return trouble.INTERRUPTED
     except click.exceptions.Exit as e:

@@ -9,7 +9,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
 from rushes.jobs.progress import Snapshot
 from rushes.library import Added, Library, Ran, Wish
-from rushes.surfaces.cli import summary, trouble
+from rushes.surfaces.cli import summary
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.progress import watcher
 from rushes.surfaces.cli.pulling import Pulling
@@ -58,10 +58,7 @@ def watched(
     def look(snapshots: Sequence[Snapshot]) -> None:
         for snapshot in snapshots:
             notes.before.setdefault(snapshot.job.id, snapshot.job.counts.done)
-        try:
-            watching.look(snapshots)
-        except BrokenPipeError:  # nobody reads any more: the work goes on all the same
-            trouble.hush()
+        watching.look(snapshots)
 
     try:
         return library.run(

@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, NoReturn
+from typing import IO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -19,9 +20,16 @@ Part = str | tuple[str, str]  # words, or words with a style
 Cell = Part | Sequence[Part]
 
 
+def hush(stream: IO[str]) -> None:
+    """The reader of a pipe has seen enough: no word more, and nothing left to be flushed at the end."""
+    with suppress(OSError, ValueError):  # not a real stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError  # the group ends the command quietly
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        hush(self.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,15 @@ class Screen:
         if not self.terminal:
             return True
         return speaks_utf8(self._env, getattr(self.console.file, "encoding", "") or "")
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody still reads."""
+        return not self.console.quiet
+
+    def leave(self) -> None:
+        """Nobody reads any more: what is said from now on goes nowhere, and the command does what it was asked to."""
+        self.console.on_broken_pipe()
 
     @property
     def width(self) -> int:

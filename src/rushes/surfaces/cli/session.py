@@ -51,14 +51,19 @@ class Session:
             self.message(message_type, **plain(row))
 
     def remark(self, *parts: str | tuple[str, str]) -> None:
-        """A line for people that is not data: on stderr, and not when they want quiet."""
-        if self.talks:
+        """A line for people that is not data: on stderr, and not when they want quiet or read no more."""
+        if self.talks and self.out.heard:
             self.err.line(*parts)
 
     def _write(self, text: str) -> None:
         # ASCII only (json escapes the rest): safe on every terminal, and odd file names survive.
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        if not self.out.heard:
+            return
+        try:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.out.leave()
 
 
 def plain(value: object) -> JSON:

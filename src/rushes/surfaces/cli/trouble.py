@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Refused, RushesError
-from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, hush
 from rushes.surfaces.cli.session import Session
 
 OK, FAILED, NO_RIGHT, NO_ROOM, INTERRUPTED = 0, 1, 4, 8, 130
@@ -96,13 +96,10 @@ def tell_system(session: Session, error: OSError, logs: Path | None) -> int:
     return code
 
 
-def hush() -> int:
-    """The reader of a pipe has seen enough: no word, and nothing left to be flushed at the end."""
+def unread() -> int:
+    """The reader of a page that was only to be shown has seen enough."""
     for stream in (sys.stdout, sys.stderr):
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (OSError, ValueError):  # not a real stream
-            continue
+        hush(stream)
     return OK
 
 

@@ -38,7 +38,7 @@ def watch(session: Session, /, places: Sequence[str], once: bool, **words: Any) 
     added = []
     with _Stop() as stop:
         session.remark(("looking twice" if once else "watching; Ctrl-C stops", DONE))
-        for one in library.watch(places, wish, once=once, pause=stop.wait):
+        for one in library.watch(places, wish, once=once, pause=lambda s: session.out.heard and stop.wait(s)):
             if one.created or one.error:
                 tell_added(session, one)
                 added.append(one)
