@@ -10,6 +10,7 @@ from rushes.domain.job import Counts, JobState
 from rushes.surfaces.cli.progress import Bars, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
+from rushes.worker.happenings import Room
 
 
 def drawn(row: Row, *, utf8: bool = True) -> str:
@@ -139,3 +140,43 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     Plain(Session(quiet=True), lambda _job: (1.0, 2.0)).look([snapshot(stage("probe", 1, 1))])
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
+
+
+FULL = Room(enough=False, free=1_300_000_000, kept=5_000_000_000)
+NEARLY_FULL = "disk nearly full: 1.3 GB free, 5.0 GB kept free; goes on by itself"
+
+
+def test_a_log_says_once_that_the_disk_is_nearly_full_and_when_there_is_room_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    watcher = Plain(Session(), lambda _job: None)
+    for room in (FULL, FULL, Room(enough=True)):  # each lane says it
+        watcher.room(room)
+        watcher.look([snapshot()])
+    assert capsys.readouterr().err.splitlines() == [NEARLY_FULL, "there is room on the disk again: going on"]
+
+
+def test_programs_hear_that_the_disk_is_nearly_full_and_what_is_kept_free(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Lines(Session(json=True, progress=False), lambda _job: None)
+    for room in (FULL, FULL):
+        watcher.room(room)
+        watcher.look([snapshot()])
+    (said,) = lines_of(capsys)
+    assert said == {
+        "message_type": "status",
+        "stage": "room",
+        "enough": False,
+        "bytes_free": 1_300_000_000,
+        "bytes_kept_free": 5_000_000_000,
+        "message": NEARLY_FULL,
+    }
+
+
+def test_a_terminal_shows_that_the_disk_is_nearly_full_as_long_as_it_is() -> None:
+    screen = Screen()
+    screen.console._width = 80
+    bars = Bars(screen, lambda _job: None)
+    bars.room(FULL)
+    assert NEARLY_FULL in [str(line) for line in bars.picture([snapshot()]).renderables]
+    bars.room(Room(enough=True))
+    assert NEARLY_FULL not in [str(line) for line in bars.picture([snapshot()]).renderables]

@@ -156,6 +156,15 @@ def test_no_room_gives_the_task_back_and_stops_intake_until_there_is_room() -> N
     assert "Claim" in kinds(deeds)
 
 
+def test_when_the_room_changes_the_ledger_hears_of_it_at_once() -> None:
+    state, deeds = step(quiet(), h.Room(enough=False), 1.0)
+    assert [d.note for d in deeds if isinstance(d, o.Renew)] == ["disk full"]
+    state, deeds = step(state, h.Room(enough=False), 1.1)
+    assert "Renew" not in kinds(deeds)
+    _, deeds = step(state, h.Room(enough=True), 2.0)
+    assert [d.note for d in deeds if isinstance(d, o.Renew)] == [""]
+
+
 def test_a_cancelled_or_lost_task_is_killed_and_forgotten() -> None:
     for order in (Order.CANCELLED, Order.LOST):
         state, deeds = step(holding(lease(1)), h.RenewalCame({said_of(lease(1)): order}, drain=False, gone=False), 1.0)

@@ -279,3 +279,26 @@ def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Be
     found = bench.task(task)
     assert (found.state, found.failures, found.losses, found.due_in) == (TaskState.READY, 0, 0, None)
     assert bench.transport.wait(["cpu"], 0) == (task,), "others were told at once"
+
+
+class FullBlobs(MemoryBlobs):
+    """A disk that is full until somebody makes room."""
+
+    free = -1
+
+    def room(self) -> int:
+        return self.free
+
+
+def test_a_full_disk_is_logged_once_and_work_goes_on_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blobs = FullBlobs()
+    bench = Bench(tmp_path, blobs=blobs)
+    task = bench.submit("patient")
+    with bench.working():
+        wait_for(lambda: any(w.note == "disk full" for w in bench.ledger.workers()), "nobody said that it is full")
+        blobs.free = 1
+        wait_for(lambda: done(bench, task), "it never went on")
+    said = [r.message for r in caplog.records if r.message in ("disk full: intake stopped", "there is room again")]
+    assert said == ["disk full: intake stopped", "there is room again"]

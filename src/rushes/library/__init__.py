@@ -40,7 +40,7 @@ from rushes.library.mend import damaged, mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
 from rushes.library.remove import Removed, cut_short, finish, finish_all, gone_jobs, remove
-from rushes.library.run import Looker, OnSignal, Ran, Work, run
+from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
 from rushes.library.watch import wait, watch
@@ -91,6 +91,7 @@ class Library:
         on_pull: OnPull | None = None,
         on_added: Callable[[Sequence[Added]], None] = lambda _added: None,
         on_signal: OnSignal = lambda _number: None,
+        on_room: OnRoom = lambda _room: None,
     ) -> Ran:
         """Do the work here and now; killed anywhere, the same call goes on.
 
@@ -106,7 +107,7 @@ class Library:
                 resume(self.house, wake(self.house, one.job))
         on_added(added)
         learn(self.house, added, wish or Wish(), machine(), signals=signals)
-        ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal)
+        ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
         if self.house.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran
@@ -313,9 +314,16 @@ class Library:
         """Read every file of every result and compare it with its hash."""
         return damaged(self.house, on_progress)
 
-    def repair(self, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
+    def repair(
+        self,
+        damages: tuple[Damage, ...],
+        look: Looker | None = None,
+        *,
+        signals: bool = False,
+        on_room: OnRoom = lambda _room: None,
+    ) -> Ran:
         """Make what is damaged again, and nothing else."""
-        return mend(self.house, damages, look, signals=signals)
+        return mend(self.house, damages, look, signals=signals, on_room=on_room)
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import FINAL, Command, Job, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
@@ -55,7 +55,10 @@ def estimate(
     Footage that is not longer than that many seconds is not worth a trial.
     Raises:
         Interrupted, Terminated: a signal came.
+        NoRoom: nothing can be tried out here now.
     """
+    if not _has_room(house):
+        raise NoRoom("the disk is nearly full: nothing can be tried out on it")
     found = add(house, places, replace(wish, only=("probe",), skip=(), trial=True))
     looked_at = [one for one in found if not one.skipped]
     _work(house, looked_at, signals)
@@ -103,7 +106,7 @@ def learn(house: House, added: Sequence[Added], wish: Wish, machine: str, *, sig
     """
     house.follower.catch_up()
     stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    new = [a for a in added if a.created and a.size >= WORTH_A_LOOK]
+    new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(house)]
     if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
         estimate(house, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
 
@@ -170,6 +173,11 @@ def _calibrate(house: House, path: str, wish: Wish, missing: Sequence[str], sign
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
     _work(house, list(add(house, [path], trial)), signals)
+
+
+def _has_room(house: House) -> bool:
+    room = house.blobs.room()
+    return room is None or room >= house.settings.reserve_mb * 2**20
 
 
 def _work(house: House, added: Sequence[Added], signals: bool) -> None:

@@ -7,7 +7,7 @@ from rushes.domain.keys import parse_task_id
 from rushes.jobs.repair import repair, rounds
 from rushes.jobs.verify import Damage, Verified, verify
 from rushes.library.intake import Added
-from rushes.library.run import Looker, Ran, run
+from rushes.library.run import Looker, OnRoom, Ran, run
 from rushes.library.said import every
 from rushes.wiring import House
 
@@ -23,16 +23,23 @@ def damaged(house: House, on_progress: Callable[[int, str], None]) -> Verified:
     return replace(found, damages=found.damages + tuple(d for key, d in begun.items() if key not in known))
 
 
-def mend(house: House, damages: tuple[Damage, ...], look: Looker | None = None, *, signals: bool = False) -> Ran:
+def mend(
+    house: House,
+    damages: tuple[Damage, ...],
+    look: Looker | None = None,
+    *,
+    signals: bool = False,
+    on_room: OnRoom = lambda _room: None,
+) -> Ran:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
     for some in rounds(house.ledger, damages):
-        ran = _round(house, some, look, signals)
+        ran = _round(house, some, look, signals, on_room)
         if ran.exit_code:
             break
     return ran
 
 
-def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signals: bool) -> Ran:
+def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
     owner = house.settings.owner
     for damage in damages:
         house.records.put(MENDING, owner, damage.key, {**asdict(damage), "blobs": list(damage.blobs)})
@@ -41,4 +48,4 @@ def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signa
         house.records.delete(MENDING, owner, damage.key)
     house.follower.check(owner)
     jobs = [house.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-    return run(house, [Added(j.name, j) for j in jobs], look=look, signals=signals)
+    return run(house, [Added(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)

@@ -22,6 +22,7 @@ from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
 from rushes.wiring import House
 from rushes.worker import drain
+from rushes.worker.happenings import Happening, Room
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
 
@@ -29,6 +30,7 @@ LOOK_SECONDS = 0.25
 
 Looker = Callable[[Sequence[Snapshot]], None]
 OnSignal = Callable[[int], None]
+OnRoom = Callable[[Room], None]  # called in the worker's loop, more than once for one change
 
 
 def stopped(number: int) -> RushesError:
@@ -78,6 +80,7 @@ class Work:
     lacks: frozenset[str] = frozenset()
     signal: int = 0
     on_signal: OnSignal = lambda _number: None
+    on_room: OnRoom = lambda _room: None
     weights: Weights | None = None  # lacking; until they are here, what needs them is left alone
     shell: Shell = field(init=False)
     _open: list[str] = field(init=False)  # jobs that were not final when they were last looked at
@@ -88,6 +91,7 @@ class Work:
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
         self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
+        self.shell.seen = self._seen
 
     def _some_work(self) -> Ledger | None:
         """The ledger that hands out what is to be done here; None for all of it."""
@@ -123,7 +127,8 @@ class Work:
         return self._only_waits(open_jobs)
 
     def _is_idle(self, shell: Shell) -> bool:
-        return self.until_idle and shell.idle and not (self.weights and self.weights.fetching)
+        waits = not shell.state.room or (self.weights and self.weights.fetching)
+        return self.until_idle and shell.idle and not waits
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
         """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""
@@ -181,6 +186,10 @@ class Work:
         with drain.signals(self._told), drain.notices(self.house.settings.spot_notice, self._noticed):
             yield
 
+    def _seen(self, happening: Happening) -> None:
+        if isinstance(happening, Room):
+            self.on_room(happening)
+
     def _told(self, number: int) -> None:
         self.signal = number
         self.shell.tell(signal.Signals(number).name)
@@ -199,13 +208,14 @@ def run(
     *,
     signals: bool = False,
     on_signal: OnSignal = lambda _number: None,
+    on_room: OnRoom = lambda _room: None,
 ) -> Ran:
     """Work on what was added until it is done, and say how it ended."""
     begun = time.monotonic()
     jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
     refused = tuple(a for a in added if a.error)
     todo = [j for j in jobs if house.ledger.job(j).state is not JobState.COMPLETED]
-    work = Work(house, todo, slots, on_signal=on_signal)
+    work = Work(house, todo, slots, on_signal=on_signal, on_room=on_room)
     if todo:
         work.run(look, signals=signals)
     else:

@@ -173,7 +173,8 @@ def _note(state: State, happening: Happening) -> State:
         case Room(enough):
             if enough and not state.room:
                 state = replace(_each(state, lambda i: i.stirred(state.now)), rest_until=state.now)
-            return replace(state, room=enough)
+            told = state.now if enough != state.room else state.renew_at  # others ask why nothing runs
+            return replace(state, room=enough, renew_at=told)
         case Told():
             return _told(state, happening)
         case _:

@@ -90,9 +90,11 @@ class StoreGone:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Whether the home's disk has room for more."""
+    """Whether the home's disk has room for more: so many bytes are free, so many are to stay free."""
 
     enough: bool
+    free: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,13 @@ class Shell:
 
     def _happen(self, happening: happenings.Happening) -> None:
         self.seen(happening)
-        before = self.state.note
+        before = self.state
         self.state, deeds = core.step(self.state, happening, time.monotonic())
-        if self.state.why and self.state.note != before:
+        if self.state.why and self.state.note != before.note:
             log.warning(self.state.note, extra={"worker": self.me.id})
+        if self.state.room != before.room:
+            word = "there is room again" if self.state.room else "disk full: intake stopped"
+            log.warning(word, extra={"worker": self.me.id})
         completes = [d for d in deeds if isinstance(d, orders.Complete)]
         for deed in deeds:
             if not isinstance(deed, orders.Complete):
@@ -277,9 +280,7 @@ class Shell:
         room = self._o.blobs.room()
         enough = room is None or room >= self._o.reserve
         if enough != self.state.room:
-            word = "there is room again" if enough else "disk full: intake stopped"
-            log.warning(word, extra={"worker": self.me.id})
-            self._mail.put(happenings.Room(enough))
+            self._mail.put(happenings.Room(enough, room or 0, self._o.reserve))
         return enough
 
     def _keep_log(self, lease: Lease, first: int, lines: Sequence[str]) -> None:

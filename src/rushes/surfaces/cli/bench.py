@@ -14,11 +14,12 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
+from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
 from rushes.worker.core import Holding, State
-from rushes.worker.happenings import Happening, Settled
+from rushes.worker.happenings import Happening, Room, Settled
 from rushes.worker.orders import Complete, Fail, GiveBack, Letter
 
 REFRESH = 4  # a second
@@ -56,7 +57,8 @@ class Bench:
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
-        self._box: queue.Queue[Letter | None] = queue.Queue(WAITING)
+        self._box: queue.Queue[Letter | Room | None] = queue.Queue(WAITING)
+        self._room = News()
         self._begun, self._stopping = time.monotonic(), False
         self.count = Counter[str]()
         self._teller = threading.Thread(target=self._tell_all, daemon=True)
@@ -66,6 +68,10 @@ class Bench:
 
     def seen(self, happening: Happening) -> None:
         """Called in the worker's loop: counts, and leaves the telling to another thread."""
+        if isinstance(happening, Room):
+            self._room.hear(happening)
+            if (new := self._room.tell()) and not self._box.full():
+                self._box.put(new)
         if isinstance(happening, Settled):
             self.count[outcome_of(happening.letter).word] += 1
             if not self._box.full():
@@ -129,7 +135,16 @@ class Bench:
 
     def _tell_all(self) -> None:
         while (letter := self._box.get()) is not None:
-            self._tell(outcome_of(letter))
+            if isinstance(letter, Room):
+                self._tell_room(letter)
+            else:
+                self._tell(outcome_of(letter))
+
+    def _tell_room(self, room: Room) -> None:
+        if self._session.json:
+            self._session.message("status", **fields(room))
+        else:
+            self._session.remark((words(room), NOW))
 
     def _tell(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")

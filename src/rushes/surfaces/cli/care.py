@@ -60,7 +60,7 @@ def verify(session: Session, repair: bool) -> int:
     watching = watcher(session, lambda _job: None)
     watching.begin(len({d.job for d in found.damages}))
     try:
-        ran = library.repair(found.damages, watching.look, signals=True)
+        ran = library.repair(found.damages, watching.look, signals=True, on_room=watching.room)
     finally:
         watching.close()
     if ran.exit_code:

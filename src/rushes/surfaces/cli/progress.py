@@ -12,9 +12,11 @@ from rich.text import Text
 from rushes.domain.job import FINAL, Job
 from rushes.jobs.progress import Snapshot, StageProgress
 from rushes.surfaces.cli.film import facts_of, header, recipe_of
+from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, many, times
+from rushes.worker.happenings import Room
 
 CELLS = 20
 STATUS_SECONDS = 1.0
@@ -55,6 +57,9 @@ class Watcher(Protocol):
 
     def told(self, signal: int) -> None:
         """A signal asked to stop; called in the middle of anything, so it only takes note."""
+
+    def room(self, room: Room) -> None:
+        """The disk has no room for more, or has again; called in the middle of anything, so it only takes note."""
 
     def close(self) -> None:
         """The work has stopped."""
@@ -103,7 +108,7 @@ class Bars:
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
-        self._stopping = False
+        self._stopping, self._room = False, News()
 
     def begin(self, films: int) -> None:
         """Something to see while the first look is prepared."""
@@ -113,6 +118,10 @@ class Bars:
     def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
         """The foot of the picture says it from now on."""
         self._stopping = True
+
+    def room(self, room: Room) -> None:
+        """The picture says it as long as it holds."""
+        self._room.hear(room)
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Draw."""
@@ -130,6 +139,8 @@ class Bars:
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
         lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
+        if not self._room.last.enough:
+            lines.append(self._cut(self._screen.styled((words(self._room.last), NOW))))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -162,7 +173,7 @@ class Plain:
     """For a pipe or a log: a header per film and a line per finished stage."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._over, self._stopping = session, set[str](), False
+        self._session, self._over, self._stopping, self._room = session, set[str](), False, News()
         self._heads = Heads(session.remark, expect)
 
     def begin(self, films: int) -> None:
@@ -172,12 +183,18 @@ class Plain:
         """Said at the next look."""
         self._stopping = True
 
+    def room(self, room: Room) -> None:
+        """Said at the next look."""
+        self._room.hear(room)
+
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say what has ended since the last look."""
         self._heads.look(snapshots)
         if self._stopping:
             self._session.remark("stopping after the running chunks")
             self._stopping = False
+        if room := self._room.tell():
+            self._session.remark((words(room), NOW))
         for snapshot in snapshots if self._session.progress else ():
             film = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
             for row in ended(snapshot, self._over):
@@ -191,7 +208,7 @@ class Lines:
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._over, self._last = session, set[str](), 0.0
+        self._session, self._over, self._last, self._room = session, set[str](), 0.0, News()
         self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
@@ -201,9 +218,15 @@ class Lines:
     def told(self, signal: int) -> None:
         """The summary says it."""
 
+    def room(self, room: Room) -> None:
+        """Said at the next look."""
+        self._room.hear(room)
+
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say where each running stage of each job stands."""
         self._heads.look(snapshots)
+        if room := self._room.tell():
+            self._session.message("status", **fields(room))
         for snapshot in snapshots:
             for row in ended(snapshot, self._over):
                 self._session.message("stage", **_line(snapshot, row))

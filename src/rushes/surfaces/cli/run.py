@@ -71,6 +71,7 @@ def watched(
             on_pull=pulling.look,
             on_added=added,
             on_signal=watching.told,
+            on_room=watching.room,
         )
     finally:
         pulling.close()
