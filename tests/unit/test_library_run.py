@@ -4,14 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_worker import films
+from cli_worker import films, take
+from media_files import Film, cfr, make
 
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import NoRoom
+from rushes.domain.event import EventType
+from rushes.domain.task import Failure
 from rushes.library import Library, Wish
+from rushes.library.run import Work
 from rushes.worker.happenings import Room
 
 PROBE = Wish(only=("probe",))
+DIED = Failure("SlotDied", "signal 11", "Look.", "may work next time")
 
 
 @pytest.fixture
@@ -37,3 +42,26 @@ def test_where_there_is_no_room_nothing_is_tried_out(
     monkeypatch.setattr(FolderBlobs, "room", lambda _self: 7)
     with pytest.raises(NoRoom):
         library.estimate(films(tmp_path, 1), PROBE)
+
+
+def test_what_an_estimate_has_probed_is_not_counted_as_done_before(library: Library, tmp_path: Path) -> None:
+    film = make(tmp_path / "film.mp4", Film(cfr(1)))
+    library.estimate([film], PROBE)
+    ran = library.run([film], PROBE)
+    assert [e.type for e in library.events(ran.jobs[0].id) if e.task] == [EventType.ADOPTED]
+    assert ran.before == {ran.jobs[0].id: 0}
+    again = library.run([film], PROBE)
+    assert (again.before, again.worked) == ({}, False)
+
+
+def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Path) -> None:
+    jobs = [added.job.id for added in library.add(films(tmp_path, 2), PROBE) if added.job]
+    worker, leases = take(tmp_path / "home", 2)
+    delays = dict(zip(jobs, (600.0, 300.0), strict=True))
+    for lease in leases:
+        library.house.ledger.fail(worker, lease.task, lease.fence, DIED, delays[lease.job])
+    work = Work(library.house, jobs, slots=1)
+    work.run()
+    assert work.due_in is not None
+    assert 0 < work.due_in <= 300.0
+    assert work.due_job == jobs[1]

@@ -46,19 +46,30 @@ class Ran:
     jobs: tuple[Job, ...]
     refused: tuple[Added, ...]
     seconds: float
-    worked: bool  # false: everything was done before
+    before: Mapping[str, int] = field(default_factory=dict)  # jobs that were open when it began: tasks done by then
     signal: int = 0  # the signal that ended it
     due_in: float | None = None  # nothing is left but work that backs off this long
     lacks: tuple[str, ...] = ()  # nothing is left but work that needs these models
     skipped: tuple[Added, ...] = ()  # passed over, which is no fault
     code: int = 1  # when nothing came of it: the only thing's own, if there was but one
+    due_job: str = ""  # whose turn it is then
+
+    @property
+    def worked(self) -> bool:
+        """Whether there was anything to do."""
+        return bool(self.before)
+
+    @property
+    def paused(self) -> tuple[Job, ...]:
+        """Jobs that somebody paused meanwhile."""
+        return tuple(j for j in self.jobs if j.paused and j.state not in FINAL)
 
     @property
     def exit_code(self) -> int:
         """As the table of exit codes says; 3 as soon as something came of it."""
         if self.signal:
             return 128 + self.signal
-        if self.due_in is not None or self.lacks:
+        if self.due_in is not None or self.lacks or self.paused:
             return 5
         bad = [j for j in self.jobs if j.state is not JobState.COMPLETED]
         if not bad and not self.refused:
@@ -77,6 +88,7 @@ class Work:
     lanes: tuple[str, ...] = ()
     until_idle: bool = False
     due_in: float | None = None
+    due_job: str = ""
     lacks: frozenset[str] = frozenset()
     signal: int = 0
     on_signal: OnSignal = lambda _number: None
@@ -132,7 +144,7 @@ class Work:
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
         """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""
-        due: list[float] = []
+        due: list[tuple[float, str]] = []
         lacks: set[str] = set()
         for row in rows:
             if row.paused:
@@ -140,9 +152,10 @@ class Work:
             tasks = all_tasks(self.house.ledger, row.id)
             if any(t.state is TaskState.LEASED or (is_due(t) and self._can(t)) for t in tasks):
                 return False
-            due += [t.due_in for t in tasks if t.state is TaskState.READY and t.due_in]
+            due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
             lacks |= {model for t in tasks if is_due(t) for model in self._missing(t.job).get(t.stage, ())}
-        self.due_in, self.lacks = min(due) if due else None, frozenset(lacks)
+        self.due_in, self.due_job = min(due) if due else (None, "")
+        self.lacks = frozenset(lacks)
         return True
 
     def _can(self, task: Task) -> bool:
@@ -214,16 +227,26 @@ def run(
     begun = time.monotonic()
     jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
     refused = tuple(a for a in added if a.error)
-    todo = [j for j in jobs if house.ledger.job(j).state is not JobState.COMPLETED]
-    work = Work(house, todo, slots, on_signal=on_signal, on_room=on_room)
-    if todo:
+    before = {r.id: r.counts.done for r in map(house.ledger.job, jobs) if r.state is not JobState.COMPLETED}
+    work = Work(house, [*before], slots, on_signal=on_signal, on_room=on_room)
+    if before:
         work.run(look, signals=signals)
     else:
         sweep(house.ledger, house.blobs)  # names that a killed worker still owed
     rows = tuple(house.ledger.job(job) for job in jobs)
     skipped = tuple(a for a in added if a.skipped)
-    lacks, code = tuple(sorted(work.lacks)), _code(house, rows, refused)
-    return Ran(rows, refused, time.monotonic() - begun, bool(todo), work.signal, work.due_in, lacks, skipped, code)
+    return Ran(
+        rows,
+        refused,
+        time.monotonic() - begun,
+        before,
+        work.signal,
+        work.due_in,
+        tuple(sorted(work.lacks)),
+        skipped,
+        _code(house, rows, refused),
+        work.due_job,
+    )
 
 
 def _code(house: House, jobs: Sequence[Job], refused: Sequence[Added]) -> int:

@@ -7,8 +7,8 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
-from rushes.jobs.progress import Snapshot
 from rushes.library import Added, Library, Ran, Wish
+from rushes.library.beside import Beside
 from rushes.surfaces.cli import summary
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.progress import watcher
@@ -40,8 +40,14 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     notes = Notes()
     ran = watched(session, library, paths, wish, slots, notes)
     wanted = library.house.settings.beside if beside is None else beside
-    summary.tell(session, library, ran, library.write_beside(ran.jobs) if wanted else [], notes)
+    summary.tell(session, library, ran, _beside(library, ran) if wanted else [], notes)
     return ran.exit_code
+
+
+def _beside(library: Library, ran: Ran) -> list[Beside]:
+    """Written beside every film; what belongs to one that was finished before is no news."""
+    library.write_beside(j for j in ran.jobs if j.id not in ran.before)
+    return library.write_beside(j for j in ran.jobs if j.id in ran.before)
 
 
 def watched(
@@ -55,17 +61,12 @@ def watched(
         pulling.close()
         watching.begin(sum(one.job is not None for one in some))
 
-    def look(snapshots: Sequence[Snapshot]) -> None:
-        for snapshot in snapshots:
-            notes.before.setdefault(snapshot.job.id, snapshot.job.counts.done)
-        watching.look(snapshots)
-
     try:
         return library.run(
             paths,
             wish,
             slots=slots,
-            look=look,
+            look=watching.look,
             signals=True,
             beside=False,  # the caller does it, to name the files
             on_pull=pulling.look,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rushes.domain.errors import NotFound
-from rushes.domain.job import Job, JobState
+from rushes.domain.errors import NotFound, TryAgain
+from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.why import Reason
@@ -25,10 +25,9 @@ FEW = 5  # films (and failures) that are told one by one
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What was seen while the work ran, by job: the estimate, and how many tasks were done before."""
+    """What was seen while the work ran: the estimate of each job."""
 
     estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
-    before: dict[str, int] = field(default_factory=dict)
 
 
 def tell_skipped(session: Session, added: Sequence[Added]) -> None:
@@ -51,6 +50,9 @@ def tell(session: Session, library: Library, ran: Ran, written: Sequence[Beside]
     for job in ran.jobs:
         if job.state is JobState.FAILED:
             _failures(session, job, [t for t in library.tasks(job.id) if t.state is TaskState.DEAD])
+    for job in _cancelled(ran) if session.json else ():
+        hint = f"Bring it back with: rushes jobs retry {job.id}"
+        session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
         _line(session, library, ran, written, notes)
     else:
@@ -61,28 +63,47 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Besid
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
         return
-    if ran.due_in is not None:
-        session.remark((f"waiting: the next try is due in {lasted(ran.due_in)}; the same command goes on then", NOW))
-        session.remark((f"why: rushes jobs why {_open(ran.jobs).id}", DONE))
-        return
-    if ran.lacks:
-        _lacking(session, library, ran)
-        return
-    good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
-    stopped = [j for j in ran.jobs if j.paused and j not in good]
-    if stopped:
-        session.remark((f"paused: {_progress(stopped)} done; go on with: rushes jobs resume {stopped[0].id}", NOW))
+    good = _good(ran)
     if good:
         _headline(session, ran, good, notes)
-        if ran.worked:
-            _all_made(session, library, good, written)
+    if new := _new(ran):
+        _all_made(session, library, new, written)
+    for job in _cancelled(ran)[:FEW]:
+        session.remark((f"{_stopped(job)}; bring it back with: rushes jobs retry {job.id}", NOW))
+    for job in ran.paused[:FEW]:
+        session.remark((f"{_stopped(job)}; go on with the same command, or: rushes jobs resume {job.id}", NOW))
+    if ran.due_in is not None:
+        session.remark((f"waiting: the next try is due in {lasted(ran.due_in)}; the same command goes on then", NOW))
+        session.remark((f"why: rushes jobs why {ran.due_job}", DONE))
+    if ran.lacks:
+        _lacking(session, library, ran)
+    elif good and ran.exit_code != TryAgain.exit_code:
         session.remark(f"next: {next_command(library, good)}")
 
 
+def _good(ran: Ran) -> list[Job]:
+    return [j for j in ran.jobs if j.state is JobState.COMPLETED]
+
+
+def _new(ran: Ran) -> list[Job]:
+    """What this run finished, and no earlier one."""
+    return [j for j in _good(ran) if j.id in ran.before]
+
+
+def _cancelled(ran: Ran) -> list[Job]:
+    return [j for j in ran.jobs if j.state is JobState.CANCELLED]
+
+
+def _stopped(job: Job) -> str:
+    """What somebody did to a job while it was worked on."""
+    return f"{job.name}: {'cancelled' if job.state in FINAL else 'paused'}, {_progress([job])} done"
+
+
 def _lacking(session: Session, library: Library, ran: Ran) -> None:
-    waiting = {b.stage for j in ran.jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
+    jobs = [j for j in ran.jobs if j.state not in FINAL]
+    waiting = {b.stage for j in jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
     names = " ".join(ran.lacks)
-    session.remark((f"waiting: {_progress(ran.jobs)} done; the rest needs {names}, which cannot be fetched now", NOW))
+    session.remark((f"waiting: {_progress(jobs)} done; the rest needs {names}, which cannot be fetched now", NOW))
     session.remark(f"fetch: rushes models pull {names}, then run the same command again")
     session.remark((f"or leave it out: --skip {','.join(sorted(waiting))}", DONE))
 
@@ -99,19 +120,34 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
 
 
 def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> None:
-    if not ran.worked:
+    new = _new(ran)
+    if not new:
         names = good[0].name if len(good) == 1 else many(len(good), "film")
         session.remark(f"{names}: finished already, nothing was done again")
         return
-    before = sum(notes.before.values())
-    if before:
-        session.remark(f"done in {lasted(ran.seconds)}; {many(before, 'task was', 'tasks were')} done before")
+    old = len(good) - len(new)
+    also = f"; {many(old, 'film was', 'films were')} finished already" if old else ""
+    before, speed = _before(ran), _speed(ran)
+    if speed is None:
+        session.remark(f"done in {lasted(ran.seconds)}; {many(before, 'task was', 'tasks were')} done before{also}")
         return
-    film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
-    known = [notes.estimates[j.id] for j in good if j.id in notes.estimates]
+    known = [notes.estimates[j.id] for j in new if j.id in notes.estimates]
     total = (sum(low for low, _ in known), sum(high for _, high in known))
     said = f"estimated {between(total)}" if known else "not estimated: the first of its kind here"
-    session.remark(f"done in {lasted(ran.seconds)} ({said}), {times(film / max(0.001, ran.seconds))} real time")
+    session.remark(f"done in {lasted(ran.seconds)} ({said}), {times(speed)} real time{also}")
+
+
+def _before(ran: Ran) -> int:
+    """Tasks of what was finished now that an earlier run had done."""
+    return sum(ran.before[j.id] for j in _new(ran))
+
+
+def _speed(ran: Ran) -> float | None:
+    """Film time finished per second; None for a run that went on, for it did not do all of it."""
+    new = _new(ran)
+    if not new or _before(ran):
+        return None
+    return float(sum(facts_of(j).get("duration_us", 0) for j in new)) / 1e6 / max(0.001, ran.seconds)
 
 
 def _film(session: Session, library: Library, job: Job, *, several: bool) -> None:
@@ -161,7 +197,9 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
         message, hint = (last.message, last.hint) if last else ("", "")
         if session.json:
             chunks = [t.chunk for t in tasks if t.chunk is not None]
-            session.message("error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message)
+            session.message(
+                "error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message, hint=hint
+            )
             continue
         if stage == "probe":  # the file itself is refused
             trouble.show(session.err, trouble.about(job.name, message), means="nothing could be made of it", do=hint)
@@ -194,30 +232,29 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
 
 
 def _line(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
-    good = [j for j in ran.jobs if j.state is JobState.COMPLETED]
-    film = sum(facts_of(j).get("duration_us", 0) for j in good) / 1e6
-    goes_on = bool(ran.signal or ran.due_in is not None or ran.lacks)
+    speed = _speed(ran)
     session.message(
         "summary",
-        jobs=[{"id": j.id, "name": j.name, "state": j.state, "made": _made(library, j)} for j in ran.jobs],
-        jobs_done=len(good),
-        errors=len(ran.refused) + (0 if goes_on else len(ran.jobs) - len(good)),
+        jobs=[_job(library, ran, j) for j in ran.jobs],
+        jobs_done=len(_good(ran)),
+        errors=len(ran.refused) + sum(j.state in (JobState.FAILED, JobState.CANCELLED) for j in ran.jobs),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
         seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
-        speed_x=round(film / ran.seconds, 2) if ran.worked and ran.seconds else None,
+        speed_x=None if speed is None else round(speed, 2),
         beside=[file.path for file in written if not file.kept],
         kept=[file for file in written if file.kept],
         due_in=ran.due_in,
         lacks=ran.lacks,
         code=ran.exit_code,
-        resumable=goes_on,
+        resumable=bool(ran.signal) or any(j.state not in FINAL for j in ran.jobs),
     )
+
+
+def _job(library: Library, ran: Ran, job: Job) -> dict[str, object]:
+    told = {"id": job.id, "name": job.name, "state": job.state, "paused": job.paused}
+    return told | {"worked": job.id in ran.before, "made": _made(library, job)}
 
 
 def _progress(jobs: Sequence[Job]) -> str:
     return f"{sum(j.counts.done for j in jobs)} of {sum(j.counts.total for j in jobs)} tasks are"
-
-
-def _open(jobs: Sequence[Job]) -> Job:
-    return next((j for j in jobs if j.state is not JobState.COMPLETED), jobs[0])
