@@ -104,6 +104,15 @@ def test_a_job_is_paused_resumed_cancelled_and_retried(rushes: Invoke, job: str)
     assert len(rushes("jobs", "events", job, "--after", "3").stdout.splitlines()) == 3
 
 
+def test_a_cancelled_job_that_comes_back_is_told_as_such(rushes: Invoke, job: str) -> None:
+    rushes("jobs", "cancel", job)
+    assert rushes("jobs", "retry", job).stdout == "fi[31mlm.mp4: goes on, 0 of 1 task done\n"
+    rushes("jobs", "cancel", job)
+    doc = json.loads(rushes("jobs", "retry", job, "--json").stdout)
+    assert (doc["job"], doc["back"], doc["state"]) == (job, True, "created")
+    assert rushes("jobs", "retry", job).stdout == "nothing to retry\n"
+
+
 def test_a_task_that_backs_off_waits_no_more_when_its_job_is_retried(rushes: Invoke, job: str, tmp_path: Path) -> None:
     worker, (lease,) = take(tmp_path / "home")
     with Library(tmp_path / "home") as library:

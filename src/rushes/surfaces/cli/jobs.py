@@ -134,11 +134,16 @@ def retry(session: Session, job: str, stage: str) -> None:
     library = opened(session)
     row = library.job(job)
     tasks = library.retry(row.id, stage)
+    now = library.job(row.id)
+    back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
     if session.json:
-        session.document({"job": row.id, "tasks": tasks})
+        session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
         return
-    session.out.line(f"{many(len(tasks), 'task')} of {row.name} will be tried again" if tasks else "nothing to retry")
-    if tasks:
+    again = f"{many(len(tasks), 'task')} of {row.name} will be tried again" if tasks else "nothing to retry"
+    session.out.line(
+        f"{row.name}: goes on, {now.counts.done} of {many(now.counts.total, 'task')} done" if back else again
+    )
+    if tasks or back:
         session.remark((who_does_it(library.house.ledger.workers()), DONE))
 
 
