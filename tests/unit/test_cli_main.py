@@ -213,7 +213,10 @@ def test_a_bug_without_a_home_shows_its_traceback_only_when_asked(
 
 def test_ctrl_c_is_130(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, KeyboardInterrupt())
-    assert rushes("version").exit_code == 130
+    shown = rushes("version")
+    assert (shown.exit_code, shown.stderr.strip()) == (130, "stopped; nothing is lost, and the same command goes on")
+    last = json.loads(rushes("version", "--json").stdout)
+    assert (last["message_type"], last["code"], last["resumable"]) == ("exit_error", 130, True)
 
 
 def unread(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:

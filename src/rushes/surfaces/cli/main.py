@@ -155,7 +155,7 @@ def _guarded(go: Any, session: Session) -> int:
     except (BrokenPipeError, ReaderLeft):
         return trouble.unread()
     except (KeyboardInterrupt, click.Abort):
-        return trouble.INTERRUPTED
+        return trouble.tell_interrupt(session)
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.ClickException as e:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rushes.domain.errors import Refused, RushesError
+from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, hush
 from rushes.surfaces.cli.session import Session
 
@@ -47,13 +47,22 @@ def tell_known(session: Session, error: RushesError) -> int:
     """An error that people are told about in plain words."""
     kind = type(error)
     if session.json:
-        session.message("exit_error", code=kind.exit_code, kind=kind.__name__, message=str(error), hint=error.advice)
+        known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
+        session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
     else:
         show(session.err, str(error), _cause(error), meaning(kind), error.advice)
         session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
     if session.verbose and not session.json:
         traceback.print_exception(error)
     return kind.exit_code
+
+
+def tell_interrupt(session: Session) -> int:
+    """Ctrl-C, before there was work that could be finished."""
+    if session.json:
+        tell_known(session, Interrupted("stopped before the work began"))
+    session.remark("stopped; nothing is lost, and the same command goes on")
+    return INTERRUPTED
 
 
 def tell_usage(session: Session, error: click.ClickException) -> int:
