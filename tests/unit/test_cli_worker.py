@@ -135,7 +135,7 @@ def test_a_worker_says_what_it_takes_and_what_it_did(rushes: Invoke, tmp_path: P
         ("film0.mp4", "probe", "dead"),
         ("film1.mp4", "probe", "dead"),
     ]
-    assert (last["tasks"], last["code"], last["resumable"], shown.exit_code) == ({"dead": 2}, 0, False, 0)
+    assert (last["tasks"], last["code"], last["resumable"], shown.exit_code) == ({"dead": 2}, 3, False, 3)
 
 
 def test_auto_takes_every_lane(rushes: Invoke) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import RushesError
+from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
 from rushes.library.run import Work
 from rushes.library.weights import Weights
@@ -15,6 +15,8 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
 from rushes.surfaces.cli.verb import verb
 from rushes.surfaces.cli.wishes import names
+
+SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 
 
 @verb("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
@@ -28,7 +30,9 @@ from rushes.surfaces.cli.wishes import names
     metavar="SECONDS",
     help="How long running chunks may take when told to stop.",
 )
-@click.option("--until-idle", is_flag=True, help="Stop when nothing is left to do.")
+@click.option(
+    "--until-idle", is_flag=True, help="Stop when nothing is left to do; exit 3 if some of it failed for good."
+)
 @click.pass_obj
 def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
     """Do the work that was added, until told to stop.
@@ -52,6 +56,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         code = work.serve()
     finally:
         bench.close()
+    code = code or (SOME_FAILED if until_idle and bench.count["dead"] else 0)
     _end(session, bench, code)
     return code
 
@@ -81,10 +86,12 @@ def _begin(session: Session, library: Library, work: Work) -> None:
 def _end(session: Session, bench: Bench, code: int) -> None:
     if session.json:
         counted = {"tasks": dict(bench.count), "seconds_elapsed": round(bench.seconds, 2)}
-        session.message("summary", **counted, code=code, resumable=code in (130, 143))
+        session.message("summary", **counted, code=code, resumable=code in STOPPED)
         return
-    end = "stopped; what it had in hand is handed back" if code else "nothing is left to do"
+    end = "stopped; what it had in hand is handed back" if code in STOPPED else "nothing is left to do"
     session.remark(f"{told_tasks(bench)}", (f"; {end}", DONE))
+    if bench.count["dead"]:
+        session.remark(("next: rushes failed ls", DONE))
 
 
 COMMANDS = {"worker": worker}
