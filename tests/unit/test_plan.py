@@ -149,6 +149,12 @@ def test_a_wish_that_cannot_be_had_is_refused(recipe: str, only: tuple[str, ...]
         stages_of(recipe, CARDS, only, skip)
 
 
+def test_what_was_asked_for_by_name_is_not_skipped_in_silence() -> None:
+    with pytest.raises(Refused, match="transcript cannot be had without transcribe"):
+        stages_of("searchable", CARDS, only=("transcript",), skip=("transcribe",))
+    assert "shots" in stages_of("searchable", CARDS, only=("shots",), skip=("transcribe",))
+
+
 def test_a_payload_survives_names_that_are_no_text() -> None:
     odd = asked(source=Fingerprint("a\n'\"\udcff -x \U0001f3ac.mp4", 1, 2, 3))
     assert Asked.from_text(odd.to_text()) == odd

@@ -25,7 +25,7 @@ def stages_of(
     `only` keeps those stages and what they need (and may name stages beyond the recipe);
     `skip` leaves stages out, with everything that needs them. What is not installed here is left out of a recipe.
     Raises:
-        Refused: an unknown recipe or stage, or nothing is left.
+        Refused: an unknown recipe or stage, something of `only` cannot be had, or nothing is left.
     """
     only, skip = tuple(only), tuple(skip)
     if recipe not in RECIPES:
@@ -35,6 +35,9 @@ def stages_of(
             raise Refused(f"there is no stage {name!r}", f"Choose from: {', '.join(sorted(cards))}")
     wanted = _with_needs(only or [n for n in RECIPES[recipe] if n in cards], cards)
     left = [n for n in wanted if not _needs_any(n, skip, cards)]
+    for name in only:
+        if name not in left:
+            raise Refused(f"{name} cannot be had without {_skipped(name, skip, cards)}", "Skip less, or ask for less.")
     if left in ([], ["probe"]) and "probe" not in only:
         raise Refused("nothing is left to do", "Skip fewer stages.")
     return tuple(left)
@@ -53,6 +56,11 @@ def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
     for name in ("probe", *names):
         visit(name)
     return ordered
+
+
+def _skipped(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> str:
+    """What is skipped of all that a stage needs, or itself."""
+    return ", ".join(need for need in _with_needs([name], cards) if need in skip)
 
 
 def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> bool:
