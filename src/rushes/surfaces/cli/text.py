@@ -10,6 +10,8 @@ from rich.cells import cell_len, set_cell_size
 from rushes.domain.span import clock
 
 _JOINERS = "\u200c\u200d"  # scripts and emoji need them, terminals ignore them
+_UNITS = (("h", 3600.0, 5400), ("min", 60.0, 90), ("s", 1.0, 0))  # and from how many seconds each is used
+APART = 1.05  # a range that is wider than this has two ends, if need be in a finer unit
 _ASCII = dict(zip("\u2018\u2019\u201c\u201d\u2013\u2014\u00d7", "''\"\"--x", strict=True)) | {"\u2026": "..."}
 
 
@@ -79,8 +81,10 @@ def between(span: Sequence[float] | None) -> str:
     low, high = span[0], max(span[0], span[1])
     if high < 1:
         return "under 1 s"
-    unit, over = ("s", 1.0) if high < 90 else ("min", 60.0) if high < 5400 else ("h", 3600.0)
-    a, b = _figure(low / over, unit), _figure(high / over, unit)
+    units = [unit for unit in _UNITS if high >= unit[2]]
+    told = [(_figure(low / over, unit), _figure(high / over, unit), unit) for unit, over, _ in units]
+    wide = high > APART * low
+    a, b, unit = next((one for one in told if wide and one[0] != one[1]), told[0])
     return f"{b} {unit}" if a == b else f"{a}-{b} {unit}"
 
 
