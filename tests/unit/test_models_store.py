@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.domain.errors import ModelMissing, NotFound
+from rushes.domain.errors import ModelMissing, NotFound, RegistryAway
 from rushes.engines.models import fetch
 from rushes.engines.models.manifest import File, Model, Part, load
 from rushes.engines.models.store import ModelStore
@@ -215,9 +215,10 @@ def test_the_packaged_manifest_is_whole() -> None:
 
 def test_a_failed_download_says_what_pip_said_but_no_address(tmp_path: Path) -> None:
     script = "import sys; print('ERROR: nothing at https://me:secret@host/simple for it', file=sys.stderr); sys.exit(1)"
-    with pytest.raises(ModelMissing, match="nothing at") as caught:
+    with pytest.raises(RegistryAway, match="nothing at") as caught:
         fetch.download("one", "1.0", tmp_path / "w", (sys.executable, "-c", script))
     assert "secret" not in str(caught.value)
+    assert caught.value.exit_code == 5, "the network may be there again"
 
 
 def test_without_pip_here_another_python_of_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ class StoreRefuses(StoreAway):
     exit_code = 4
 
 
+class RegistryAway(TryAgain):
+    """The weights could not be fetched: the network or the registry did not give them."""
+
+    hint = "Check the network, then: rushes models pull"
+
+
 class NoRoom(Drained):
     """The disk is nearly full: intake stops at a chunk boundary and resumes by itself."""
 

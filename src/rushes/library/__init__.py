@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
-from rushes.domain.errors import ModelMissing, NotFound, Refused
+from rushes.domain.errors import ModelMissing, NotFound, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Command, Job, JobState
 from rushes.domain.keys import parse_task_id
@@ -99,7 +99,7 @@ class Library:
         """
         try:
             self.pull(missing_models(self.house, wish or Wish()), on_pull)
-        except ModelMissing as e:
+        except (ModelMissing, RegistryAway) as e:
             log.warning("weights cannot be fetched: %s", e)
         added = self.add(paths, wish)
         for one in added:

