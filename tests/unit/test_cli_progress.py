@@ -1,13 +1,15 @@
 """Progress: bars for people, lines for logs, JSON for programs."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from cli_library import snapshot, stage
 
 from rushes.domain.job import Counts, JobState
-from rushes.surfaces.cli.progress import Bars, Lines, Plain, Row, bar, rows_of, total_of
+from rushes.jobs.progress import Snapshot
+from rushes.surfaces.cli.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
 from rushes.worker.happenings import Room
@@ -61,6 +63,8 @@ def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() ->
     ]
     bars.told(2)
     assert "stopping after the running chunks" in str(bars.picture([seen]).renderables[-1])
+    bars.told(2)
+    assert "stopping at once" in str(bars.picture([seen]).renderables[-1])
 
 
 def test_what_to_press_is_never_cut_off_by_what_is_done() -> None:
@@ -84,8 +88,10 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str]) -> None:
     watcher = Lines(Session(json=True), lambda _job: None)
+    watcher.look([snapshot()])
+    watcher._last = 0.0  # a second has passed
     watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0))])
-    ended, running, total = lines_of(capsys)
+    _, ended, running, total = lines_of(capsys)
     assert (ended["message_type"], ended["stage"]) == ("stage", "probe")
     assert running == {
         "message_type": "status",
@@ -105,14 +111,16 @@ def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str
 
 def test_json_lines_name_a_finished_stage_once_and_keep_quiet_in_between(capsys: pytest.CaptureFixture[str]) -> None:
     watcher = Lines(Session(json=True), lambda _job: None)
+    watcher.look([snapshot()])
     for _ in range(3):
         watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), state=JobState.COMPLETED)])
     types = [line["message_type"] for line in lines_of(capsys)]
-    assert types == ["stage", "status"]
+    assert types == ["status", "stage"]
 
 
 def test_a_log_gets_a_header_the_estimate_and_a_line_per_finished_stage(capsys: pytest.CaptureFixture[str]) -> None:
     watcher = Plain(Session(), lambda _job: (1140.0, 1560.0))
+    watcher.look([snapshot()])
     for _ in range(2):
         watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42))])
     captured = capsys.readouterr()
@@ -130,6 +138,7 @@ def test_with_several_films_every_line_of_a_log_names_its_film(capsys: pytest.Ca
         snapshot(stage("probe", 1, 1, 0, 0.0)),
         snapshot(stage("probe", 1, 1, 0, 0.0), id="job_b", name="b.mp4"),
     )
+    watcher.look([snapshot(), snapshot(id="job_b", name="b.mp4")])
     watcher.look([one, other])
     watcher.look([one, other])
     said = [line for line in capsys.readouterr().err.splitlines() if " done" in line]
@@ -180,3 +189,44 @@ def test_a_terminal_shows_that_the_disk_is_nearly_full_as_long_as_it_is() -> Non
     assert NEARLY_FULL in [str(line) for line in bars.picture([snapshot()]).renderables]
     bars.room(Room(enough=True))
     assert NEARLY_FULL not in [str(line) for line in bars.picture([snapshot()]).renderables]
+
+
+def test_stages_that_were_over_at_the_first_look_are_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    plain, program = Plain(Session(), lambda _job: None), Lines(Session(json=True, progress=False), lambda _job: None)
+    develop = [stage("develop", 3, 5), stage("develop", 5, 5)]
+    for one in develop:
+        for watcher in (plain, program):
+            watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), one)])
+    captured = capsys.readouterr()
+    assert [line for line in captured.err.splitlines() if "done" in line] == ["develop done, 5/5  3.1x"]
+    assert [json.loads(line)["stage"] for line in captured.out.splitlines()] == ["develop"]
+
+
+def test_a_second_signal_stops_at_once_and_a_log_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    watcher = Plain(Session(), lambda _job: None)
+    for _ in range(2):
+        watcher.told(2)
+        watcher.look([snapshot()])
+        watcher.look([snapshot()])
+    assert capsys.readouterr().err.splitlines() == [
+        "stopping after the running chunks; again stops at once",
+        "stopping at once",
+    ]
+
+
+def unmeasured(done: int, running: float = 0.0) -> Snapshot:
+    one = replace(stage("transcribe", done, 4, 1, running), remaining=None)
+    return replace(snapshot(one), remaining=None)
+
+
+def test_until_something_is_measured_the_estimate_says_what_is_left() -> None:
+    heads = Heads(lambda *_words: None, lambda _job: (90.0, 120.0))
+    seen = [heads.look([unmeasured(*at)])[0].remaining for at in ((1, 0.0), (2, 0.5), (4, 0.0))]
+    assert seen == [(90.0, 120.0), (45.0, 60.0), (0.0, 0.0)]
+    measured = snapshot(stage("transcribe", 2, 4))
+    assert heads.look([measured]) == [measured]
+
+
+def test_when_all_is_over_nothing_is_left() -> None:
+    over = replace(snapshot(stage("develop", 5, 5), state=JobState.COMPLETED), remaining=None)
+    assert total_of([over]).remaining == (0.0, 0.0)

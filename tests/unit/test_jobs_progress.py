@@ -7,7 +7,7 @@ from typing import Any, cast
 from rushes.domain.job import JobState, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
-from rushes.jobs.progress import IN_TURN, Watches
+from rushes.jobs.progress import IN_TURN, Watch, Watches
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
 
@@ -25,6 +25,9 @@ class Counting:
     def __getattr__(self, verb: str) -> Any:
         self.asked[verb] += 1
         return getattr(self._ledger, verb)
+
+
+FACTS = json.dumps({"duration_us": 1_000_000})
 
 
 def home(jobs: int) -> tuple[MemoryLedger, list[str]]:
@@ -65,3 +68,16 @@ def test_every_job_has_its_turn() -> None:
     for _ in range(3):
         snapshots = watches.look()
     assert snapshots[-1].job.state is JobState.CHUNKING
+
+
+def test_what_is_made_again_is_not_done_and_at_the_end_nothing_is_left() -> None:
+    ledger, (job,) = home(1)
+    (lease,) = ledger.claim(ME.id, ["cpu"], 1)
+    ledger.draft(job, lease.task, lease.fence, [], FACTS)
+    ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
+    watch = Watch(ledger, job, 2)
+    assert [(s.done, s.total) for s in watch.look().stages] == [(1, 1)]
+    assert watch.look().remaining == (0.0, 0.0)
+    ledger.revive(job, [lease.task], again=True)
+    assert [(s.done, s.total) for s in watch.look().stages] == [(0, 1)]
+    assert [(s.done, s.total) for s in Watch(ledger, job, 2).look().stages] == [(0, 1)]

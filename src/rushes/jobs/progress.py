@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rushes.domain.event import EventType
 from rushes.domain.job import Job
+from rushes.domain.keys import parse_task_id
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import all_tasks
@@ -43,7 +44,7 @@ class Snapshot:
 @dataclass(slots=True)
 class _Stage:
     total: int = 0
-    done: int = 0
+    done: set[str] = field(default_factory=set)
     seconds: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
 
@@ -87,10 +88,12 @@ class Watch:
             self._after = events[-1].number
 
     def _count(self, type: EventType, task: str, data: Mapping[str, object]) -> None:
+        if type is EventType.REVIVED and task and (anew := self._stages.get(parse_task_id(task)[1])):
+            anew.done.discard(task)
         stage = self._stages.get(str(data.get("stage", "")))
         if stage is None or type not in (EventType.DONE, EventType.ADOPTED):
             return
-        stage.done += 1
+        stage.done.add(task)
         if type is EventType.ADOPTED:
             return
         seconds = float(str(data.get("seconds") or 0.0))
@@ -102,7 +105,7 @@ class Watch:
         mine, kept = [t for t in leased if t.stage == name], self._stages[name]
         rates = sorted(kept.rates)
         speed = rates[len(rates) // 2] if rates else None
-        done, running = min(kept.done, kept.total), sum(t.progress for t in mine)
+        done, running = len(kept.done), sum(t.progress for t in mine)
         left = self._left(sorted(kept.seconds), kept.total - done - running)
         return StageProgress(name, done, kept.total, running, len(mine), speed, left)
 
@@ -124,6 +127,8 @@ class Watch:
     def _remaining(self, stages: tuple[StageProgress, ...]) -> tuple[float, float] | None:
         """What is left of all stages; unknown as long as one is that has several chunks."""
         unfinished = [s for s in stages if s.done < s.total]
+        if stages and not unfinished:
+            return 0.0, 0.0
         if any(s.remaining is None and s.total > 1 for s in unfinished):
             return None  # a stage of one task is a join: quick, and at the end
         known = [s.remaining for s in unfinished if s.remaining]

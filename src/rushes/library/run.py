@@ -176,11 +176,15 @@ class Work:
         over = threading.Event()
         watches = Watches(self.house.ledger, self.jobs, self.slots or self.house.slots)
 
+        def once() -> None:
+            with suppress(RushesError):  # a busy store: the next look tells
+                look(watches.look())
+
         def go() -> None:
             while not over.wait(LOOK_SECONDS):
-                with suppress(RushesError):  # a busy store: the next look tells
-                    look(watches.look())
+                once()
 
+        once()  # what is done by now is not done here
         thread = threading.Thread(target=go, daemon=True)
         thread.start()
         try:
@@ -188,8 +192,7 @@ class Work:
         finally:
             over.set()
             thread.join()
-            with suppress(RushesError):
-                look(watches.look())
+            once()
 
     @contextmanager
     def _listening(self, on: bool) -> Iterator[None]:

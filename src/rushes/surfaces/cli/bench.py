@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
+from rushes.surfaces.cli.progress import stopping
 from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
@@ -59,7 +60,7 @@ class Bench:
         self._names: dict[str, str] = {}
         self._box: queue.Queue[Letter | Room | None] = queue.Queue(WAITING)
         self._room = News()
-        self._begun, self._stopping = time.monotonic(), False
+        self._begun, self._told = time.monotonic(), 0
         self.count = Counter[str]()
         self._teller = threading.Thread(target=self._tell_all, daemon=True)
         self._live = Live(
@@ -79,7 +80,7 @@ class Bench:
 
     def told(self, _signal: int) -> None:
         """A signal asked to stop."""
-        self._stopping = True
+        self._told += 1
 
     def start(self) -> None:
         """Begin to look."""
@@ -108,11 +109,7 @@ class Bench:
         state = self._state()
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
-        foot: Part = (
-            ("stopping after the running chunks; again stops at once", NOW)
-            if self._stopping
-            else ("Ctrl-C stops after the running chunks", DONE)
-        )
+        foot: Part = (stopping(self._told), NOW) if self._told else ("Ctrl-C stops after the running chunks", DONE)
         counted = (f"{self.counts} in {lasted(self.seconds)}   ", DONE)
         return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
 

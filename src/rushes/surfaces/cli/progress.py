@@ -22,7 +22,6 @@ CELLS = 20
 STATUS_SECONDS = 1.0
 NAME_CELLS, HEADS = 32, 12  # on a terminal: room for a name, and films that are told one by one
 KEEPS = "Ctrl-C pauses, loses nothing"
-STOPPING = "stopping after the running chunks; again stops at once"
 
 Range = tuple[float, float]
 Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
@@ -65,6 +64,11 @@ class Watcher(Protocol):
         """The work has stopped."""
 
 
+def stopping(told: int) -> str:
+    """What is done about a signal, the first and any other."""
+    return "stopping after the running chunks; again stops at once" if told == 1 else "stopping at once"
+
+
 def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
     """One row per stage over all films, in the order of the plan."""
     rows: dict[str, Row] = {}
@@ -77,7 +81,8 @@ def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
 def total_of(snapshots: Sequence[Snapshot]) -> Row:
     """The row for everything; its remaining time is known only if each film's is."""
     rows = rows_of(snapshots)
-    left = _sum([s.remaining for s in snapshots if s.job.state not in FINAL])
+    still = [s.remaining for s in snapshots if s.job.state not in FINAL]
+    left = _sum(still) if still else (0.0, 0.0)
     speeds = [s.speed for s in snapshots if s.speed]
     done, total = sum(r.done for r in rows), sum(r.total for r in rows)
     running, active = sum(r.running for r in rows), sum(r.active for r in rows)
@@ -108,7 +113,7 @@ class Bars:
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
-        self._stopping, self._room = False, News()
+        self._told, self._room = 0, News()
 
     def begin(self, films: int) -> None:
         """Something to see while the first look is prepared."""
@@ -117,7 +122,7 @@ class Bars:
 
     def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
         """The foot of the picture says it from now on."""
-        self._stopping = True
+        self._told += 1
 
     def room(self, room: Room) -> None:
         """The picture says it as long as it holds."""
@@ -125,7 +130,7 @@ class Bars:
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Draw."""
-        self._heads.look(snapshots)
+        snapshots = self._heads.look(snapshots)
         self._live.update(self.picture(snapshots), refresh=True)
 
     def close(self) -> None:
@@ -158,7 +163,7 @@ class Bars:
         count = f"{films} of {len(snapshots)} films, " if len(snapshots) > 1 else ""
         dead = sum(s.job.counts.dead for s in snapshots)
         failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
-        last: Part = (STOPPING, NOW) if self._stopping else (KEEPS, DONE)
+        last: Part = (stopping(self._told), NOW) if self._told else (KEEPS, DONE)
         room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
         return self._cut(
             self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
@@ -173,7 +178,8 @@ class Plain:
     """For a pipe or a log: a header per film and a line per finished stage."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._over, self._stopping, self._room = session, set[str](), False, News()
+        self._session, self._ended, self._room = session, Ended(), News()
+        self._told, self._said = 0, 0
         self._heads = Heads(session.remark, expect)
 
     def begin(self, films: int) -> None:
@@ -181,7 +187,7 @@ class Plain:
 
     def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
         """Said at the next look."""
-        self._stopping = True
+        self._told += 1
 
     def room(self, room: Room) -> None:
         """Said at the next look."""
@@ -189,15 +195,15 @@ class Plain:
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say what has ended since the last look."""
-        self._heads.look(snapshots)
-        if self._stopping:
-            self._session.remark("stopping after the running chunks")
-            self._stopping = False
+        snapshots = self._heads.look(snapshots)
+        if self._told > self._said:
+            self._said = self._told
+            self._session.remark(stopping(self._told))
         if room := self._room.tell():
             self._session.remark((words(room), NOW))
         for snapshot in snapshots if self._session.progress else ():
             film = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
-            for row in ended(snapshot, self._over):
+            for row in self._ended.look(snapshot):
                 self._session.remark(f"{film}{row.name} done, {row.done}/{row.total}  {times(row.speed)}".rstrip())
 
     def close(self) -> None:
@@ -208,7 +214,7 @@ class Lines:
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._over, self._last, self._room = session, set[str](), 0.0, News()
+        self._session, self._ended, self._last, self._room = session, Ended(), 0.0, News()
         self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
@@ -224,11 +230,11 @@ class Lines:
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Say where each running stage of each job stands."""
-        self._heads.look(snapshots)
+        snapshots = self._heads.look(snapshots)
         if room := self._room.tell():
             self._session.message("status", **fields(room))
         for snapshot in snapshots:
-            for row in ended(snapshot, self._over):
+            for row in self._ended.look(snapshot):
                 self._session.message("stage", **_line(snapshot, row))
         now = time.monotonic()
         if not self._session.progress or now - self._last < STATUS_SECONDS:
@@ -249,19 +255,29 @@ class Heads:
 
     def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
         """`room` for a name, and `most` films that are told one by one (0 = no limit)."""
-        self._say, self._expect, self._said = say, expect, set[str]()
+        self._say, self._expect = say, expect
+        self._expected: dict[str, tuple[Range | None, float]] = {}  # and for how many tasks
         self._room, self._most = room, most
 
-    def look(self, snapshots: Sequence[Snapshot]) -> None:
-        """A line for each film whose plan is new."""
+    def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        """A line for each film whose plan is new; answers them with the estimate where nothing is measured yet."""
         for snapshot in snapshots:
             job = snapshot.job
-            if job.id in self._said or not facts_of(job) or not snapshot.stages:
+            if job.id in self._expected or not facts_of(job) or not snapshot.stages:
                 continue
-            self._said.add(job.id)
             expected = self._expect(job)
+            self._expected[job.id] = expected, _to_do(snapshot)
             if not self._most or len(snapshots) <= self._most:
                 self._tell(snapshot, expected, alone=len(snapshots) == 1)
+        return [self._guessed(s) if s.remaining is None else s for s in snapshots]
+
+    def _guessed(self, snapshot: Snapshot) -> Snapshot:
+        """What is left of the estimate, by the share of the tasks that is not done."""
+        expected, tasks = self._expected.get(snapshot.job.id, (None, 0.0))
+        if expected is None or not tasks:
+            return snapshot
+        share = _to_do(snapshot) / tasks
+        return replace(snapshot, remaining=(expected[0] * share, expected[1] * share))
 
     def _tell(self, snapshot: Snapshot, expected: Range | None, *, alone: bool) -> None:
         chunks = many(max(s.total for s in snapshot.stages), "chunk")
@@ -275,11 +291,23 @@ class Heads:
             self._say(words, (f", {between(expected)}", DONE))
 
 
-def ended(snapshot: Snapshot, said: set[str]) -> list[Row]:
-    """Stages of a film that are over and were not named yet; they are now."""
-    new = [r for r in rows_of([snapshot]) if r.over and snapshot.job.id + r.name not in said]
-    said |= {snapshot.job.id + r.name for r in new}
-    return new
+class Ended:
+    """Says which stages of a film have ended since the last look; what was over at the first is no news."""
+
+    def __init__(self) -> None:
+        self._over: dict[str, set[str]] = {}
+
+    def look(self, snapshot: Snapshot) -> list[Row]:
+        """The stages that are over now and were not before."""
+        over = [row for row in rows_of([snapshot]) if row.over]
+        names = {row.name for row in over}
+        before = self._over.get(snapshot.job.id, names)
+        self._over[snapshot.job.id] = names
+        return [row for row in over if row.name not in before]
+
+
+def _to_do(snapshot: Snapshot) -> float:
+    return sum(s.total - s.done - s.running for s in snapshot.stages)
 
 
 def _over(names: Sequence[str], room: int) -> str:
