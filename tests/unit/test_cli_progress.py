@@ -214,17 +214,23 @@ def test_a_second_signal_stops_at_once_and_a_log_says_so(capsys: pytest.CaptureF
     ]
 
 
-def unmeasured(done: int, running: float = 0.0) -> Snapshot:
+def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: Any) -> Snapshot:
     one = replace(stage("transcribe", done, 4, 1, running), remaining=None)
-    return replace(snapshot(one), remaining=None)
+    return replace(snapshot(one, **more), remaining=None, elapsed=elapsed)
 
 
-def test_until_something_is_measured_the_estimate_says_what_is_left() -> None:
+def test_until_something_is_measured_the_estimate_says_what_is_left_of_a_film() -> None:
     heads = Heads(lambda *_words: None, lambda _job: (90.0, 120.0))
-    seen = [heads.look([unmeasured(*at)])[0].remaining for at in ((1, 0.0), (2, 0.5), (4, 0.0))]
-    assert seen == [(90.0, 120.0), (45.0, 60.0), (0.0, 0.0)]
+    seen = [heads.look([unmeasured(1, elapsed=at)])[0].remaining for at in (2.0, 32.0, 102.0, 200.0)]
+    assert seen == [(90.0, 120.0), (60.0, 90.0), (0.0, 20.0), None]
     measured = snapshot(stage("transcribe", 2, 4))
     assert heads.look([measured]) == [measured]
+
+
+def test_films_that_take_turns_use_up_their_estimates_by_what_is_done() -> None:
+    heads, other = Heads(lambda *_words: None, lambda _job: (90.0, 120.0)), unmeasured(0, id="job_b")
+    seen = [heads.look([unmeasured(*at), other])[0].remaining for at in ((1, 0.0), (2, 0.5))]
+    assert seen == [(90.0, 120.0), (45.0, 60.0)]
 
 
 def test_when_all_is_over_nothing_is_left() -> None:

@@ -256,7 +256,7 @@ class Heads:
     def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
         """`room` for a name, and `most` films that are told one by one (0 = no limit)."""
         self._say, self._expect = say, expect
-        self._expected: dict[str, tuple[Range | None, float]] = {}  # and for how many tasks
+        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and how the job stood then
         self._room, self._most = room, most
 
     def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -266,18 +266,19 @@ class Heads:
             if job.id in self._expected or not facts_of(job) or not snapshot.stages:
                 continue
             expected = self._expect(job)
-            self._expected[job.id] = expected, _to_do(snapshot)
+            self._expected[job.id] = expected, snapshot
             if not self._most or len(snapshots) <= self._most:
                 self._tell(snapshot, expected, alone=len(snapshots) == 1)
-        return [self._guessed(s) if s.remaining is None else s for s in snapshots]
+        return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
 
-    def _guessed(self, snapshot: Snapshot) -> Snapshot:
-        """What is left of the estimate, by the share of the tasks that is not done."""
-        expected, tasks = self._expected.get(snapshot.job.id, (None, 0.0))
-        if expected is None or not tasks:
+    def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
+        """What is left of the estimate: of one film by the clock, of several, which take turns, by the tasks."""
+        expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
+        if expected is None:
             return snapshot
-        share = _to_do(snapshot) / tasks
-        return replace(snapshot, remaining=(expected[0] * share, expected[1] * share))
+        spent, share = snapshot.elapsed - then.elapsed, _to_do(snapshot) / (_to_do(then) or 1.0)
+        low, high = (e - spent if alone else e * share for e in expected)
+        return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
 
     def _tell(self, snapshot: Snapshot, expected: Range | None, *, alone: bool) -> None:
         chunks = many(max(s.total for s in snapshot.stages), "chunk")

@@ -78,7 +78,7 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Besid
     if ran.lacks:
         _lacking(session, library, ran)
     elif good and ran.exit_code != TryAgain.exit_code:
-        session.remark(f"next: {next_command(library, good)}")
+        session.remark(f"next: {next_command(library, new or good)}")
 
 
 def _good(ran: Ran) -> list[Job]:
