@@ -58,6 +58,26 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     return OPEN[request.param](request, tmp_path)
 
 
+Damage = Callable[[bytes], None]
+
+
+@pytest.fixture
+def damage(blobs: Blobs, tmp_path: Path) -> Damage:
+    """Gives the blob of "hello" other bytes."""
+    key = blob_key("anna", HELLO)
+
+    def spoil(data: bytes) -> None:
+        if isinstance(blobs, MemoryBlobs):
+            blobs._bytes[key] = data
+        elif isinstance(blobs, S3Blobs):
+            blobs._store.put(key, data)
+        else:
+            (tmp_path / "store" / key).chmod(0o644)
+            (tmp_path / "store" / key).write_bytes(data)
+
+    return spoil
+
+
 def test_a_blob_is_named_by_its_bytes(blobs: Blobs) -> None:
     blob = blobs.put("anna", b"hello")
     assert (blob.sha256, blob.size) == (HELLO, 5)
@@ -111,20 +131,41 @@ def test_a_source_that_is_not_there_is_no_fault_of_the_store(blobs: Blobs, tmp_p
         blobs.put("anna", tmp_path / "nothing")
 
 
-def test_a_blob_set_aside_can_be_made_again(blobs: Blobs) -> None:
+def test_a_damaged_blob_set_aside_can_be_made_again(blobs: Blobs, damage: Damage) -> None:
+    for _ in range(2):
+        blobs.put("anna", b"hello")
+        damage(b"hullo")
+        blobs.quarantine("anna", HELLO)
+        assert blobs.size("anna", HELLO) is None
+        assert list(blobs.keys("")) == []
+
+
+def test_a_sound_blob_is_not_set_aside(blobs: Blobs) -> None:
     blobs.put("anna", b"hello")
     blobs.quarantine("anna", HELLO)
-    assert blobs.size("anna", HELLO) is None
-    assert list(blobs.keys("")) == []
-    blobs.put("anna", b"hello")
-    blobs.quarantine("anna", HELLO)
-    assert blobs.size("anna", HELLO) is None
+    assert blobs.sound("anna", HELLO)
 
 
 def test_a_dropped_blob_is_gone(blobs: Blobs) -> None:
     blobs.put("anna", b"hello")
-    blobs.drop("anna", HELLO)
+    assert blobs.drop("anna", HELLO)
     assert blobs.size("anna", HELLO) is None
+    assert not blobs.drop("anna", HELLO)
+
+
+def test_a_young_blob_is_not_dropped_by_who_wants_an_old_one(blobs: Blobs) -> None:
+    blobs.put("anna", b"hello")
+    assert not blobs.drop("anna", HELLO, older=3600.0)
+    assert blobs.sound("anna", HELLO)
+
+
+def test_a_document_is_removed_only_while_it_has_the_bytes_it_had(blobs: Blobs) -> None:
+    blobs.create("k", b"first")
+    blobs.remove("k", was=b"another")
+    assert blobs.read("k") == b"first"
+    blobs.remove("k", was=b"first")
+    assert blobs.read("k") is None
+    blobs.remove("k", was=b"first")
 
 
 def test_the_first_writer_of_a_document_wins(blobs: Blobs) -> None:
@@ -383,6 +424,60 @@ def test_a_full_or_broken_disk_is_said_as_such_and_leaves_nothing(
             folder.put("anna", b"hello")
     assert _temps(root) == []
     assert folder.size("anna", HELLO) is None
+
+
+def test_a_blob_that_is_stored_while_gc_drops_it_is_put_back(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, rename = root / blob_key("anna", HELLO), os.rename
+    folder.put("anna", b"hello")
+    os.utime(place, (0, 0))
+
+    def late(*args: object, **kwargs: object) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        folder.put("anna", b"hello")
+        rename(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "rename", late)
+    assert not folder.drop("anna", HELLO, older=3600.0)
+    assert folder.sound("anna", HELLO)
+    os.utime(place, (0, 0))
+    assert folder.drop("anna", HELLO, older=3600.0)
+    assert not [p for p in root.rglob("*") if p.is_file()]
+
+
+def test_a_blob_that_gc_drops_while_it_is_stored_is_stored(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, utime = root / blob_key("anna", HELLO), os.utime
+    folder.put("anna", b"hello")
+
+    def late(*args: object, **kwargs: object) -> None:
+        monkeypatch.setattr(os, "utime", utime)
+        place.unlink()
+        utime(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "utime", late)
+    folder.put("anna", b"hello")
+    assert folder.sound("anna", HELLO)
+
+
+def test_what_is_mended_while_it_is_set_aside_is_put_back(
+    folder: FolderBlobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, rename = root / blob_key("anna", HELLO), os.rename
+    folder.put("anna", b"hello")
+    place.chmod(0o644)
+    place.write_bytes(b"hullo")
+
+    def late(*args: object, **kwargs: object) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        place.write_bytes(b"hello")
+        rename(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "rename", late)
+    folder.quarantine("anna", HELLO)
+    assert folder.sound("anna", HELLO)
 
 
 def test_room_is_what_the_file_system_says(folder: FolderBlobs) -> None:

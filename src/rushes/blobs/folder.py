@@ -5,18 +5,30 @@ The folder belongs to the store alone. Names with a leading dot are its own; no 
 
 import contextlib
 import errno
-import fcntl
-import hashlib
 import io
 import os
 import secrets
 import stat
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from rushes.blobs.folder_files import (
+    NO_LINKS,
+    READ,
+    Temp,
+    abandoned,
+    age_of,
+    copied,
+    link,
+    look,
+    new_temp,
+    placed,
+    put_back,
+    reader,
+    sha256_of,
+    size_of,
+)
 from rushes.blobs.names import blob_place, checked_key
 from rushes.blobs.port import Blob, Part
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
@@ -24,21 +36,7 @@ from rushes.telemetry import effect
 
 _TEMP = ".temp"
 _ASIDE = ".quarantine"
-_PIECE = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO must not hang the reader
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
-
-
-@dataclass(frozen=True, slots=True)
-class _Temp:
-    """A complete, synced file that nobody sees yet."""
-
-    folder: int
-    name: str
-    sha256: str
-    size: int
 
 
 class FolderBlobs:
@@ -53,25 +51,24 @@ class FolderBlobs:
     def put(self, owner: str, source: Path | bytes) -> Blob:
         """As the port says."""
         blob_place(owner, "0" * 64)
-        with _reader(source) as file, _translated("storing a blob"), self._temp(file) as temp:
+        with reader(source) as file, _translated("storing a blob"), self._temp(file) as temp:
             key = blob_place(owner, temp.sha256)
             with effect("blob"), self._folder(_parent(key), make=True) as folder:
-                if not _link(temp, folder, temp.sha256) and _size(folder, temp.sha256) != temp.size:
-                    os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
-                os.utime(temp.sha256, dir_fd=folder, follow_symlinks=False)  # young again: gc leaves it alone
+                while not placed(temp, folder):
+                    pass  # gc took an old one away under our hands: once is rare
                 os.fsync(folder)  # also when it was there: its writer may not have come this far
             return Blob(temp.sha256, temp.size)
 
     def size(self, owner: str, sha256: str) -> int | None:
         """As the port says."""
         with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
-            return None if folder is None else _size(folder, sha256)
+            return None if folder is None else size_of(folder, sha256)
 
     def age(self, owner: str, sha256: str) -> float | None:
         """As the port says."""
         with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
-            found = None if folder is None else _stat(folder, sha256)
-            return None if found is None else max(0.0, time.time() - found.st_mtime)
+            found = None if folder is None else look(folder, sha256)
+            return None if found is None else age_of(found)
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """As the port says."""
@@ -90,31 +87,22 @@ class FolderBlobs:
         file = self._open(blob_place(owner, sha256))
         if file is None:
             return False
-        digest = hashlib.sha256()
         with _translated("reading a blob"), file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-        return digest.hexdigest() == sha256
+            return sha256_of(file) == sha256
 
     def quarantine(self, owner: str, sha256: str) -> None:
         """As the port says."""
-        with (
-            effect("drop"),
-            _translated("setting a blob aside"),
-            self._maybe(blob_place(owner, sha256)) as folder,
-            self._folder(f"{_ASIDE}/{owner}", make=True) as aside,
-        ):
-            if folder is None:
-                return
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(sha256, f"{sha256}.{secrets.token_hex(4)}", src_dir_fd=folder, dst_dir_fd=aside)
-            os.fsync(aside)
-            os.fsync(folder)
-
-    def drop(self, owner: str, sha256: str) -> None:
-        """As the port says."""
+        key = blob_place(owner, sha256)
         with effect("drop"):
-            self._unlink(blob_place(owner, sha256))
+            self._take(key, lambda file: sha256_of(file) != sha256, kept=f"{_ASIDE}/{owner}")
+
+    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
+        """As the port says."""
+        key = blob_place(owner, sha256)
+        with effect("drop"):
+            if not older:
+                return self._unlink(key)
+            return self._take(key, lambda file: age_of(os.fstat(file.fileno())) >= older)
 
     def create(self, key: str, data: bytes) -> bool:
         """As the port says."""
@@ -125,7 +113,7 @@ class FolderBlobs:
             effect("manifest"),
             self._folder(_parent(key), make=True) as folder,
         ):
-            created = _link(temp, folder, name)
+            created = link(temp, folder, name)
             os.fsync(folder)  # the loser goes on with the winner's document: it must be on disk as well
         return created
 
@@ -148,10 +136,13 @@ class FolderBlobs:
             data = file.read(max(0, end - start))
         return Part(data, found.st_size, f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}")
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str, was: bytes | None = None) -> None:
         """As the port says."""
         with effect("drop"):
-            self._unlink(checked_key(key))
+            if was is None:
+                self._unlink(checked_key(key))
+            else:
+                self._take(checked_key(key), lambda file: file.read() == was)
 
     def keys(self, prefix: str) -> Iterator[str]:
         """As the port says."""
@@ -184,7 +175,7 @@ class FolderBlobs:
         with _translated("tidying"), self._folder(_TEMP, make=True) as temps, os.scandir(temps) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError, BlockingIOError):
-                    gone += _abandoned(temps, entry.name)
+                    gone += abandoned(temps, entry.name)
         return gone
 
     @contextlib.contextmanager
@@ -225,7 +216,7 @@ class FolderBlobs:
             if folder is None:
                 return None
             try:
-                file = os.open(key.rpartition("/")[2], _READ, dir_fd=folder)
+                file = os.open(key.rpartition("/")[2], READ, dir_fd=folder)
             except FileNotFoundError:
                 return None
             if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -233,32 +224,67 @@ class FolderBlobs:
                 return None
             return os.fdopen(file, "rb")
 
-    def _unlink(self, key: str) -> None:
+    def _unlink(self, key: str) -> bool:
         with _translated(f"deleting {key}"), self._maybe(key) as folder:
             if folder is None:
-                return
+                return False
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(key.rpartition("/")[2], dir_fd=folder)
                 os.fsync(folder)
+                return True
+        return False
+
+    def _take(self, key: str, may: Callable[[BinaryIO], bool], kept: str = "") -> bool:
+        """Delete a file if it may go, or keep it in another folder; whether it went.
+
+        It is looked at again where nobody else finds it: what came between the look and the deed is put back.
+        """
+        name, aside = key.rpartition("/")[2], kept or _ASIDE
+        away = f"{name}.{secrets.token_hex(4)}"
+        if not self._asked(key, may):
+            return False
+        with (
+            _translated(f"taking {key} away"),
+            self._folder(_parent(key)) as folder,
+            self._folder(aside, make=True) as there,
+            contextlib.suppress(FileNotFoundError),
+        ):
+            os.rename(name, away, src_dir_fd=folder, dst_dir_fd=there)
+            goes = self._asked(f"{aside}/{away}", may)
+            if not goes:
+                put_back(Temp(there, away), folder, name)
+            elif not kept:
+                os.unlink(away, dir_fd=there)
+            os.fsync(there)
+            os.fsync(folder)
+            return goes
+        return False
+
+    def _asked(self, key: str, may: Callable[[BinaryIO], bool]) -> bool:
+        file = self._open(key)
+        if file is None:
+            return False
+        with _translated(f"reading {key}"), file:
+            return may(file)
 
     @contextlib.contextmanager
-    def _temp(self, source: BinaryIO) -> Iterator[_Temp]:
+    def _temp(self, source: BinaryIO) -> Iterator[Temp]:
         with self._folder(_TEMP, make=True) as temps:
-            name, file = _new_temp(temps)
+            name, file = new_temp(temps)
             try:
-                sha256, size = _copied(source, file)
+                sha256, size = copied(source, file)
                 os.fsync(file)
-                yield _Temp(temps, name, sha256, size)
+                yield Temp(temps, name, sha256, size)
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=temps)
                 os.close(file)
 
     @contextlib.contextmanager
-    def _linked(self, owner: str, sha256: str) -> Iterator[_Temp]:
+    def _linked(self, owner: str, sha256: str) -> Iterator[Temp]:
         """A temporary second name of a blob, or a copy where links are not possible."""
         with self._folder(_TEMP, make=True) as temps, self.open(owner, sha256) as blob:
-            temp = _Temp(temps, secrets.token_hex(12), sha256, os.fstat(blob.fileno()).st_size)
+            temp = Temp(temps, secrets.token_hex(12), sha256, os.fstat(blob.fileno()).st_size)
             if not self._link_again(owner, temp):
                 with self._temp(blob) as copy:
                     yield copy
@@ -269,12 +295,12 @@ class FolderBlobs:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temp.name, dir_fd=temps)
 
-    def _link_again(self, owner: str, temp: _Temp) -> bool:
+    def _link_again(self, owner: str, temp: Temp) -> bool:
         with self._folder(_parent(blob_place(owner, temp.sha256))) as folder:
             try:
                 os.link(temp.sha256, temp.name, src_dir_fd=folder, dst_dir_fd=temp.folder, follow_symlinks=False)
             except OSError as error:
-                if error.errno not in _NO_LINKS:
+                if error.errno not in NO_LINKS:
                     raise
                 return False
         return True
@@ -297,78 +323,6 @@ class FolderBlobs:
 
 def _parent(key: str) -> str:
     return key.rpartition("/")[0]
-
-
-def _reader(source: Path | bytes) -> BinaryIO:
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-
-
-def _new_temp(temps: int) -> tuple[str, int]:
-    while True:
-        name = secrets.token_hex(12)
-        file = os.open(name, _NEW, 0o444, dir_fd=temps)  # read only for everybody: published names share its bytes
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file).st_nlink:  # else a tidy was between the two calls
-            return name, file
-        os.close(file)
-
-
-def _copied(source: BinaryIO, file: int) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    while piece := source.read(_PIECE):
-        digest.update(piece)
-        size += len(piece)
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(file, rest) :]
-    return digest.hexdigest(), size
-
-
-def _link(temp: _Temp, folder: int, name: str) -> bool:
-    """Give a temporary file its name, unless something has it already: one winner among any number."""
-    try:
-        os.link(temp.name, name, src_dir_fd=temp.folder, dst_dir_fd=folder, follow_symlinks=False)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return _renamed_if_new(temp, folder, name)
-    return True
-
-
-def _renamed_if_new(temp: _Temp, folder: int, name: str) -> bool:
-    """The same on file systems without links: everybody takes the folder's lock first."""
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        os.rename(temp.name, name, src_dir_fd=temp.folder, dst_dir_fd=folder)
-        return True
-    return False
-
-
-def _size(folder: int, name: str) -> int | None:
-    found = _stat(folder, name)
-    return None if found is None else found.st_size
-
-
-def _stat(folder: int, name: str) -> os.stat_result | None:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return found if stat.S_ISREG(found.st_mode) else None
-
-
-def _abandoned(temps: int, name: str) -> bool:
-    file = os.open(name, _READ, dir_fd=temps)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=temps)
-    finally:
-        os.close(file)
-    return True
 
 
 @contextlib.contextmanager

@@ -68,14 +68,18 @@ class MemoryBlobs:
         """As the port says."""
         key = blob_place(owner, sha256)
         with self._lock:
-            data = self._bytes.pop(key, None)
-            if data is not None:
-                self._aside[key] = data
+            data = self._bytes.get(key)
+            if data is not None and hashlib.sha256(data).hexdigest() != sha256:
+                self._aside[key] = self._bytes.pop(key)
 
-    def drop(self, owner: str, sha256: str) -> None:
+    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
         """As the port says."""
+        key = blob_place(owner, sha256)
         with self._lock:
-            self._bytes.pop(blob_place(owner, sha256), None)
+            if key not in self._bytes or time.monotonic() - self._stored[key] < older:
+                return False
+            del self._bytes[key]
+            return True
 
     def create(self, key: str, data: bytes) -> bool:
         """As the port says."""
@@ -94,10 +98,11 @@ class MemoryBlobs:
         data = self._bytes.get(checked_key(key))
         return None if data is None else Part(data[start:end], len(data), hashlib.sha256(data).hexdigest())
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str, was: bytes | None = None) -> None:
         """As the port says."""
         with self._lock:
-            self._bytes.pop(checked_key(key), None)
+            if was is None or self._bytes.get(checked_key(key)) == was:
+                self._bytes.pop(checked_key(key), None)
 
     def keys(self, prefix: str) -> Iterator[str]:
         """As the port says."""

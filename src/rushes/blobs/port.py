@@ -100,10 +100,13 @@ class Blobs(Protocol):
         """Whether it is there and its bytes match its name (reads all of it)."""
 
     def quarantine(self, owner: str, sha256: str) -> None:
-        """Take a damaged blob out of the way, so that it can be made again; kept for a look."""
+        """Take a damaged blob out of the way, so that it can be made again; kept for a look.
 
-    def drop(self, owner: str, sha256: str) -> None:
-        """Delete a blob that nothing names any more; no error if it is gone."""
+        One that is sound stays: whoever found it damaged may have slept while others mended it.
+        """
+
+    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
+        """Delete a blob that nothing names any more, unless it was stored within `older` seconds; whether it went."""
 
     def create(self, key: str, data: bytes) -> bool:
         """Create a small document; False if one is there already, which stays as it is."""
@@ -114,8 +117,8 @@ class Blobs(Protocol):
     def part(self, key: str, start: int, end: int) -> Part | None:
         """Bytes [start, end) of a document or published name, as far as it goes; None if it is not there."""
 
-    def remove(self, key: str) -> None:
-        """Delete a document or a published name; no error if it is gone."""
+    def remove(self, key: str, was: bytes | None = None) -> None:
+        """Delete a document or a published name (only while it has the bytes it `was`); no error if it is gone."""
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys (blobs, documents, published names) below a prefix, in order."""

@@ -82,17 +82,23 @@ class S3Blobs:
         return True
 
     def quarantine(self, owner: str, sha256: str) -> None:
-        """As the port says."""
+        """As the port says; a bucket can only look just before."""
         key = blob_place(owner, sha256)
+        self._scratch.drop(f"{owner}-{sha256}")
         with effect("drop"), translated("setting a blob aside"), contextlib.suppress(FileNotFoundError):
-            self._copy(key, f".quarantine/{owner}/{sha256}.{secrets.token_hex(4)}")
-            self._store.delete(key)
-        self._scratch.drop(f"{owner}-{sha256}")
+            if not self.sound(owner, sha256):
+                self._copy(key, f".quarantine/{owner}/{sha256}.{secrets.token_hex(4)}")
+                self._store.delete(key)
 
-    def drop(self, owner: str, sha256: str) -> None:
-        """As the port says."""
-        self._delete(blob_place(owner, sha256))
+    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
+        """As the port says; a bucket can only look just before."""
+        key = blob_place(owner, sha256)
+        found = self._head(key)
+        if found is None or found[1] < older:
+            return False
+        self._delete(key)
         self._scratch.drop(f"{owner}-{sha256}")
+        return True
 
     def create(self, key: str, data: bytes) -> bool:
         """As the port says. A refusal is our own success if what is there carries our token: the answer was lost."""
@@ -121,9 +127,10 @@ class S3Blobs:
             return Part(data, meta["size"], (meta["e_tag"] or "").strip('"'))
         return None
 
-    def remove(self, key: str) -> None:
-        """As the port says."""
-        self._delete(checked_key(key))
+    def remove(self, key: str, was: bytes | None = None) -> None:
+        """As the port says; a bucket can only look just before."""
+        if was is None or self._is_still(checked_key(key), was):
+            self._delete(checked_key(key))
 
     def keys(self, prefix: str) -> Iterator[str]:
         """As the port says."""
@@ -222,6 +229,11 @@ class S3Blobs:
         if hashlib.sha256(data).hexdigest() != labels.get("sha256", hashlib.sha256(data).hexdigest()):
             raise DamagedBlob(f"{key} has other bytes than were written")
         return data, labels.get("token", "")
+
+    def _is_still(self, key: str, was: bytes) -> bool:
+        with translated(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+            return bytes(self._store.get(key).bytes()) == was
+        return False
 
     def _delete(self, key: str) -> None:
         with effect("drop"), translated(f"deleting {key}"), contextlib.suppress(FileNotFoundError):

@@ -203,18 +203,24 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     name = manifest_key(owner, key)
     try:
         data = blobs.read(name)
-        if data is None:
-            return None
+    except DamagedBlob:  # a bucket's, whose bytes cannot be had to compare them
+        blobs.remove(name)
+        return None
+    if data is None:
+        return None
+    try:
         manifest = parse_manifest(data, key)
     except DamagedBlob:
-        blobs.remove(name)
+        blobs.remove(name, was=data)
         return None
     bad = [a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256)]
     if not bad:
         return result_of(manifest, hashlib.sha256(data).hexdigest())
     for sha256 in bad:
         blobs.quarantine(owner, sha256)
-    blobs.remove(name)
+    if all(blobs.sound(owner, sha256) for sha256 in bad):
+        return _adopt(blobs, owner, key)  # others mended it while this slot slept
+    blobs.remove(name, was=data)
     return None
 
 
