@@ -16,7 +16,8 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.jobs.alone import alone
-from rushes.jobs.gc import Rules, gc
+from rushes.jobs.gc import gc
+from rushes.jobs.wanted import Rules
 from rushes.library import Library, Wish
 from rushes.plan.planner import results_of
 
@@ -131,8 +132,10 @@ def _dies(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(library: Library) -> None:
-    house, rules = library.house, passing_pieces(library)
+def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(
+    library: Library, rules: Rules
+) -> None:
+    house = library.house
     assert gc(house.ledger, house.blobs, "me", rules).results == 0
     cleared = gc(house.ledger, house.blobs, "me", rules, later())
     assert (cleared.results, cleared.blobs) == (8, 8)
@@ -140,21 +143,22 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
     assert [p.name for p in (house.home / "files" / "toys").rglob("*.bin")] == ["whole.bin"]
 
 
-def passing_pieces(library: Library) -> Rules:
+@pytest.fixture
+def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> Rules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
-    cards = dict(library.house.cards)
-    cards["toy_chunk"] = replace(cards["toy_chunk"], passing=("piece",))
-    return Rules(cards, keep_days=1, clip_days=30, young_seconds=0.0)
+    toy = library.house.stages["toy_chunk"]
+    monkeypatch.setattr(toy, "card", replace(toy.card, passing=("piece",)))
+    return Rules(library.house.cards, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:
     return datetime.now(UTC) + timedelta(days=days)
 
 
-def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library) -> None:
+def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library, rules: Rules) -> None:
     house = library.house
     before = outputs(house)
-    gc(house.ledger, house.blobs, "me", passing_pieces(library), later())
+    gc(house.ledger, house.blobs, "me", rules, later())
     whole = next((house.home / "files" / "toys").rglob("whole.bin")).read_bytes()
     spoil(blob_of(library, whole), "flipped")
     damages = library.verify().damages

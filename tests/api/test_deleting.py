@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
+from rushes.index.follower import Follower
 from rushes.index.port import Video
 from rushes.library import Library, Wish
 from rushes.library.said import Anchor, correct, every, rename, select
@@ -134,7 +135,7 @@ def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch
     with Library(home) as library:
         video, blobs = only(library), library.house.blobs
 
-        def die(_key: str) -> None:
+        def die(*_: object, **__: object) -> None:
             raise Killed
 
         with monkeypatch.context() as patch:
@@ -144,6 +145,32 @@ def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch
         assert library.videos()[0] == ()
         library.remove(video.id)
         assert left(library) == NOTHING
+
+
+def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_drop(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Library(home) as library:
+        video, before = only(library), left(library)
+
+        def die(*_: object) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(library.house.ledger, "set_aside", die)
+            with pytest.raises(Killed):
+                library.remove(video.id)
+        library.videos()
+        with monkeypatch.context() as patch:  # the index lags
+            patch.setattr(Follower, "catch_up", lambda _follower: None)
+            ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
+            assert ran.exit_code == 0
+            library.gc()
+        assert library.verify().damages == ()
+        assert only(library).jobs == (ran.jobs[0].id,)
+        now = left(library)
+        assert now["names"] == before["names"]
+        assert len(now["manifests"]) == len(before["manifests"]) - 1, "all but the probe of the copy"
 
 
 def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Path) -> None:

@@ -265,6 +265,20 @@ def test_a_plan_that_meets_damage_is_tried_again_at_once(tmp_path: Path) -> None
     assert bench.task(task).failures == 1
 
 
+def test_a_plan_is_looked_at_again_once_it_is_open(tmp_path: Path) -> None:
+    seen: list[TaskState] = []
+
+    def check_plan(lease: Any) -> tuple[str, ...]:
+        seen.append(planner.task(lease.task).state)
+        return ()
+
+    planner = Bench(tmp_path, opens=lambda _stage: True, check_plan=check_plan)
+    task = planner.submit("plan")
+    planner.run(lambda _shell: bool(seen))
+    assert planner.task(task).state is TaskState.DONE
+    assert seen == [TaskState.DONE]
+
+
 def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Bench) -> None:
     gate = bench.folder / "gate"
     gate.touch()

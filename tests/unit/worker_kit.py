@@ -39,6 +39,7 @@ class Bench:
     env: dict[str, str] = field(default_factory=dict)
     opens: Callable[[str], bool] = lambda _stage: False
     open_plan: Callable[..., None] = lambda _lease, _finish: None
+    check_plan: Callable[..., tuple[str, ...]] = lambda _lease: ()
 
     def submit(self, name: str, *, priority: int = 0, **options: Any) -> str:
         """A job of one task; its id."""
@@ -62,6 +63,7 @@ class Bench:
             blobs=self.blobs,
             sweeper=Reconciler(self.ledger, self.transport, lane_of),
             open_plan=self.open_plan,
+            check_plan=self.check_plan,
             opens_plan=self.opens,
             lane_of=lane_of,
             slot_argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],

@@ -85,3 +85,8 @@ def parse_blob_key(key: str) -> tuple[str, str]:
 def manifest_key(owner: str, result: str) -> str:
     """Where the manifest of a result lies."""
     return f"results/{owner}/{result[:2]}/{result}.json"
+
+
+def manifests_of_subject(owner: str, result: str) -> str:
+    """What the places of the manifests of all results of the same subject begin with."""
+    return manifest_key(owner, result.partition("-")[0]).removesuffix(".json")

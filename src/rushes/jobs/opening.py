@@ -10,9 +10,10 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
-from rushes.domain.task import Draft, Finish, Lease, Said
+from rushes.domain.task import Draft, Finish, Lease, Said, TaskState
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.jobs.aside import damaged_blobs, put_aside
+from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
 
@@ -43,6 +44,18 @@ class Opening:
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Said.OK:
                 raise LeaseLost(f"{lease.task} is no longer ours")
+
+    def check(self, lease: Lease) -> tuple[str, ...]:
+        """After the plan is open: what was adopted and is set aside since is made after all; the tasks to announce.
+
+        Until then nobody who clears up could see that this job wants it.
+        """
+        done = [t for t in all_tasks(self.ledger, lease.job, TaskState.DONE) if t.adopted and t.id != lease.task]
+        keys = {task.id: set(results_of(task.spec).values()) for task in done}
+        owner = self.ledger.job(lease.job).owner
+        known = self.ledger.known(owner, set().union(*keys.values())).keys() if keys else set()
+        lost = [task for task, some in keys.items() if not some <= known]
+        return self.ledger.revive(lease.job, lost, again=True) if lost else ()
 
     def _found(self, owner: str, key: str) -> tuple[Manifest, VideoFacts]:
         try:

@@ -19,7 +19,7 @@ from rushes.index.search import next_hit
 from rushes.jobs.alone import alone
 from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
-from rushes.jobs.gc import Cleared, Rules, gc
+from rushes.jobs.gc import Cleared, gc
 from rushes.jobs.verify import Damage, Verified
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
@@ -39,7 +39,7 @@ from rushes.library.meaning import meaning
 from rushes.library.mend import damaged, mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
-from rushes.library.remove import Removed, cut_short, finish, finish_all, gone_jobs, remove
+from rushes.library.remove import Removed, cut_short, finish, finish_all, remove, rules
 from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
@@ -327,13 +327,10 @@ class Library:
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""
-        s = self.house.settings
         with alone(self.house.home):
-            young = max(1, s.keep_days) * 86400.0
-            rules = Rules(self.house.cards, s.keep_days, s.clip_days, young, gone_jobs(self.house))
-            cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules)
-            Uploads(self.house).expire()
             finish_all(self.house)
+            cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules(self.house))
+            Uploads(self.house).expire()
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared

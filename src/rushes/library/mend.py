@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from rushes.domain.keys import parse_task_id
+from rushes.jobs.missing import missing
 from rushes.jobs.repair import repair, rounds
 from rushes.jobs.verify import Damage, Verified, verify
 from rushes.library.intake import Added
+from rushes.library.remove import deleted
 from rushes.library.run import Looker, OnRoom, Ran, run
 from rushes.library.said import every
 from rushes.wiring import House
@@ -15,12 +17,14 @@ MENDING = "mending"  # records of this kind: results that are taken out of the l
 
 
 def damaged(house: House, on_progress: Callable[[int, str], None]) -> Verified:
-    """What is damaged, and what was when a repair was cut short: the ledger says nothing of it any more."""
+    """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
     owner = house.settings.owner
     found = verify(house.ledger, house.blobs, owner, on_progress)
     begun = {r.id: Damage(**{**r.doc, "blobs": tuple(r.doc["blobs"])}) for r in every(house, MENDING)}
     known = house.ledger.known(owner, begun)
-    return replace(found, damages=found.damages + tuple(d for key, d in begun.items() if key not in known))
+    lost = {damage.key: damage for damage in missing(house.ledger, owner, house.cards, deleted(house))}
+    lost |= {key: damage for key, damage in begun.items() if key not in known}
+    return replace(found, damages=found.damages + tuple(lost.values()))
 
 
 def mend(

@@ -12,9 +12,9 @@ from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.gone import GONE
 from rushes.index.port import Video
 from rushes.jobs.gc import drop
-from rushes.ledger.pages import all_tasks
+from rushes.jobs.wanted import Rules
 from rushes.library.said import every, of_video
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import Asked
 from rushes.records.port import Record
 from rushes.wiring import House
 
@@ -47,9 +47,16 @@ def cut_short(house: House, video: str) -> Record | None:
     return None if record is None or record.doc["over"] else record
 
 
-def gone_jobs(house: House) -> frozenset[str]:
-    """Every job whose deletion is over: names of what it made may still be published before."""
-    return frozenset(job for record in every(house, GONE) if record.doc["over"] for job in record.doc["jobs"])
+def rules(house: House) -> Rules:
+    """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
+    s = house.settings
+    gone = frozenset(job for record in every(house, GONE) if record.doc["over"] for job in record.doc["jobs"])
+    return Rules(house.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+
+
+def deleted(house: House) -> frozenset[str]:
+    """Every job whose deletion has begun."""
+    return frozenset(job for record in every(house, GONE) for job in record.doc["jobs"])
 
 
 def finish_all(house: House) -> int:
@@ -63,9 +70,7 @@ def finish_all(house: House) -> int:
 def finish(house: House, gone: Record) -> Removed:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(house, id))]
-    others = house.index.video(gone.owner, gone.id)
-    kept = _keys(house, [id for id in others.jobs if id not in gone.doc["jobs"]]) if others else set()
-    results = drop(house.ledger, house.blobs, gone.owner, _keys(house, [job.id for job in jobs]) - kept)
+    results = drop(house.ledger, house.blobs, gone.owner, [job.id for job in jobs], deleted(house))
     files = _delete_uploads(house, jobs) if gone.doc["originals"] else ()
     _forget(house, gone.id)
     house.records.put(GONE, gone.owner, gone.id, {**gone.doc, "over": True})
@@ -84,10 +89,6 @@ def _stopped(house: House, id: str) -> Job | None:
                 house.ledger.control(id, Command.CANCEL)
         return job
     return None
-
-
-def _keys(house: House, jobs: list[str]) -> set[str]:
-    return {key for job in jobs for task in all_tasks(house.ledger, job) for key in results_of(task.spec).values()}
 
 
 def _forget(house: House, video: str) -> None:

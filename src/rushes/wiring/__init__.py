@@ -190,12 +190,14 @@ class House:
         look_seconds = self.transport.look_seconds if ledger is None else 1.0
         count = self.slots if slots is None else slots
         lanes = tuple(lanes) or self.lanes
+        opening = Opening(self.ledger, self.blobs, self.cards)
         outfit = Outfit(
             ledger=ledger or self.ledger,
             transport=self.transport,
             blobs=self.blobs,
             sweeper=Reconciler(self.ledger, self.transport, self.lane_of),
-            open_plan=Opening(self.ledger, self.blobs, self.cards),
+            open_plan=opening,
+            check_plan=opening.check,
             opens_plan=lambda stage: self.cards[stage].opens_plan if stage in self.cards else False,
             lane_of=self.lane_of,
             slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.home)],

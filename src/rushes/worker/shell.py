@@ -37,6 +37,7 @@ class Outfit:
     sweeper: Sweeper  # the ledger's sweep, and whatever has to be announced after it
     open_plan: Callable[[Lease, Finish], None]  # writes the drafts that a finish will open
     opens_plan: Callable[[str], bool]
+    check_plan: Callable[[Lease], Sequence[str]]  # once it is open: tasks to announce, whose results are gone
     lane_of: Callable[[str], str | None]  # of a task; None if this machine does not know its stage
     slot_argv: Sequence[str]
     slot_env: Mapping[str, str]
@@ -234,6 +235,7 @@ class Shell:
         held = self.state.held.get(letter.lease.task)
         if held and held.lease.fence == letter.lease.fence and self._letters.opened(self.me.id, letter):
             self._deliver([letter])
+            self._hints.announce(self._o.check_plan(letter.lease))
 
     def _deliver(self, letters: Sequence[orders.Complete]) -> None:
         self._letters.complete(self.me.id, letters)
