@@ -20,6 +20,7 @@ from rushes.jobs.gc import gc
 from rushes.jobs.wanted import Rules
 from rushes.library import Library, Wish
 from rushes.plan.planner import results_of
+from tests.acceptance.conftest import draw
 
 WISH = Wish(only=("toy_join",), chunk="5")
 
@@ -218,6 +219,36 @@ def test_a_backup_leaves_out_what_is_damaged_and_says_so(library: Library, tmp_p
         assert len(damages) == 1
         assert restored.repair(damages).exit_code == 0
         assert restored.verify().damages == ()
+
+
+def test_a_backup_with_a_manifest_that_is_none_is_restored_and_mended(library: Library, tmp_path: Path) -> None:
+    before, backed_up = outputs(library.house), tmp_path / "backup"
+    library.backup(backed_up)
+    victim = next((backed_up / "files" / "results").rglob("*.json"))
+    victim.chmod(0o644)
+    victim.write_bytes(b"no manifest any more")
+    Library.restore(backed_up, tmp_path / "new")
+    with Library(tmp_path / "new") as restored:
+        assert restored.repair(restored.verify().damages).exit_code == 0
+        assert outputs(restored.house) == before
+
+
+def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
+    library: Library, tmp_path: Path
+) -> None:
+    home = library.house.home
+    videos = library.videos()[0]
+    library.backup(tmp_path / "backup")
+    assert library.run([draw(tmp_path / "later.mp4", 2)], WISH).exit_code == 0
+    assert len(library.videos()[0]) == 2
+    library.close()
+    for file in (*home.glob("ledger.sqlite*"), *home.glob("records.sqlite*")):
+        file.unlink()
+    Library.restore(tmp_path / "backup", home)
+    with Library(home) as restored:
+        assert restored.videos()[0] == videos, "what the ledger does not know is not shown"
+        assert restored.run([tmp_path / "later.mp4"], WISH).exit_code == 0
+        assert len(restored.videos()[0]) == 2
 
 
 def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:

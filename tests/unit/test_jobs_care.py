@@ -139,10 +139,17 @@ class Vanishing(MemoryBlobs):
         raise DamagedBlob("it is gone")
 
 
-def test_what_vanishes_while_it_is_copied_is_passed_over() -> None:
-    source = Vanishing()
-    source.put("me", b"cleared")
-    source.create("results/me/aa/aa.json", b"{}")
-    copied = copy(source, MemoryBlobs())
+def test_what_vanishes_while_it_is_copied_is_passed_over(world: World) -> None:
+    world.blobs = Vanishing()
+    world.result("aa-clip")
+    copied = copy(world.blobs, MemoryBlobs())
     assert copied.damaged == ()
     assert copied.copied == 2
+
+
+def test_a_manifest_that_is_none_is_left_out_of_a_backup_and_told(world: World) -> None:
+    world.result("aa-clip")
+    spoilt, target = manifest_key("me", "aa-spoilt"), MemoryBlobs()
+    world.blobs.create(spoilt, b"no manifest any more")
+    assert copy(world.blobs, target).damaged == (spoilt,)
+    assert list(target.keys("results/")) == [manifest_key("me", "aa-clip")]

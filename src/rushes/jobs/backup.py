@@ -16,6 +16,7 @@ from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
 from rushes.domain.keys import parse_blob_key
+from rushes.domain.result import Artifact
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -31,7 +32,7 @@ class BackedUp:
     files: int
     size: int
     copied: int  # files that were not there from an earlier backup
-    damaged: tuple[str, ...] = ()  # blobs that were left out: their bytes do not match their names
+    damaged: tuple[str, ...] = ()  # left out: blobs whose bytes do not match their names, manifests that are none
 
 
 def backup(
@@ -73,9 +74,9 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
     for name, sha256 in seal.items():
         if _sha256(backup_folder / name) != sha256:
             raise Refused(f"{name} of this backup is damaged", "Use another backup.")
-    for name in (*seal, "index.sqlite"):
-        for left in (home / f"{name}-wal", home / f"{name}-shm"):  # a log of another database would be replayed
-            left.unlink(missing_ok=True)
+    for name in seal:  # a log of another database would be replayed
+        _unlink(home, f"{name}-wal", f"{name}-shm")
+    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: made anew
     databases = [name for name in seal if name.endswith(".sqlite")]
     for name in seal.keys() - set(databases):
         _replace(home / name, partial(_copy, backup_folder / name))
@@ -102,7 +103,13 @@ def copy(source: Blobs, target: Blobs) -> BackedUp:
             if not _copied(source, target, owner, sha256):
                 damaged.append(key)
     for key in source.keys("results/"):
-        if data := source.read(key):
+        try:
+            data = _manifest(source, key)[0]
+        except DamagedBlob as e:
+            damaged.append(key)
+            log.warning("left out: %s", e)
+            continue
+        if data:
             files, size = files + 1, size + len(data)
             copied += _put(target, key, data)
     return BackedUp(files, size, copied, tuple(damaged))
@@ -130,12 +137,32 @@ def _put(target: Blobs, key: str, data: bytes) -> bool:
     return target.create(key, data)
 
 
+def _manifest(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
+    """A manifest as it is written, and what it names; nothing if it has vanished.
+
+    Raises:
+        DamagedBlob: it is none.
+    """
+    data = blobs.read(key)
+    return (data, parse_manifest(data, key).artifacts) if data is not None else (b"", ())
+
+
 def _publish(blobs: Blobs) -> None:
     for key in blobs.keys("results/"):
         owner = key.split("/")[1]
-        for artifact in parse_manifest(blobs.read(key) or b"", key).artifacts:
+        try:
+            artifacts = _manifest(blobs, key)[1]
+        except DamagedBlob as e:
+            log.warning("nothing of it is published: %s", e)  # verify finds it
+            continue
+        for artifact in artifacts:
             if artifact.publish and blobs.size(owner, artifact.sha256) is not None:
                 blobs.publish(artifact.publish, owner, artifact.sha256)
+
+
+def _unlink(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _copy(source: Path, target: Path) -> None:
