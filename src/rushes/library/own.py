@@ -16,7 +16,8 @@ class OwnWork:
     """The ledger, but for claims: only tasks of these jobs, and only those that can be worked on here."""
 
     def __init__(self, ledger: Ledger, jobs: Sequence[str], can: Callable[[Task], bool]) -> None:
-        self._ledger, self._open, self._can = ledger, list(jobs), can
+        self._ledger, self._jobs, self._can = ledger, tuple(jobs), can
+        self._open = list(jobs)  # those that were not final when they were last looked at
 
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._ledger, verb)
@@ -24,6 +25,9 @@ class OwnWork:
     def claim(self, worker: str, lanes: Sequence[str], n: int, _hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks of these jobs."""
         mine = list(islice(self._ready(lanes), n))
+        if not mine:  # somebody may have tried a final one again; with 500 jobs that look takes 30 ms
+            self._open = list(self._jobs)
+            mine = list(islice(self._ready(lanes), n))
         return self._ledger.claim(worker, lanes, n, mine) if mine else ()
 
     def _ready(self, lanes: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,29 @@
+"""A run hands itself the work of its own jobs, and of all of them as long as it lasts."""
+
+from rushes.domain.job import Command, NewJob
+from rushes.domain.task import Draft, Finish
+from rushes.domain.worker import Incarnation
+from rushes.ledger.memory import MemoryLedger
+from rushes.library.own import OwnWork
+
+ME = Incarnation("m.h.b.1", "h", "b", 1, "1", ("cpu",), 2)
+
+
+def claimed(work: OwnWork) -> list[tuple[str, int]]:
+    return [(lease.task, lease.fence) for lease in work.claim(ME.id, ["cpu"], 1)]
+
+
+def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again() -> None:
+    ledger = MemoryLedger()
+    ledger.renew(ME, {}, {})
+    for name in "abc":
+        job = f"job_{name}"
+        ledger.submit(NewJob(job, "me", name, name, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
+    work = OwnWork(ledger, ["job_a", "job_b"], lambda _task: True)
+    ledger.control("job_a", Command.CANCEL)
+    (done,) = claimed(work)
+    assert done[0] == "job_b.toy", "what is cancelled is passed over"
+    assert claimed(work) == [], "and what others asked for"
+    ledger.revive("job_a")
+    ledger.complete(ME.id, [Finish(*done)])
+    assert claimed(work) == [("job_a.toy", 1)]
