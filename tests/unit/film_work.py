@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.keys import JSON
 from rushes.domain.result import Artifact, Manifest, Provenance
@@ -102,3 +104,17 @@ def chunks(facts: VideoFacts, seconds: int) -> list[Span]:
         if (key - bounds[-1]) * track.base >= seconds:
             bounds.append(key)
     return [Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True)]
+
+
+def room_for_one(patch: pytest.MonkeyPatch) -> list[str]:
+    """From now on this machine has room for one copy of a far blob: the next drives it out. What was asked for."""
+    local, asked = MemoryBlobs.local, list[str]()
+
+    def copy(blobs: MemoryBlobs, owner: str, sha256: str) -> Path:
+        for left in blobs._scratch.iterdir():
+            left.unlink()
+        asked.append(sha256)
+        return local(blobs, owner, sha256)
+
+    patch.setattr(MemoryBlobs, "local", copy)
+    return asked

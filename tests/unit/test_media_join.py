@@ -7,6 +7,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from film_work import room_for_one
 from media_files import Film, cfr, make
 from stereo_world import in_3d
 
@@ -72,6 +73,13 @@ def test_sound_chapters_and_subtitles_are_kept(tmp_path: Path) -> None:
     (lines,) = [a for a in made.film.artifacts if a.name == "film.ass"]
     with made.work.blobs.open("me", lines.sha256) as f:
         assert f.read().decode().count("Guten Tag") == 2  # one for each eye
+
+
+def test_a_film_is_joined_where_its_pieces_do_not_all_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room_for_one(monkeypatch)
+    made = in_3d(make(tmp_path / "x.mp4", Film(cfr(6, rate=8), rate=8, size=(160, 90), gop=8)), tmp_path, 2)
+    assert len(made.pieces) == 2
+    assert made.film.count == 48
 
 
 def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from film_work import FilmWork, chunks
+from film_work import FilmWork, chunks, room_for_one
 from media_files import Film, cfr, decoded, make, vfr
 
 from rushes.domain.errors import BadMedia
@@ -40,10 +40,22 @@ def test_a_clip_from_the_proxy_has_the_frames_of_one_from_the_original(name: str
     assert proxy_facts["copied"] > 50
 
 
+def test_a_clip_asks_for_the_pieces_it_touches_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = FilmWork(make(tmp_path / "plain.mp4", FILMS["plain.mp4"]), tmp_path)
+    work.run(probe.STAGE)
+    for span in chunks(work.facts, 3):
+        work.run(develop.STAGE, span, wanted=["proxy"])
+    asked = room_for_one(monkeypatch)
+    work.run(clip.STAGE, options={"start_us": 3_000_000, "end_us": 7_000_000, "padding_ms": 0, "source": "proxy"})
+    assert len(work.made["develop.proxy"]) == 3
+    assert asked == [piece.manifest.artifact("piece.mp4").sha256 for piece in work.made["develop.proxy"][:2]]
+    assert work.made["clip.clip"][0].manifest.facts["frames"] == 100
+
+
 def test_a_proxy_that_is_cut_off_is_told(tmp_path: Path) -> None:
     facts = probe_film(make(tmp_path / "film.mp4", FILMS["plain.mp4"]))
     piece = tmp_path / "piece.mp4"
     piece.write_bytes(b"only its head")
-    pictures = [(piece, Layout(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
+    pictures = [(lambda: piece, Layout(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
     with pytest.raises(BadMedia, match="ends too early"):
         clip_from_proxy(Proxy(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print)

@@ -87,7 +87,7 @@ class _Joining:
         """All of it, in order of time."""
         scale, base = timescale(self._track.base), self._track.base
         seen = _Tally()
-        stream = tagged(self._film, parts[0].path, layout)
+        stream = tagged(self._film, parts[0].file(), layout)
         shown = pictures(parts, stream, base, self._zero, scale)
         rest = self._rest()
         self._film.metadata.update({"title": self._facts.title} if self._facts.title else {})

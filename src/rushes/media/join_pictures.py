@@ -1,7 +1,7 @@
 """The pictures of a joined film: packets of every piece in the time of the film, and what tells players it is 3D."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
@@ -20,7 +20,7 @@ _AHEAD = 2  # packets that come before their turn: the B-frames of our encoder
 class Part:
     """A piece of the film and its span in ticks of the picture's time base."""
 
-    path: Path
+    file: Callable[[], Path]  # asked for when it is read: copies of far pieces do not all fit on this machine
     start: int
     end: int
 
@@ -72,7 +72,7 @@ def pictures(
 def _packets(parts: Sequence[Part], base: Fraction, zero: Fraction, scale: int) -> Iterator["Packet[VideoStream]"]:
     for part in parts:
         shift = int((part.start * base - zero) * scale)
-        with open_footage(part.path) as piece:
+        with open_footage(part.file()) as piece:
             for packet in piece.demux(video=0):
                 if packet.pts is not None and packet.dts is not None:
                     packet.pts, packet.dts = packet.pts + shift, packet.dts + shift

@@ -13,7 +13,7 @@ from rushes.media.layout import Layout
 from rushes.media.probe import probe
 from rushes.media.timeline import shift_seconds
 
-Piece = tuple[Path, Layout]
+Piece = tuple[Callable[[], Path], Layout]  # the file is asked for when it is read, if it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,13 @@ def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path)
     """
     headers: set[bytes] = set()
     with out.open("wb") as file:
-        for path, layout in pieces:
+        for ask, layout in pieces:
             base = layout.base
             touched = [
                 s for s in layout.segments if s.start * base < part[1] and (s.start + s.duration) * base > part[0]
             ]
             if touched:
+                path = ask()
                 header = layout.header(path)
                 file.write(header if not headers else b"")
                 headers.add(header)

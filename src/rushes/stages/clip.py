@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from rushes.domain.errors import NeverWorks
@@ -12,9 +13,9 @@ from rushes.media.captions import add_track, burn, shifted
 from rushes.media.clip import ClipFacts, clip
 from rushes.media.clip_pictures import CRF
 from rushes.media.layout import Layout
-from rushes.media.reel import Proxy, clip_from_proxy
+from rushes.media.reel import Piece, Proxy, clip_from_proxy
 from rushes.media.subtitles import cues
-from rushes.stages.port import Input, Work
+from rushes.stages.port import Work
 
 _SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
 
@@ -68,9 +69,8 @@ class Clip:
 def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
     if work.options["source"] == "original":
         return clip(work.footage(), work.facts, *part, out, work.progress)
-    pictures = [(p.path("piece.mp4"), Layout.from_json(p.manifest.facts)) for p in _parts(work, "develop", "proxy")]
-    sounds = [(s.path("sound.mp4"), Layout.from_json(s.manifest.facts)) for s in _parts(work, "audio", "sound")]
-    return clip_from_proxy(Proxy(pictures, sounds), work.facts, part, work.scratch, out, work.progress)
+    proxy = Proxy(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
+    return clip_from_proxy(proxy, work.facts, part, work.scratch, out, work.progress)
 
 
 def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
@@ -88,8 +88,9 @@ def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
     return out
 
 
-def _parts(work: Work, stage: str, output: str) -> list[Input]:
-    return [part for part in work.inputs(stage, output) if part.manifest.artifacts]
+def _pieces(work: Work, stage: str, output: str, name: str) -> list[Piece]:
+    parts = [part for part in work.inputs(stage, output) if part.manifest.artifacts]
+    return [(partial(part.path, name), Layout.from_json(part.manifest.facts)) for part in parts]
 
 
 STAGE = Clip()

@@ -1,5 +1,7 @@
 """Join: the film in 3D as one file, verified before it is done."""
 
+from functools import partial
+
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Card, Scope
 from rushes.media.join import join
@@ -21,7 +23,7 @@ class Join:
         if not pieces:
             return
         facts = [piece.manifest.facts for piece in pieces]
-        parts = [Part(p.path("piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)]
+        parts = [Part(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)]
         look = LOOKS[Format(facts[0]["format"])]
         out = work.temporary(".mp4")
         made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)
