@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.task import Failure, Finish, Lease, Said, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
-from rushes.ledger.port import Completed, Renewed
+from rushes.ledger.port import Completed, Debt, Renewed, Swept
 from rushes.worker import core, happenings, orders
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
@@ -237,6 +238,47 @@ def test_a_slow_blob_store_holds_up_nothing_but_its_names(tmp_path: Path) -> Non
         assert not shell.state.left
         blobs.go_on.set()
         wait_for(lambda: blobs.read("toys/key-named") == b"bytes", "it was never published")
+
+
+class SmallPages(MemoryLedger):
+    """A ledger that tells of one debt at a time."""
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+        swept = super().sweep(limit, paid)
+        return replace(swept, debts=swept.debts[:1])
+
+
+class Noting(SlowBlobs):
+    """A slow blob store that keeps note of the names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def publish(self, name: str, owner: str, sha256: str) -> None:
+        super().publish(name, owner, sha256)
+        self.told.append(name)
+
+
+def test_a_plan_is_opened_between_two_pages_of_names(tmp_path: Path) -> None:
+    blobs, opens, made = Noting(), threading.Event(), threading.Event()
+    bench = Bench(tmp_path, SmallPages(), blobs)
+    bench.opens = lambda _stage: opens.is_set()
+    bench.open_plan = lambda *_: blobs.told.append("plan")
+    for name in "abcd":
+        manifest(bench, f"key-{name}")
+        bench.submit(name, result={"publishes": True})
+    with bench.working() as shell:
+        wait_for(lambda: blobs.began.is_set() and all(done(bench, f"job_{n}.toy") for n in "abcd"), "never done")
+        shell.seen = lambda happening: made.set() if isinstance(happening, happenings.Made) else None
+        opens.set()
+        plan = bench.submit("plan")
+        assert made.wait(60)
+        task = bench.submit("after", result={})
+        wait_for(lambda: bench.task(task).state is not TaskState.READY, "the loop does not go on")
+        blobs.go_on.set()
+        wait_for(lambda: done(bench, plan) and len(blobs.told) > 4, "it was never opened")
+    assert blobs.told.index("plan") < 3
 
 
 def test_a_run_ends_only_when_its_names_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

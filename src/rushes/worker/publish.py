@@ -19,13 +19,17 @@ class Sweeper(Protocol):
 
 def sweep(sweeper: Sweeper, blobs: Blobs) -> Swept:
     """Sweep and pay every debt that can be paid; answers what the first sweep found."""
-    first = swept = sweeper.sweep()
-    while swept.debts:
-        paid = [debt for debt in swept.debts if _pay(blobs, debt)]
-        if not paid:
-            break
-        swept = sweeper.sweep(paid=paid)
+    first, more = sweep_page(sweeper, blobs)
+    while more:
+        _, more = sweep_page(sweeper, blobs)
     return first
+
+
+def sweep_page(sweeper: Sweeper, blobs: Blobs) -> tuple[Swept, bool]:
+    """Sweep and pay a page of debts; what the sweep found, and whether to go on because more can be paid."""
+    swept = sweeper.sweep()
+    paid = [debt for debt in swept.debts if _pay(blobs, debt)]
+    return swept, bool(paid and sweeper.sweep(paid=paid).debts)
 
 
 def _pay(blobs: Blobs, debt: Debt) -> bool:

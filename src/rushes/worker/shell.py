@@ -20,7 +20,7 @@ from rushes.worker import core, happenings, orders
 from rushes.worker.errands import Errands
 from rushes.worker.hints import Hints
 from rushes.worker.letters import Letters
-from rushes.worker.publish import Sweeper, sweep
+from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
 from rushes.worker.slots import Slots, handed_back
 
@@ -247,8 +247,10 @@ class Shell:
         self._rounds.send(partial(self._quietly, self._round), "sweep")
 
     def _round(self) -> None:
-        """Sweep, and pay what is owed; the core hears of what is ready."""
-        swept = sweep(self._o.sweeper, self._o.blobs)
+        """Sweep, and pay a page of what is owed; plans that wait to be opened come before the next page."""
+        swept, more = sweep_page(self._o.sweeper, self._o.blobs)
+        if more:
+            self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._o.lane_of(task)))
         self._mail.put(happenings.Swept(lanes, swept.next_due))
 
