@@ -174,6 +174,13 @@ def test_what_was_made_anew_after_a_killed_clearing_stays(world: World, busy: Bu
     assert list(busy.keys("clearing/")) == []
 
 
+def test_a_damaged_note_hinders_nobody(world: World) -> None:
+    world.submit("a", "aa-clip")
+    world.blobs.create("clearing/me/note.json", b"bit rot")
+    world.day = 40
+    assert world.gc() == 1
+
+
 def _die() -> None:
     raise KeyboardInterrupt
 

@@ -58,8 +58,8 @@ def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: 
 
 
 def _manifest(blobs: Blobs, key: str) -> Manifest | None:
-    data = blobs.read(key)
     with contextlib.suppress(DamagedBlob):
+        data = blobs.read(key)
         return parse_manifest(data, key) if data else None
     return None
 
