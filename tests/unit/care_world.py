@@ -48,7 +48,7 @@ class World:
         self.ledger.complete(ME.id, [finish])
         return job
 
-    def planned(self, name: str, probe: str, specs: dict[str, str]) -> str:
+    def planned(self, name: str, probe: str, specs: dict[str, str], facts: str = "{}") -> str:
         """A job whose plan has these tasks by stage."""
         job, first = f"job_{name}", f"job_{name}.probe"
         self.ledger.submit(
@@ -59,7 +59,7 @@ class World:
         drafts = [
             Draft(f"{job}.{stage}", job, stage, None, one, order=n) for n, (stage, one) in enumerate(specs.items())
         ]
-        self.ledger.draft(job, first, lease.fence, drafts, "{}")
+        self.ledger.draft(job, first, lease.fence, drafts, facts)
         self.ledger.complete(ME.id, [Finish(first, lease.fence)])
         return job
 

@@ -267,3 +267,21 @@ def test_a_clearing_that_is_killed_anywhere_is_gone_on_with(at: int, world: Worl
     assert whole(world)
     assert busy.read("films/vid.mp4") == b"aa-clip"
     assert len(list(busy.keys("results/"))) == 1
+
+
+def test_a_deletion_looks_at_no_job_of_other_footage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, sha256 in (("gone", "a"), ("same", "a"), ("other", "b")):
+        world.planned(name, f"{name}-probe", {"clip": spec(clip=f"{sha256}-clip")}, f'{{"sha256": "{sha256}"}}')
+    world.result("a-clip")
+    claim(world, "unread")
+    looked: list[str] = []
+    tasks = world.ledger.tasks
+
+    def seen(job: str = "", *of: Any, **more: Any) -> Any:
+        looked.append(job)
+        return tasks(job, *of, **more)
+
+    monkeypatch.setattr(world.ledger, "tasks", seen)
+    assert drop(world.ledger, world.blobs, "me", ["job_gone"]) == 0
+    assert world.blobs.read(manifest_key("me", "a-clip")), "the other job of that footage wants it"
+    assert set(looked) == {"job_gone", "job_same", "job_unread"}

@@ -11,7 +11,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
 from rushes.jobs.clear import Clearing
-from rushes.jobs.wanted import Rules, sort_results
+from rushes.jobs.wanted import Rules, footage_of, sort_results
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
@@ -50,7 +50,9 @@ def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: 
 
     Their blobs go with the next gc.
     """
-    rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)))
+    rows = ledger.jobs(owner, ids=jobs).rows if jobs else ()
+    footage = footage_of(rows) if all(footage_of([row]) for row in rows) else frozenset[str]()
+    rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
     clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC))
     clearing.go_on(jobs)
     keys = {key for job in jobs for task in all_tasks(ledger, job) for key in results_of(task.spec).values()}

@@ -1,6 +1,7 @@
 """Which results jobs want, and which may go: what only other stages read, and clips, when their days are over."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +22,7 @@ class Rules:
     clip_days: int
     young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
     gone: frozenset[str] = frozenset()  # jobs that were deleted: they want nothing
+    footage: frozenset[str] = frozenset()  # sha256s, where all that goes was made of these; none: look at every job
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,19 @@ def sort_results(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sor
     going: set[str] = set()
     wanted: set[str] = set()
     for job in all_jobs(ledger, owner):
-        if job.id in rules.gone:
-            continue
+        if job.id in rules.gone or (rules.footage and not footage_of([job]) <= rules.footage):
+            continue  # results are never shared by other footage; a job that has not read its own is looked at
         tasks = all_tasks(ledger, job.id)
         may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
         going |= may_go
         wanted |= {key for task in tasks for key in _wants(job, task)} - may_go
     return Sorted(frozenset(going - wanted), frozenset(wanted))
+
+
+def footage_of(jobs: Collection[Job]) -> frozenset[str]:
+    """What jobs are about, as far as they have read it."""
+    read = (json.loads(job.facts).get("sha256") for job in jobs if job.facts)
+    return frozenset(sha256 for sha256 in read if sha256)
 
 
 def _wants(job: Job, task: Task) -> Iterator[str]:
