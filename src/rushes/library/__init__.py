@@ -40,6 +40,7 @@ from rushes.library.mend import damaged, mend
 from rushes.library.models import explained
 from rushes.library.promise import Promised, promise
 from rushes.library.remove import Removed, cut_short, finish, finish_all, remove, rules
+from rushes.library.requests import forget_requests
 from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
@@ -331,6 +332,7 @@ class Library:
             finish_all(self.house)
             cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules(self.house))
             Uploads(self.house).expire()
+            forget_requests(self.house)
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared

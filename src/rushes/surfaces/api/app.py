@@ -1,6 +1,7 @@
 """The whole API as one application over one open library; it consumes no work."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -11,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
 from rushes.library import Library
+from rushes.library.requests import forget_requests
 from rushes.library.upload import Uploads
 from rushes.surfaces.api import (
     aliases,
@@ -61,7 +63,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         lifespan=_living,
         generate_unique_id_function=_operation_id,
     )
-    app.state.library, app.state.door = library, door
+    app.state.library, app.state.door, app.state.incarnation = library, door, secrets.token_hex(8)
     app.state.uploads = Uploads(library.house)
     app.state.hub = Hub(library.house.ledger, library.house.settings.owner)
     app.state.hooks = hooks.Hooks(library.house)
@@ -95,6 +97,7 @@ async def _living(app: FastAPI) -> AsyncIterator[None]:
     """While it lives it follows the ledger; what had arrived when the last process died is told now."""
     await asyncio.to_thread(app.state.uploads.finish_all)
     await asyncio.to_thread(app.state.uploads.expire)
+    await asyncio.to_thread(forget_requests, app.state.library.house)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.hooks.start()
     try:

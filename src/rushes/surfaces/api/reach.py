@@ -12,7 +12,8 @@ from pydantic import StringConstraints
 from rushes.domain.keys import digest
 from rushes.library import Library
 from rushes.library.desk import Desk
-from rushes.records.port import Conflict
+from rushes.library.requests import Requests
+from rushes.records.port import Record
 from rushes.surfaces.api.problems import problem
 from rushes.wiring import House
 
@@ -53,23 +54,21 @@ def once(house: House, key: str, request: Request, body: Any, make: Callable[[],
     if not key:
         return make()
     asked = digest([request.url.path, jsonable_encoder(body)])
-    id, owner = digest([request.method, key])[:40], house.settings.owner
-    try:
-        house.records.put("request", owner, id, {"asked": asked}, expected=0)
-    except Conflict:
-        return _again(house, id, asked)
+    requests, id = Requests(house, request.app.state.incarnation), digest([request.method, key])[:40]
+    taken = requests.take(id, asked)
+    if taken is None:
+        return _again(requests.get(id), asked)
     try:
         answer = make()
     except BaseException:
-        house.records.delete("request", owner, id)
+        requests.drop(taken)
         raise
     said = {"status": answer.status_code, "body": json.loads(bytes(answer.body)), "location": _location(answer)}
-    house.records.put("request", owner, id, {"asked": asked, "answer": said})
+    requests.answer(taken, said)
     return answer
 
 
-def _again(house: House, id: str, asked: str) -> JSONResponse:
-    record = house.records.get("request", house.settings.owner, id)
+def _again(record: Record | None, asked: str) -> JSONResponse:
     if record is None or (record.doc["asked"] == asked and "answer" not in record.doc):
         return problem(409, "the same request is still being answered", "Ask again in a moment.", "Running")
     if record.doc["asked"] != asked:
