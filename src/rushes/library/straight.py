@@ -66,8 +66,10 @@ class Straight:
 
     def gathered(self, sha256: str) -> tuple[str, str]:
         """Make it one file (or find it); answers its ETag, and why it is not what was promised."""
-        with suppress(FileNotFoundError):
-            self.bucket.complete(self.key, self.id, self._sent() or ())
+        sent = self._sent()
+        if sent is not None:  # else it was done before; asked to complete nothing, buckets answer 400
+            with suppress(FileNotFoundError):
+                self.bucket.complete(self.key, self.id, sent)
         head = self.blobs.part(self.key, 0, HEAD)
         if head is None or head.size != self.size:
             return "", "has not the size that was promised"
