@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rushes.ledger import sqlite_look
+from rushes.library import Library
 from rushes.surfaces.api import hooks
 from tests.api.kit import serving, submit, wait_for
 
@@ -82,6 +84,19 @@ def test_one_that_never_answers_is_given_up_and_on_record(home: Path) -> None:
         (row,) = server.get("/api/v1/webhook/deliveries")["items"]
         assert row["doc"]["tries"] == 3
         assert "Refused" in row["doc"]["answer"]
+
+
+def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_look, "CHANGES", 2)
+    with Library(home) as library:
+        for n in range(5):
+            submit(library.house.ledger, f"old{n}")
+        hook = hooks.Hooks(library.house)
+        hook._look()
+        new = submit(library.house.ledger, "new")
+        hook._look()
+        told = library.house.records.list(hooks.DELIVERY, "me")[0]
+        assert [record.doc["job"]["id"] for record in told] == [new.id]
 
 
 def deliveries(get: object) -> list[bool]:

@@ -68,16 +68,27 @@ class Hooks:
     def _look(self) -> None:
         """Every job that came to an end becomes a delivery; the first process of all begins with what comes."""
         record = self._house.records.get(CURSOR, self._owner, "ledger")
-        before = str(record.doc["cursor"]) if record else ""
+        if record is None:
+            self._begin()
+            return
+        before = str(record.doc["cursor"])
         while not self._over.is_set():
             jobs, after = self._house.ledger.changed(before)
-            for id in jobs if record else ():
+            for id in jobs:
                 self._enter(self._house.ledger.job(id))
-            if after != before or not record:
-                record = self._house.records.put(CURSOR, self._owner, "ledger", {"cursor": after})
+            if after != before:
+                self._house.records.put(CURSOR, self._owner, "ledger", {"cursor": after})
             if not jobs:
                 return
             before = after
+
+    def _begin(self) -> None:
+        """Pass over all that was there before there was a webhook, however many pages."""
+        jobs, after = self._house.ledger.changed("")
+        while jobs and not self._over.is_set():
+            jobs, after = self._house.ledger.changed(after)
+        if not jobs:
+            self._house.records.put(CURSOR, self._owner, "ledger", {"cursor": after}, expected=0)
 
     def _enter(self, job: Job) -> None:
         if job.owner != self._owner or job.state not in TOLD:
