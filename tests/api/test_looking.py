@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rushes.jobs.gc import drop
+from rushes.library.cut import result_of
 from tests.api.kit import Serving, serving, submit, work
 
 
@@ -103,6 +105,22 @@ def test_a_clip_is_asked_for_and_left_to_a_worker(developed: Serving) -> None:
     assert developed.http.get(done["url"]).content[4:8] == b"ftyp"
     beyond = developed.post("/api/v1/clips", ask | {"t_start": 100, "t_end": 200}, 400)
     assert beyond["hint"] == "Choose a start before 0:06.000."
+
+
+def test_a_clip_that_gc_has_cleared_is_not_done_and_is_cut_again_when_it_is_asked_for(developed: Serving) -> None:
+    ask = {"video_id": only_video(developed)["id"], "t_start": 3.0, "t_end": 4.0, "padding_ms": 0}
+    place = f"/api/v1/clips/{developed.post('/api/v1/clips', ask, 202)['clip_id']}"
+    assert developed.library.work(slots=1, until_idle=True) == 0
+    done = developed.get(place)
+    house = developed.library.house
+    drop(house.ledger, house.blobs, "me", [result_of(house, done["job"])])
+    cleared = developed.get(place)
+    assert (cleared["status"], cleared["url"]) == ("cleared", None)
+    assert cleared in developed.get("/api/v1/clips")["items"]
+    assert developed.post("/api/v1/clips", ask, 202)["url"] is None
+    assert developed.library.work(slots=1, until_idle=True) == 0
+    assert developed.get(place) == done
+    assert developed.http.get(done["url"]).content[4:8] == b"ftyp"
 
 
 def test_a_clip_may_be_cut_from_the_proxy(developed: Serving) -> None:

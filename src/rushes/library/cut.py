@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import Refused, RushesError
-from rushes.domain.job import JobState
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
@@ -13,6 +13,7 @@ from rushes.exports.target import check_target
 from rushes.index.port import Video
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
+from rushes.library.desk import Desk
 from rushes.library.footage import Original, original, places
 from rushes.library.intake import wake
 from rushes.library.laid import lay
@@ -62,11 +63,7 @@ def cut(
     if out:
         check_target(out, (".mp4",))
     job, _, created = ask(house, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
-    row = wake(house, house.ledger.job(job))
-    if row.state is JobState.COMPLETED and _is_gone(house, job):
-        house.ledger.revive(job, again=True)
-        row = house.ledger.job(job)
-    if row.state is not JobState.COMPLETED:
+    if house.ledger.job(job).state is not JobState.COMPLETED:
         work = Work(house, [job], slots=0)
         work.run(signals=signals)
         if work.signal:
@@ -74,12 +71,6 @@ def cut(
     else:
         sweep(house.ledger, house.blobs)  # a name that a killed worker still owed
     return replace(_made(house, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
-
-
-def _is_gone(house: House, job: str) -> bool:
-    """Whether gc has set the clip aside: it is cut again."""
-    keys = [key for task in all_tasks(house.ledger, job) for key in results_of(task.spec).values()]
-    return len(house.ledger.known(house.settings.owner, keys)) < len(keys)
 
 
 def ask(
@@ -94,6 +85,8 @@ def ask(
 ) -> tuple[str, str, bool]:
     """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
 
+    Asked again it is the same job, which goes on if it was stopped; what gc has cleared is cut again.
+
     Raises:
         Refused: the range is empty or begins after the film, or there is no proxy or no transcript.
     """
@@ -107,7 +100,23 @@ def ask(
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
     question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
     made = submit_clip(house.ledger, house.transport, house.cards["clip"], question, video.name, video.sha256, inputs)
+    if not made.created:
+        _want_again(house, made.job)
     return made.job.id, clip_id, made.created
+
+
+def result_of(house: House, job: str) -> str:
+    """The key of the result that is the clip."""
+    (task,) = all_tasks(house.ledger, job)
+    return results_of(task.spec)["clip"]
+
+
+def _want_again(house: House, job: Job) -> None:
+    """What was stopped goes on, and what gc has set aside is cut again."""
+    key = result_of(house, job.id)
+    if wake(house, job).state is JobState.COMPLETED and key not in house.ledger.known(job.owner, [key]):
+        house.ledger.revive(job.id, again=True)
+    Desk(house).announce(tuple(task.id for task in all_tasks(house.ledger, job.id, TaskState.READY)))
 
 
 def _transcript(house: House, video: Video) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Clips: a span cut out on request; asked for here, cut by a worker."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
-from rushes.library.cut import ask
+from rushes.library.cut import ask, result_of
 from rushes.library.desk import Desk
-from rushes.library.intake import wake
 from rushes.library.remove import CLIP
 from rushes.records.port import Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
@@ -42,7 +41,7 @@ class ClipShape:
     """A clip and how far it is."""
 
     clip_id: str
-    status: str  # queued, processing, done, failed, cancelled
+    status: str  # queued, processing, done, failed, cancelled, cleared (ask for it again)
     video_id: str
     t_start: float
     t_end: float
@@ -62,10 +61,9 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
         job, id, _created = ask(
             desk.house, video, start, end, body.padding_ms, proxy=body.proxy, subtitles=body.subtitles
         )
-        wake(desk.house, desk.job(job))
         doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end, "name": stem(video)}
-        record = desk.house.records.put(CLIP, desk.owner, id, doc)
-        return accepted(asdict(_shape(desk, record, desk.job(job))), f"/api/v1/clips/{id}")
+        record = desk.house.records.put(CLIP, desk.owner, id, doc | {"result": result_of(desk.house, job)})
+        return accepted(asdict(_shapes(desk, [record])[0]), f"/api/v1/clips/{id}")
 
     return once(desk.house, key, request, body.model_dump(), make)
 
@@ -74,9 +72,7 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
 def list_clips(request: Request, desk: ADesk, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
     """Clips that were asked for."""
     rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor, CLIP), limit)
-    ids = [r.doc["job"] for r in rows]
-    jobs = {job.id: job for job in desk.house.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
-    return page(request, [_shape(desk, r, jobs[r.doc["job"]]) for r in rows if r.doc["job"] in jobs], more, CLIP)
+    return page(request, _shapes(desk, rows), more, CLIP)
 
 
 @router.get("/clips/{clip_id}")
@@ -85,12 +81,24 @@ def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
     record = desk.house.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
     if record is None:
         raise NotFound(f"there is no clip {clip_id[:60]!r}", "Ask for one: POST /api/v1/clips")
-    return _shape(desk, record, desk.job(record.doc["job"]))
+    desk.job(record.doc["job"])
+    return _shapes(desk, [record])[0]
 
 
-def _shape(desk: Desk, record: Record, job: Job) -> ClipShape:
+def _shapes(desk: Desk, records: Sequence[Record]) -> list[ClipShape]:
+    """Those whose job is there; done is only what still is: gc clears clips after a while."""
+    ids, ledger = [r.doc["job"] for r in records], desk.house.ledger
+    jobs = {job.id: job for job in ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
+    over = [r for r in records if r.doc["job"] in jobs and jobs[r.doc["job"]].state is JobState.COMPLETED]
+    keys = {r.id: r.doc.get("result") or result_of(desk.house, r.doc["job"]) for r in over}
+    known = ledger.known(desk.owner, tuple(keys.values())) if keys else {}
+    cleared = {id for id, key in keys.items() if key not in known}
+    return [_shape(desk, r, jobs[r.doc["job"]], r.id in cleared) for r in records if r.doc["job"] in jobs]
+
+
+def _shape(desk: Desk, record: Record, job: Job, cleared: bool) -> ClipShape:
     doc = record.doc
-    status = STATUS.get(job.state, "processing" if job.started_at else "queued")
+    status = "cleared" if cleared else STATUS.get(job.state, "processing" if job.started_at else "queued")
     url = f"{FILES}videos/clips/{doc['video']}/{record.id}.mp4" if status == "done" else None
     dead = next((s.error for s in desk.steps(job.id) if s.error), None) if status == "failed" else None
     start, end = doc["t_start"], doc["t_end"]

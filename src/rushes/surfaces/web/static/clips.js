@@ -66,7 +66,7 @@ export class Selection {
 export async function ready(clip) {
   const waiting = clip.status === "done" ? undefined : toast("The clip is being cut.", { keep: true });
   let tries = 0;
-  while (!["done", "failed", "cancelled"].includes(clip.status)) {
+  while (!["done", "failed", "cancelled", "cleared"].includes(clip.status)) {
     await new Promise((done) => setTimeout(done, tries < 10 ? 200 : 1000));
     tries += 1;
     if (tries === 20) waiting.querySelector("span").textContent = "The clip waits for a worker: rushes worker";
