@@ -119,6 +119,29 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
         assert probe_state(server, job) is TaskState.READY
 
 
+def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Path) -> None:
+    """The film is seen in the bucket, by an event or a sweep, while it is still compared with its promise."""
+    data = film.read_bytes()
+    at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
+    assert put(ask(server, at)["parts"][0], data) == 200
+    uploads, awaited = server.app.state.uploads, server.library.house.awaited
+    uploads._straight(uploads.get(at.rpartition("/")[2])).gathered("")
+    assert awaited
+    assert awaited.sweep() == ()
+    assert probe_state(server, job) is TaskState.WAITING
+    assert ask(server, at)["upload"]["state"] == "arrived"
+    assert probe_state(server, job) is TaskState.READY
+
+
+def test_only_what_is_ours_and_in_no_open_record_is_aborted(server: Serving, large: bytes) -> None:
+    at, _ = begin(server, large, straight="yes")
+    bucket, going = server.library.house.multipart, server.app.state.uploads.get(at.rpartition("/")[2]).multipart
+    assert bucket
+    theirs, _stray = bucket.begin("input-masters/a.mp4"), bucket.begin("input/job_stray/source.mp4")
+    assert bucket.abort_older("input", -1.0, {going}) == 1
+    assert {one["UploadId"] for one in incomplete(server)} == {going, theirs}
+
+
 def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
     at, _ = begin(server, large, straight="yes")
     first, second, _ = ask(server, at)["parts"]

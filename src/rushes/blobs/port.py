@@ -3,7 +3,7 @@
 First the blobs, then the manifest, then the ledger: what `put` and `create` have answered survives a power cut.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -62,8 +62,8 @@ class Multipart(Protocol):
     def abort(self, key: str, id: str) -> None:
         """Forget the parts; no error if there are none."""
 
-    def abort_older(self, prefix: str, seconds: float) -> int:
-        """Forget everything incomplete below a prefix that began so long ago; answers how many."""
+    def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
+        """Forget everything incomplete in a folder that began so long ago, `but` these ids; answers how many."""
 
 
 class Blobs(Protocol):

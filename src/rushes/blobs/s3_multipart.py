@@ -4,7 +4,7 @@ The bucket's list of parts is the truth: nothing that a browser says of a part i
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -70,13 +70,14 @@ class S3Multipart:
         with effect("drop"), _absent():
             self._ask("abort_multipart_upload", Key=self._key(key), UploadId=id)
 
-    def abort_older(self, prefix: str, seconds: float) -> int:
+    def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
         """As the port says."""
         then = datetime.now(UTC) - timedelta(seconds=seconds)
         pages = self._client.get_paginator("list_multipart_uploads")
         with _translated("list_multipart_uploads"):
-            answers = list(pages.paginate(Bucket=self._place.bucket, Prefix=self._key(prefix)))
-        old = [upload for page in answers for upload in page.get("Uploads", ()) if upload["Initiated"] < then]
+            answers = list(pages.paginate(Bucket=self._place.bucket, Prefix=f"{self._key(folder)}/"))
+        found = [upload for page in answers for upload in page.get("Uploads", ())]
+        old = [upload for upload in found if upload["Initiated"] < then and upload["UploadId"] not in but]
         for upload in old:
             with effect("drop"), _absent():
                 self._ask("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])

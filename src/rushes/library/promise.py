@@ -12,6 +12,7 @@ from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import display_name, submit
 from rushes.library.intake import Wish, asked_of
+from rushes.plan.planner import Asked
 from rushes.wiring import House
 
 
@@ -24,20 +25,41 @@ class Promised:
     address: str  # s3://bucket/key
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A job for a file to come, with its ids, before it is submitted."""
+
+    job: str
+    key: str
+    request: str
+    asked: Asked
+    name: str
+    wish: Wish
+
+    def submit(self, house: House, need: str = "") -> Job:
+        """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
+        needs, recipe = [Need(need or self.key, is_key=True)], self.wish.recipe or house.settings.recipe
+        ledger, hints, label = house.ledger, house.transport, display_name(self.name)
+        done = submit(ledger, hints, house.cards, self.asked, label, recipe, self.wish.priority, needs, self.request)
+        return done.job
+
+
 def promise(house: House, name: str, wish: Wish) -> Promised:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
         Refused: the home is in no bucket, or the wish itself cannot be had.
     """
+    expected = expect(house, name, wish)
+    return Promised(expected.submit(house), expected.key, house.blobs.address(expected.key))
+
+
+def expect(house: House, name: str, wish: Wish) -> Expected:
+    """Say which job that will be. Raises as `promise` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(house.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
     source = Fingerprint(house.blobs.address(key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
-    asked, needs = asked_of(house, source, wish), [Need(key, is_key=True)]
-    recipe = wish.recipe or house.settings.recipe
-    ledger, hints, label = house.ledger, house.transport, display_name(name)
-    done = submit(ledger, hints, house.cards, asked, label, recipe, wish.priority, needs, request)
-    return Promised(done.job, key, source.path)
+    return Expected(job, key, request, asked_of(house, source, wish), name, wish)

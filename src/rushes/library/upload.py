@@ -4,13 +4,12 @@ The job's first task needs the upload's key, which has arrived when the last byt
 Into a bucket its parts go straight from the browser, if they can (`straight.py`), else through here.
 """
 
-import fcntl
 import hashlib
 import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -18,16 +17,16 @@ from typing import Any, BinaryIO
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import Command
 from rushes.domain.keys import job_id
-from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
-from rushes.jobs.submit import display_name, request_of, submit
+from rushes.jobs.submit import display_name, request_of
 from rushes.library.desk import Desk
 from rushes.library.first_bytes import HEAD, no_footage
 from rushes.library.intake import Wish, asked_of
-from rushes.library.promise import promise
+from rushes.library.landing import Landing, clear_strays
+from rushes.library.promise import Expected, expect
 from rushes.library.said import every
 from rushes.library.straight import OTHER_BYTES, Piece, Straight, part_size
-from rushes.records.port import Record
+from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
 from rushes.wiring import House
@@ -35,12 +34,6 @@ from rushes.wiring import House
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
 PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
-
-
-class Busy(RushesError):
-    """Another request writes to this upload now."""
-
-    hint = "Ask where it stands (HEAD), then go on from there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,14 @@ class Upload:
     why: str = ""
     multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
     part: int = 0
+    need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
     offset: int = 0
+    version: int = 0  # of its record
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there and the ledger may not know yet."""
+        return self.state == "open" and self.offset >= self.size
 
 
 @dataclass(slots=True)
@@ -83,14 +83,14 @@ class Uploads:
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
         label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
-        job, key = self._submit(label, ending, Fingerprint(str(path), size, now), wish)
-        upload = Upload(id, label, size, job, key, str(path.relative_to(self._folder)), now, sha256)
+        job = self._expected(label, ending, Fingerprint(str(path), size, now), wish)
+        upload = Upload(id, label, size, job.job, job.key, str(path.relative_to(self._folder)), now, sha256)
         if bucket and part:
-            upload = replace(upload, multipart=bucket.begin(key), part=part)
-        else:
-            path.parent.mkdir(parents=True)
-            self._part(upload).touch()
-        self._keep(upload)
+            upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
+        self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
+        if not upload.multipart:
+            self.landing(upload).make()
+        job.submit(self.house, upload.need)
         return upload
 
     def get(self, id: str) -> Upload:
@@ -114,19 +114,18 @@ class Uploads:
         """
         if upload.multipart:
             raise Refused("the parts of this upload go straight to the bucket", f"Ask: POST {PARTS.format(upload.id)}")
-        if upload.state != "open":
-            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
-        with self._part(upload).open("r+b") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as e:
-                raise Busy("another request writes to this upload now") from e
+        self._check_open(upload)
+        landing = self.landing(upload)
+        with landing.alone() as file:
+            upload = self.get(upload.id)
+            self._check_open(upload)
             part = Part(self, upload, file, file.seek(0, os.SEEK_END))
+            if landing.there() < part.offset:
+                part.back_to(landing.there())
             try:
                 yield part
             finally:
-                file.flush()
-                os.fsync(file.fileno())
+                part.sync()
 
     def missing(self, upload: Upload) -> tuple[Upload, tuple[Piece, ...]]:
         """What has to be sent to the bucket next; if nothing is missing, the ledger is told and the job begins.
@@ -149,18 +148,28 @@ class Uploads:
             Refused: its bytes are not those that were promised.
         """
         upload = self.get(upload.id)
-        if upload.state != "open" or upload.offset < upload.size:
+        if not upload.whole:
+            return upload
+        with self._alone(upload):
+            return self.tell(upload.id)
+
+    def tell(self, id: str) -> Upload:
+        """As `finish`, for whoever has it alone: between the look at its bytes and the ledger nobody changes them."""
+        upload = self.get(id)
+        if not upload.whole:
             return upload
         with effect("upload"):
             etag = self._gathered(upload)
-            ready = self.house.ledger.arrived(upload.key, etag)
+            ready = self.house.ledger.arrived(upload.need or upload.key, etag)
         Desk(self.house).announce(ready)
-        done = replace(upload, state="arrived")
-        self._keep(done)
+        try:
+            self._keep(replace(upload, state="arrived"), upload.version)
+        except Conflict:  # somebody gave it up meanwhile, or told it too
+            return self.get(id)
         if self._far:
-            self._part(upload).unlink(missing_ok=True)
-        self.sums.pop(upload.id, None)
-        return done
+            self.landing(upload).clear()
+        self.sums.pop(id, None)
+        return self.get(id)
 
     def expire(self) -> int:
         """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
@@ -169,12 +178,13 @@ class Uploads:
             self.house.records.delete(UPLOAD, self.house.settings.owner, upload.id)
         old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._age(u) > EXPIRE_SECONDS]
         for upload in old:
-            self.drop(upload, "nobody went on with it")
+            with suppress(RushesError), self._alone(upload):  # the next one does it
+                self.drop(self.get(upload.id), "nobody went on with it")
         return len(old) + self._clear_strays()
 
     def finish_all(self) -> int:
         """Tell the ledger of everything that had arrived when the process died; answers how many."""
-        whole = [u for u in self.all() if u.state == "open" and u.offset == u.size]
+        whole = [u for u in self.all() if u.whole]
         for upload in whole:
             with suppress(RushesError):
                 self.finish(upload)
@@ -185,15 +195,15 @@ class Uploads:
         return (self._of(record) for record in every(self.house, UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
-        """Forget the bytes of an unfinished upload and cancel its job."""
+        """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""
         self.sums.pop(upload.id, None)
-        self._keep(replace(upload, state="refused", why=why))
-        self._part(upload).unlink(missing_ok=True)
         with suppress(Refused):
             self.house.ledger.control(upload.job, Command.CANCEL)
         if straight := self._straight(upload):
             straight.abort()
             self.house.blobs.remove(upload.key)
+        self.landing(upload).clear()
+        self._keep(replace(upload, state="refused", why=why))
 
     def refuse(self, upload: Upload, why: str) -> None:
         """Drop it and say why.
@@ -204,6 +214,10 @@ class Uploads:
         log.warning("upload refused: %s", why, extra={"job": upload.job})
         self.drop(upload, why)
         raise Refused(f"the file {why}", "Choose another file.")
+
+    def _check_open(self, upload: Upload) -> None:
+        if upload.state != "open":
+            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
 
     def _gathered(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
@@ -216,11 +230,13 @@ class Uploads:
         return etag or (self._to_bucket(upload) if self._far else self._to_folder(upload))
 
     def _clear_strays(self) -> int:
-        """What was begun in the bucket and is in no record: a kill came between."""
-        bucket = self.house.multipart
+        """What was begun here or in the bucket and is in no record that is open: a kill came between."""
+        going = [u for u in self.all() if u.state == "open"]
+        count = clear_strays(self._folder, frozenset(u.id for u in going), EXPIRE_SECONDS)
         with suppress(StoreAway):  # the next one does it
-            return bucket.abort_older("input", 2 * EXPIRE_SECONDS) if bucket else 0
-        return 0
+            if bucket := self.house.multipart:
+                count += bucket.abort_older("input", 2 * EXPIRE_SECONDS, {u.multipart for u in going})
+        return count
 
     def _straight(self, upload: Upload) -> Straight | None:
         bucket, u = self.house.multipart, upload
@@ -232,8 +248,8 @@ class Uploads:
         """The sha256 of what is there; only what was not hashed while it came is read again."""
         at, digest = self.sums.get(upload.id, (0, None))
         digest = digest or hashlib.sha256()
-        place = self._part(upload)
-        with (place if place.exists() else self._folder / upload.path).open("rb") as file:
+        landing = self.landing(upload)
+        with (landing.part if landing.part.exists() else landing.final).open("rb") as file:
             file.seek(at)
             while piece := file.read(1 << 20):
                 digest.update(piece)
@@ -241,30 +257,22 @@ class Uploads:
         self.sums[upload.id] = (at, digest)
         return str(digest.hexdigest())
 
-    def _submit(self, label: str, ending: str, source: Fingerprint, wish: Wish) -> tuple[str, str]:
-        """The job that waits, and the key that it waits for; in a bucket, the file is promised there."""
+    def _expected(self, label: str, ending: str, source: Fingerprint, wish: Wish) -> Expected:
+        """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._far:
-            named = label if label.lower().endswith(ending) else label + ending
-            promised = promise(self.house, named, wish)
-            return promised.job.id, promised.key
-        house, asked = self.house, asked_of(self.house, source, wish)
-        job = job_id(asked.owner, request_of(asked, house.cards))
-        needs = [Need(f"input/{job}/source{ending}", is_key=True)]
-        recipe = wish.recipe or house.settings.recipe
-        submit(house.ledger, house.transport, house.cards, asked, label, recipe, wish.priority, needs)
-        return job, needs[0].ref
+            return expect(self.house, label if label.lower().endswith(ending) else label + ending, wish)
+        asked = asked_of(self.house, source, wish)
+        request = request_of(asked, self.house.cards)
+        job = job_id(asked.owner, request)
+        return Expected(job, f"input/{job}/source{ending}", request, asked, label, wish)
 
     def _to_folder(self, upload: Upload) -> str:
-        final = self._folder / upload.path
-        if not final.exists():
-            os.utime(self._part(upload), ns=(upload.mtime_ns, upload.mtime_ns))
-            self._part(upload).rename(final)
-            _sync(final.parent)
+        self.landing(upload).settle(upload.mtime_ns)
         return f"{upload.size}-{upload.mtime_ns}"
 
     def _to_bucket(self, upload: Upload) -> str:
         owner, blobs = self.house.settings.owner, self.house.blobs
-        blob = blobs.put(owner, self._part(upload))
+        blob = blobs.put(owner, self.landing(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
         there = blobs.part(upload.key, 0, 1)
         return there.version if there else blob.sha256  # as a storage event names it, so that both count once
@@ -291,8 +299,14 @@ class Uploads:
     def _folder(self) -> Path:
         return Path(os.path.realpath(self.house.home)) / "uploads"
 
-    def _part(self, upload: Upload) -> Path:
-        return (self._folder / upload.path).with_suffix(".part")
+    def landing(self, upload: Upload) -> Landing:
+        """Where its bytes come to, if they come through here."""
+        return Landing(self._folder / upload.path)
+
+    def _alone(self, upload: Upload) -> AbstractContextManager[object]:
+        """Nobody else writes meanwhile; a bucket, and a file that is in its place, need nothing for it."""
+        landing = self.landing(upload)
+        return landing.alone() if landing.part.exists() else nullcontext()
 
     def _there(self, upload: Upload) -> int:
         if upload.state == "refused":
@@ -301,25 +315,20 @@ class Uploads:
             return upload.size
         if straight := self._straight(upload):
             return straight.there()
-        for place in (self._part(upload), self._folder / upload.path):
-            with suppress(OSError):
-                return place.stat().st_size
-        return 0
+        return self.landing(upload).there()
 
     def _age(self, upload: Upload) -> float:
-        if straight := self._straight(upload):
-            return straight.age(time.time() - upload.mtime_ns / 1e9)
-        with suppress(OSError):
-            return time.time() - self._part(upload).stat().st_mtime
-        return 0.0
+        begun = time.time() - upload.mtime_ns / 1e9
+        straight = self._straight(upload)
+        return straight.age(begun) if straight else self.landing(upload).age(begun)
 
     def _of(self, record: Record) -> Upload:
-        upload = Upload(**record.doc)
+        upload = Upload(**record.doc, version=record.version)
         return replace(upload, offset=self._there(upload))
 
-    def _keep(self, upload: Upload) -> None:
-        doc = {name: getattr(upload, name) for name in upload.__slots__ if name != "offset"}
-        self.house.records.put(UPLOAD, self.house.settings.owner, upload.id, doc)
+    def _keep(self, upload: Upload, expected: int | None = None) -> None:
+        doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
+        self.house.records.put(UPLOAD, self.house.settings.owner, upload.id, doc, expected)
 
 
 @dataclass(slots=True)
@@ -348,12 +357,36 @@ class Part:
         if before < HEAD and (self.offset >= HEAD or self.offset == self.upload.size):
             self._look()
 
+    def doubt(self) -> None:
+        """What is written from here on counts only when `trust` or `back_to` is said, whoever is killed before."""
+        self._landing.doubt(self.offset)
+
+    def trust(self) -> None:
+        """What was written is what was sent."""
+        self.sync()
+        self._landing.trust()
+
     def back_to(self, offset: int) -> None:
         """Take back what was written after an offset: it is not what was sent."""
         self.file.flush()
         self.file.truncate(offset)
         self.offset = offset
         self.uploads.sums.pop(self.upload.id, None)
+        self.trust()
+
+    def finish(self) -> Upload:
+        """As `Uploads.finish`, before anybody else can write."""
+        self.sync()
+        return self.uploads.tell(self.upload.id)
+
+    def sync(self) -> None:
+        """What was written survives a power cut."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    @property
+    def _landing(self) -> Landing:
+        return self.uploads.landing(self.upload)
 
     def _hash(self, before: int, data: bytes) -> None:
         at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))
@@ -365,11 +398,3 @@ class Part:
         self.file.seek(0)
         if why := no_footage(self.file.read(HEAD)):
             self.uploads.refuse(self.upload, why)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

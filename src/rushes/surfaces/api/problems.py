@@ -19,7 +19,7 @@ from rushes.domain.errors import (
     SourceMissing,
     TryAgain,
 )
-from rushes.library.upload import Busy
+from rushes.library.landing import Busy
 from rushes.records.port import Conflict
 from rushes.telemetry import log
 

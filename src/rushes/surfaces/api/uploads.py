@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
 from rushes.library import Wish
+from rushes.library.landing import Busy
 from rushes.library.upload import PARTS, Part, Upload, Uploads
 from rushes.surfaces.api.problems import problem
 from rushes.surfaces.api.reach import ADesk, Id
@@ -97,7 +99,10 @@ def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> R
 @router.head("/uploads/{upload_id}", response_class=Response)
 def find_upload(request: Request, upload_id: Id) -> Response:
     """How much of it is there."""
-    upload = uploads_of(request).finish(uploads_of(request).get(upload_id))
+    uploads = uploads_of(request)
+    upload = uploads.get(upload_id)
+    with suppress(Busy):  # somebody is about it
+        upload = uploads.finish(upload)
     if upload.state == "refused":
         return _tus(410)
     return _tus(200, **_where(upload), **{"Upload-Length": str(upload.size), "Cache-Control": "no-store"})
@@ -137,7 +142,7 @@ async def continue_upload(
             return _tus(400)  # nobody reads it: the line was cut, and the next HEAD tells how much came
         if not fits:
             return problem(WRONG_SUM, "the part does not have that checksum", "Send it again.", "WrongChecksum")
-    done = await run_sync(uploads.finish, upload)
+        done = await run_sync(part.finish)
     return _tus(204, **{"Upload-Offset": str(done.offset), "Rushes-Job": done.job})
 
 
@@ -180,6 +185,8 @@ def read_metadata(text: str) -> Mapping[str, str]:
 async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | None) -> bool:
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
+    if wanted:
+        await run_sync(part.doubt)
     try:
         async for piece in request.stream():
             waiting += piece
@@ -188,17 +195,19 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
             if len(waiting) >= _PIECE:
                 await run_sync(part.write, bytes(waiting))
                 waiting.clear()
-    except ClientDisconnect:
-        if not wanted and waiting:
+        if waiting:
             await run_sync(part.write, bytes(waiting))
-        elif wanted:
+    except BaseException as e:
+        if wanted:
             part.back_to(begin)
+        elif isinstance(e, ClientDisconnect) and waiting:
+            await run_sync(part.write, bytes(waiting))
         raise
-    if waiting:
-        await run_sync(part.write, bytes(waiting))
     if wanted and wanted[0].digest() != wanted[1]:
         part.back_to(begin)
         return False
+    if wanted:
+        await run_sync(part.trust)
     return True
 
 

@@ -1,0 +1,193 @@
+"""Uploads and kills: whatever is cut short, the bytes are those that were promised and nothing is left behind."""
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rushes.domain.errors import RushesError
+from rushes.domain.job import JobState
+from rushes.ledger.sqlite import SqliteLedger
+from rushes.library import Library, Wish, landing, upload
+from rushes.library.landing import Busy, Landing
+from rushes.library.promise import Expected
+from rushes.library.upload import Uploads
+from tests.api.kit import Serving
+from tests.api.test_uploads import begin, offset, send
+
+FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 100
+OTHER = FILM[:100] + bytes(len(FILM) - 100)
+
+
+class Killed(BaseException):
+    """Nothing of the process is left."""
+
+
+@pytest.fixture
+def uploads(home: Path) -> Iterator[Uploads]:
+    with Library(home) as library:
+        yield Uploads(library.house)
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
+    def die(*_args: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(where, name, die)
+
+
+def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the next process does, when nobody has gone on for a week."""
+    monkeypatch.undo()
+    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    Uploads(uploads.house).expire()
+    assert [p for p in (uploads.house.home / "uploads").rglob("*") if p.is_file()] == []
+
+
+def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle, answers = Landing.settle, list[int]()
+
+    def second(self: Landing, mtime_ns: int) -> None:
+        if not answers:
+            answers.append(0)
+            answers.append(httpx.put(f"{server.url}{place}", content=OTHER, timeout=60).status_code)
+            answers.append(httpx.head(f"{server.url}{place}", timeout=60).status_code)
+        settle(self, mtime_ns)
+
+    monkeypatch.setattr(Landing, "settle", second)
+    place, _ = begin(server, FILM, sha256=hashlib.sha256(FILM).hexdigest())
+    assert server.http.put(place, content=FILM).status_code == 204
+    assert answers == [0, 423, 200]
+    (film,) = (server.library.house.home / "uploads").rglob("source.mp4")
+    assert film.read_bytes() == FILM
+    assert server.get(place)["state"] == "arrived"
+
+
+def test_a_lock_on_a_file_that_has_gone_to_its_place_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    film = Landing(tmp_path / "up_1" / "source.mp4")
+    film.make()
+    flock = landing.fcntl.flock
+
+    def late(*args: Any) -> None:
+        film.settle(0)
+        flock(*args)
+
+    monkeypatch.setattr(landing.fcntl, "flock", late)
+    with pytest.raises(Busy), film.alone():
+        pass
+
+
+def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    settle = Landing.settle
+
+    def dropped(self: Landing, mtime_ns: int) -> None:
+        settle(self, mtime_ns)
+        uploads.drop(uploads.get(going.id))
+
+    monkeypatch.setattr(Landing, "settle", dropped)
+    with uploads.writing(going) as part:
+        part.write(FILM)
+        assert part.finish().state == "refused"
+    assert uploads.house.ledger.job(going.job).state is JobState.CANCELLED
+    assert list((uploads.house.home / "uploads").iterdir()) == []
+
+
+@pytest.mark.parametrize(("where", "name"), [(SqliteLedger, "control"), (Landing, "clear"), (Uploads, "_keep")])
+def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
+    uploads: Uploads, where: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    with uploads.writing(going) as part:
+        part.write(FILM[:1000])
+    dying(monkeypatch, where, name)
+    with pytest.raises(Killed):
+        uploads.drop(going)
+    give_up(uploads, monkeypatch)
+    assert uploads.get(going.id).state == "refused"
+    assert uploads.house.ledger.job(going.job).state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize(("where", "name"), [(Uploads, "_keep"), (Landing, "make"), (Expected, "submit")])
+def test_a_kill_while_an_upload_begins_leaves_nothing(
+    uploads: Uploads, where: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying(monkeypatch, where, name)
+    with pytest.raises(Killed):
+        uploads.begin("a.mp4", len(FILM), Wish())
+    give_up(uploads, monkeypatch)
+    assert [u.state for u in uploads.all()] in ([], ["refused"])
+    assert uploads.house.ledger.jobs("me").rows == ()
+
+
+def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    old, young = (Landing(uploads.house.home / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
+    for stray in (old, young):
+        stray.make()
+    os.utime(old.part, (0, 0))
+    uploads.expire()
+    assert not old.part.parent.exists()
+    assert young.part.exists()
+    assert uploads.landing(going).part.exists()
+
+
+def test_what_was_lost_is_as_old_as_its_beginning(tmp_path: Path) -> None:
+    assert Landing(tmp_path / "up_1" / "source.mp4").age(begun=5.0) == 5.0
+
+
+def test_what_was_lost_from_the_disk_begins_again(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    uploads.landing(going).clear()
+    with uploads.writing(going) as part:
+        part.write(FILM)
+        assert part.finish().state == "arrived"
+
+
+def test_a_part_that_cannot_be_taken_is_taken_back_when_it_has_a_checksum(server: Serving) -> None:
+    data = FILM + bytes(2 << 20)
+    place, _ = begin(server, data[:-1])
+    sum = "sha256 " + base64.b64encode(hashlib.sha256(data).digest()).decode()
+    assert send(server, place, 0, data, **{"Upload-Checksum": sum}).status_code == 413
+    assert offset(server, place) == 0
+
+
+def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    with uploads.writing(going) as part:
+        part.write(FILM[:1000])
+        part.doubt()
+        part.write(OTHER[1000:])  # and here it is killed
+    again = Uploads(uploads.house)
+    assert again.finish(going).offset == 1000
+    with again.writing(going) as part:
+        assert part.offset == 1000
+        part.doubt()
+        part.write(FILM[1000:])
+        part.trust()
+        assert part.finish().state == "arrived"
+    assert again.landing(going).final.read_bytes() == FILM
+
+
+def test_a_mark_that_was_cut_short_doubts_nothing(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    with uploads.writing(going) as part:
+        part.write(FILM[:1000])
+    uploads.landing(going).final.with_suffix(".sure").write_text("10")
+    assert uploads.get(going.id).offset == 1000
+    with uploads.writing(going) as part:
+        assert part.offset == 1000
+
+
+def test_a_late_writer_is_told_that_it_has_arrived(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    with uploads.writing(going) as part:
+        part.write(FILM)
+        part.finish()
+    with pytest.raises(RushesError), uploads.writing(going):
+        pass
