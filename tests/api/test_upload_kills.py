@@ -1,6 +1,7 @@
 """Uploads and kills: whatever is cut short, the bytes are those that were promised and nothing is left behind."""
 
 import base64
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.library import Library, Wish, landing, upload
+from rushes.library import Library, Wish, upload
 from rushes.library.landing import Busy, Landing
 from rushes.library.promise import Expected
 from rushes.library.upload import Uploads
@@ -71,13 +72,13 @@ def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeyp
 def test_a_lock_on_a_file_that_has_gone_to_its_place_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     film = Landing(tmp_path / "up_1" / "source.mp4")
     film.make()
-    flock = landing.fcntl.flock
+    flock = fcntl.flock
 
     def late(*args: Any) -> None:
         film.settle(0)
         flock(*args)
 
-    monkeypatch.setattr(landing.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     with pytest.raises(Busy), film.alone():
         pass
 

@@ -186,7 +186,7 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
     if wanted:
-        await run_sync(part.doubt)
+        await run_sync(part.doubt)  # so that a cut, an error or a kill keeps nothing of it
     try:
         async for piece in request.stream():
             waiting += piece
@@ -197,10 +197,8 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
                 waiting.clear()
         if waiting:
             await run_sync(part.write, bytes(waiting))
-    except BaseException as e:
-        if wanted:
-            part.back_to(begin)
-        elif isinstance(e, ClientDisconnect) and waiting:
+    except ClientDisconnect:
+        if not wanted and waiting:
             await run_sync(part.write, bytes(waiting))
         raise
     if wanted and wanted[0].digest() != wanted[1]:
