@@ -13,13 +13,14 @@ import pytest
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
+from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library, Wish, upload
 from rushes.library.landing import Busy, Landing
 from rushes.library.promise import Expected
 from rushes.library.upload import Uploads
 from tests.api.kit import Serving
-from tests.api.test_uploads import begin, offset, send
+from tests.api.test_uploads import begin, offset, probe_state, send
 
 FILM = b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 100
 OTHER = FILM[:100] + bytes(len(FILM) - 100)
@@ -46,6 +47,7 @@ def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the next process does, when nobody has gone on for a week."""
     monkeypatch.undo()
     monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
     Uploads(uploads.house).expire()
     assert [p for p in (uploads.house.home / "uploads").rglob("*") if p.is_file()] == []
 
@@ -138,8 +140,25 @@ def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> N
     assert uploads.landing(going).part.exists()
 
 
-def test_what_was_lost_is_as_old_as_its_beginning(tmp_path: Path) -> None:
-    assert Landing(tmp_path / "up_1" / "source.mp4").age(begun=5.0) == 5.0
+def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    uploads.landing(going).clear()
+    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    uploads.expire()
+    assert uploads.get(going.id).state == "open"  # another server may have it
+    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
+    uploads.expire()
+    assert uploads.get(going.id).state == "refused"
+
+
+def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
+    place, job = begin(server, FILM)
+    going: Uploads = server.app.state.uploads
+    with going.writing(going.get(place.rpartition("/")[2])) as part:
+        part.write(FILM)
+    server.library.gc()
+    assert server.get(place)["state"] == "arrived"
+    assert probe_state(server, job) is TaskState.READY
 
 
 def test_what_was_lost_from_the_disk_begins_again(uploads: Uploads) -> None:

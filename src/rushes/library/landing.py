@@ -68,11 +68,11 @@ class Landing:
                 return min(size, self._sure_of(size))
         return 0
 
-    def age(self, begun: float) -> float:
-        """Seconds since the last byte came, or since it was `begun`."""
+    def age(self) -> float | None:
+        """Seconds since the last byte came; None if there is none on this disk."""
         with suppress(OSError):
             return time.time() - self.part.stat().st_mtime
-        return begun
+        return None
 
     def doubt(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""

@@ -33,6 +33,7 @@ from rushes.wiring import House
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
+LOST_SECONDS = 28 * 86400.0  # for what is not on this disk: that of another server may have it
 PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 
 
@@ -176,7 +177,7 @@ class Uploads:
         begun = time.time_ns() - EXPIRE_SECONDS * 1e9
         for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
             self.house.records.delete(UPLOAD, self.house.settings.owner, upload.id)
-        old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._age(u) > EXPIRE_SECONDS]
+        old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._is_left(u)]
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
                 self.drop(self.get(upload.id), "nobody went on with it")
@@ -317,10 +318,12 @@ class Uploads:
             return straight.there()
         return self.landing(upload).there()
 
-    def _age(self, upload: Upload) -> float:
+    def _is_left(self, upload: Upload) -> bool:
+        """Whether nobody has gone on with it for too long."""
         begun = time.time() - upload.mtime_ns / 1e9
         straight = self._straight(upload)
-        return straight.age(begun) if straight else self.landing(upload).age(begun)
+        age = straight.age(begun) if straight else self.landing(upload).age()
+        return begun > LOST_SECONDS if age is None else age > EXPIRE_SECONDS
 
     def _of(self, record: Record) -> Upload:
         upload = Upload(**record.doc, version=record.version)
