@@ -62,7 +62,7 @@ def _clause(clause: Clause, there: list[Moment], video: str) -> dict[Moment, Ran
     best: dict[Moment, tuple[tuple[Spot, ...], Range]] = {}
     for way, at in ways:
         anchor = max((s.moment for s in way), key=lambda m: (m.start_us, -m.end_us, m.kind, m.text))
-        if anchor not in best or _shorter(at) < _shorter(best[anchor][1]):
+        if anchor not in best or _first(way, at) < _first(*best[anchor]):
             best[anchor] = way, at
     kept = {
         anchor: at
@@ -73,6 +73,12 @@ def _clause(clause: Clause, there: list[Moment], video: str) -> dict[Moment, Ran
     return {
         a: at for a, at in kept.items() if not any(_both(n, (a.start_us, max(a.end_us, a.start_us + 1))) for n in never)
     }
+
+
+def _first(way: tuple[Spot, ...], at: Range) -> tuple[Range, int, list[tuple[int, int, str, str]]]:
+    """The shortest range, then the earliest, then that of the fewest moments, then of the earliest ones."""
+    made_of = {(m.start_us, m.end_us, m.kind, m.text) for m in (s.moment for s in way)}
+    return _shorter(at), len(made_of), sorted(made_of)
 
 
 def _holds_shorter(way: tuple[Spot, ...], at: Range, other: tuple[Spot, ...], shorter: Range) -> bool:

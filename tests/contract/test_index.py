@@ -7,7 +7,7 @@ from pathlib import Path
 import postgres_kit
 import pytest
 import search_oracle
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
@@ -422,7 +422,15 @@ LINES = st.lists(
 )
 
 
+LONGER = [("yes", "text", 4.0), ("no no", "object", 2.5), ("a. no yes no", "text", 4.0), ("no a. no", "speech", 0.0),
+          ("no yes no", "person", 2.5)]  # fmt: skip
+EQUAL = [("yes no", "text", 0.0), ("a. no no", "person", 4.0), ("no no yes", "speech", 0.5),
+         ("yes no yes no", "object", 0.0)]  # fmt: skip
+
+
 @given(library=st.lists(LINES, max_size=2), queries=st.lists(QUERIES, min_size=1, max_size=6))
+@example(library=[LONGER], queries=["n* yes"])
+@example(library=[EQUAL], queries=["no no", "no n* no", "n* no"])
 @settings(suppress_health_check=list(HealthCheck), max_examples=60)
 def test_it_finds_exactly_what_a_look_at_everything_finds(
     make: Make, library: list[list[tuple[str, str, float]]], queries: list[str]

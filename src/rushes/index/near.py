@@ -5,12 +5,14 @@ exclusive, in microseconds. A hit begins in the moment that starts last; of hits
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import dropwhile, islice
 from math import lcm
+from operator import is_
 from typing import Generic, TypeVar
 
 from rushes.domain.span import Span
@@ -69,6 +71,16 @@ class Met:
     def rank(self) -> tuple[int, int]:
         """The shortest first, then the earliest."""
         return self.us[1] - self.us[0], self.us[0]
+
+    @property
+    def made_of(self) -> tuple[int, list[tuple[int, int, str, str]]]:
+        """Of the same range, that which is made of fewer moments comes first, then of earlier ones."""
+        moments = {(p.start_us, p.end_us, p.kind, p.text) for p in (o.posting for o in self.all)}
+        return len(moments), sorted(moments)
+
+    def is_better(self, other: "Met") -> bool:
+        """Whether it stands for both."""
+        return self.rank < other.rank or (self.rank == other.rank and self.made_of < other.made_of)
 
 
 def occurrences(term: Term, postings: Iterable[Posting]) -> list[Occurrence]:
@@ -129,7 +141,7 @@ def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: 
         met = _linked(met, link, grouped([here[term] for term in group]))
     best: dict[int, Met] = {}
     for m in (_whole(m) for m in met):
-        if m.anchor.id not in best or m.rank < best[m.anchor.id].rank:
+        if m.anchor.id not in best or m.is_better(best[m.anchor.id]):
             best[m.anchor.id] = m
     shortest = list(_shortest(best.values())) if len(clause.terms) > 1 else list(best.values())
     return [m for m in shortest if not any(_overlap(o.line, _line(m.anchor)) for o in never)]
@@ -148,13 +160,57 @@ class _Chain:
         return self.parts[-1]
 
 
+_Way = tuple[tuple[Occurrence, ...], tuple[int, int]]  # what was put together so far, and while all of it is there
+
+
 def grouped(terms: Sequence[Sequence[Occurrence]]) -> list[_Chain]:
     """Every way in which all terms of a group are there at one time."""
-    some: list[tuple[tuple[Occurrence, ...], tuple[int, int]]] = [((o,), o.unit) for o in terms[0]]
-    for others in terms[1:]:
-        near = _ByTime([(o.unit, o) for o in others])
-        some = [((*s, o), _common((u, o.unit))) for s, u in some for o in near.within(*u) if _joins(s, o)][:MOST]
-    return [_Chain(all, (_range([o.us for o in all]),)) for all, _ in some]
+    ways: list[_Way] = [((o,), o.unit) for o in _distinct(terms[0])]
+    for n, others in enumerate(terms[1:], 1):
+        near = _ByTime([(o.unit, o) for o in _distinct(others)])
+        same = next((m for m in range(n - 1, -1, -1) if _is_same(terms[m], others)), None)
+        firsts: dict[int, list[_Way]] = defaultdict(list)
+        for way in ways:
+            firsts[id(way[0][0])].append(way)
+        ways = list(islice(_in_turn(_longer(some, near, same) for some in firsts.values()), MOST))
+    return [_Chain(all, (_range([o.us for o in all]),)) for all, _ in ways]
+
+
+def _longer(ways: Iterable[_Way], near: "_ByTime[Occurrence]", same: int | None) -> Iterator[_Way]:
+    """Each way with one occurrence more; of a term that is said again, none that stands before its last."""
+    for some, us in ways:
+        there = near.within(*us)
+        for o in there if same is None else _beginning_with(some[same], there):
+            if _joins(some, o):
+                yield (*some, o), _common((us, o.unit))
+
+
+def _is_same(some: Sequence[Occurrence], others: Sequence[Occurrence]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _beginning_with(first: T, some: Iterable[T]) -> Iterator[T]:
+    return dropwhile(lambda one: one is not first, some)
+
+
+def _distinct(some: Iterable[Occurrence]) -> Iterator[Occurrence]:
+    """One of those that stand in one moment at one time: a word said again in a line whose words have no times."""
+    seen: set[tuple[int, int, int]] = set()
+    for o in some:
+        place = (o.posting.id, o.span.start, o.span.end)
+        if place not in seen:
+            seen.add(place)
+            yield o
+
+
+def _in_turn(some: Iterable[Iterator[T]]) -> Iterator[T]:
+    """One of each after the other, so that none uses up what all may have."""
+    left = deque(some)
+    while left:
+        first = left.popleft()
+        for one in islice(first, 1):
+            yield one
+            left.append(first)
 
 
 def _joins(some: Sequence[Occurrence], new: Occurrence) -> bool:
@@ -166,12 +222,13 @@ def _joins(some: Sequence[Occurrence], new: Occurrence) -> bool:
 
 def _linked(left: Sequence[_Chain], link: Link, right: Sequence[_Chain]) -> list[_Chain]:
     near = _ByTime([(r.us, r) for r in right])
-    return [
-        _Chain((*a.all, *b.all), (*a.parts, b.us))
-        for a in left
-        for b in near.within(*reach(link, a.us, forward=True))
-        if holds(link, a.us, b.us)
-    ][:MOST]
+    return list(islice(_in_turn(_longer_chains(a, link, near) for a in left), MOST))
+
+
+def _longer_chains(a: _Chain, link: Link, near: "_ByTime[_Chain]") -> Iterator[_Chain]:
+    for b in near.within(*reach(link, a.us, forward=True)):
+        if holds(link, a.us, b.us):
+            yield _Chain((*a.all, *b.all), (*a.parts, b.us))
 
 
 def reach(link: Link, us: tuple[int, int], *, forward: bool) -> tuple[int, int]:
@@ -211,13 +268,13 @@ def _common(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 def _shortest(hits: Iterable[Met]) -> Iterator[Met]:
     """Without those that hold a shorter one with which they share something."""
-    kept: dict[Posting, list[Met]] = defaultdict(list)
+    shorter: dict[Posting, list[Met]] = defaultdict(list)
     for m in sorted(hits, key=lambda m: m.rank):
         postings = {o.posting for o in m.all}
-        if not any(_inside(other.us, m.us) for p in postings for other in kept[p]):
-            for p in postings:
-                kept[p].append(m)
+        if not any(_inside(other.us, m.us) for p in postings for other in shorter[p]):
             yield m
+        for p in postings:
+            shorter[p].append(m)
 
 
 def _inside(a: tuple[int, int], b: tuple[int, int]) -> bool:
