@@ -14,6 +14,7 @@ from rushes.domain.observation import Observation
 ENDING = "rushes.jsonl"
 FORMAT = 1
 _PEOPLE = "people"
+_LATEST_US = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,20 @@ def read(data: bytes) -> Sidecar | None:
     """The inverse of write; None if it is none of ours, or of a later time."""
     try:
         head, *rows = [json.loads(line) for line in data.splitlines()]
-        if head["rushes"] != FORMAT or not head["video"]:
+        if head["rushes"] != FORMAT or not head["video"] or not isinstance(head["video"], str):
             return None
         people = dict(head.pop(_PEOPLE, {}))
-        return Sidecar(head, tuple(Observation.from_json(row) for row in rows), people)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        lines = tuple(Observation.from_json(row) for row in rows)
+        return Sidecar(head, lines, people) if all(map(_is_true, lines)) else None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError):
         return None
+
+
+def _is_true(line: Observation) -> bool:
+    """Whether an observation can be: with words that are text, and times that an index can keep."""
+    texts = all(isinstance(text, str) for text in (line.kind, line.text, line.language))
+    span = line.span
+    return texts and bool(line.kind) and span.base > 0 and -_LATEST_US < span.start_us <= span.end_us < _LATEST_US
 
 
 def kinds(lines: Sequence[Observation]) -> list[str]:

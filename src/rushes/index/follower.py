@@ -268,12 +268,18 @@ class Follower:
             self._settle(owner, video)
 
     def _settle(self, owner: str, video: str) -> None:
-        """Decide for each kind whose observations readers see, and load what is missing."""
-        offered = self.index.offers(owner, video)
-        candidates = [Candidate(o.kind, o.job, at, o.stage, o.chunk is None, o.profile) for o, at in offered]
-        chosen = choose(candidates, self._done, self._policies(owner, video, {o.kind for o, _ in offered}))
-        wanted = {(o.kind, o.key, o.manifest): o for o, _ in offered if chosen.get(o.kind) == (o.job, o.stage)}
+        """Decide for each kind whose observations readers see, and load what is missing.
+
+        What was read from beside a film counts where no run offers the kind, and while it is shown: it is no result.
+        """
         shown = {place for place in self.index.shown(owner, video) if place[1] != KEY}
+        offered = [(o, at) for o, at in self.index.offers(owner, video) if not _is_beside(o) or _place(o) in shown]
+        candidates = [
+            Candidate(o.kind, o.job, "" if _is_beside(o) else at, o.stage, o.chunk is None, o.profile)
+            for o, at in offered
+        ]
+        chosen = choose(candidates, self._done, self._policies(owner, video, {o.kind for o, _ in offered}))
+        wanted = {_place(o): o for o, _ in offered if chosen.get(o.kind) == (o.job, o.stage)}
         drop = [(kind, key) for kind, key, sha256 in shown if (kind, key, sha256) not in wanted]
         add = [(o, self._lines(o)) for place, o in sorted(wanted.items()) if place not in shown]
         if any(o.kind == FACE for o, _ in add) or any(kind == FACE for kind, _ in drop):
@@ -302,6 +308,9 @@ class Follower:
         return self._gatherer.people(owner)
 
     def _lines(self, offer: Offer) -> list[Observation]:
+        if _is_beside(offer):
+            shown = _place(offer) in self.index.shown(offer.owner, offer.video)
+            return list(self.index.lines(offer.owner, offer.video, offer.kind)) if shown else []
         manifest = _manifest(self.blobs.read(manifest_key(offer.owner, offer.key)), offer.key)
         found = self._observations(offer.owner, manifest) if manifest else []
         zero = Fraction(*json.loads(self.ledger.job(offer.job).facts).get("start", (0, 1)))
@@ -316,6 +325,14 @@ class Follower:
             page = self.ledger.tasks(job, state, stage, cursor=cursor, limit=_PAGE)
             yield page.rows
             cursor, first = page.cursor, False
+
+
+def _place(offer: Offer) -> tuple[str, str, str]:
+    return offer.kind, offer.key, offer.manifest
+
+
+def _is_beside(offer: Offer) -> bool:
+    return offer.key.startswith(SIDECAR)
 
 
 def _correction(record: Record) -> Correction | None:

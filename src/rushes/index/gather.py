@@ -57,7 +57,7 @@ class Gatherer:
 
     def people(self, owner: str) -> list[Person]:
         """Everybody whose face is known, as people said who they are."""
-        return persons(self.index.tracks(owner), [Mark.from_doc(r.doc) for r in self.marks(owner)])
+        return persons(self.index.tracks(owner), [mark for r in self.marks(owner) if (mark := _mark(r))])
 
     def marks(self, owner: str) -> Iterator[Record]:
         """What people said about faces."""
@@ -90,6 +90,14 @@ class Gatherer:
         except (DamagedBlob, KeyError, IndexError, ValueError) as error:
             log.warning("the faces of result %s cannot be told apart: %s", offer.key, error)
             return []
+
+
+def _mark(record: Record) -> Mark | None:
+    try:
+        return Mark.from_doc(record.doc)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        log.warning("what %s says of a face is left out: %s", record.id, error)
+        return None
 
 
 def _order(line: Observation) -> tuple[int, int, str]:

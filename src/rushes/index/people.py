@@ -15,6 +15,7 @@ from rushes.domain.keys import JSON, short
 from rushes.domain.observation import Observation
 from rushes.engines.models.faces import SAME_PERSON
 from rushes.index.port import Track
+from rushes.index.tracks import box_of
 
 Floats = NDArray[np.float32]
 Box = tuple[float, float, float, float]
@@ -38,8 +39,8 @@ class Mark:
     def from_doc(doc: Mapping[str, JSON]) -> "Mark":
         """As a record keeps it."""
         box = doc.get("box")
-        place = (str(doc["video"]), int(doc["start_us"]), int(doc["end_us"]), tuple(map(float, box)) if box else None)
-        return Mark(*place, str(doc.get("name") or ""), str(doc.get("person") or ""), bool(doc.get("hidden")))  # type: ignore[arg-type]
+        place = str(doc["video"]), int(doc["start_us"]), int(doc["end_us"]), box_of(box) if box else None
+        return Mark(*place, str(doc.get("name") or ""), str(doc.get("person") or ""), bool(doc.get("hidden")))
 
     @property
     def label(self) -> str:

@@ -13,10 +13,11 @@ def track_doc(track: Track) -> JSON:
 
 def track_of(video: str, doc: JSON, direction: bytes) -> Track:
     """The inverse."""
-    looks = tuple((Span.from_json(span), _box(box), float(confidence)) for span, box, confidence in doc["looks"])
-    return Track(video, Span.from_json(doc["span"]), _box(doc["box"]), looks, direction)
+    looks = tuple((Span.from_json(span), box_of(box), float(confidence)) for span, box, confidence in doc["looks"])
+    return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), looks, direction)
 
 
-def _box(value: JSON) -> tuple[float, float, float, float]:
+def box_of(value: JSON) -> tuple[float, float, float, float]:
+    """Left, top, width and height, of exactly four numbers."""
     x, y, width, height = map(float, value)
     return x, y, width, height

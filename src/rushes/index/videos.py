@@ -64,6 +64,15 @@ def video_of(row: Row, runs: Sequence[RunRow]) -> Video:
     )
 
 
+def are_facts(facts: Mapping[str, JSON]) -> bool:
+    """Whether a video can be made of facts that somebody else wrote down."""
+    try:
+        video_of(Row("", "", "", 0, (), None, ()), [RunRow("", "", "", facts)])
+        return 0 <= int(shown_facts(facts)["duration_us"]) < 2**63
+    except (TypeError, ValueError, LookupError, ArithmeticError):
+        return False
+
+
 def shown_facts(facts: Mapping[str, JSON]) -> dict[str, JSON]:
     """What lists, filters and orders need of a run's facts."""
     return {

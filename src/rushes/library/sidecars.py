@@ -2,16 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rushes.domain.errors import Refused
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.index.follower import SIDECAR
 from rushes.index.gather import FACE
 from rushes.index.port import Offer, Run
+from rushes.index.videos import are_facts
 from rushes.library.said import every, faces
 from rushes.telemetry import log
 from rushes.wiring import House
@@ -30,12 +32,23 @@ class ReadIn:
     kept: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A sidecar that holds: what it says, which bytes it is, and when it was written."""
+
+    found: sidecar.Sidecar
+    people: faces.Faces
+    sha256: str
+    at: datetime
+
+
 def read_in(house: House, paths: Iterable[Path]) -> list[ReadIn]:
     """Read the sidecars named, or those below folders; the newest run of a home that knows the video counts more.
 
     Raises:
         Refused: a place is not there.
     """
+    house.follower.catch_up()
     found = [_read(house, file) for path in paths for file in _files(path)]
     for one in found:
         if not one.kept:
@@ -67,23 +80,51 @@ def _read(house: House, path: Path) -> ReadIn:
         return ReadIn(path, kept=str(error.strerror))
     found = sidecar.read(data)
     if found is None:
-        return ReadIn(path, kept="it is no sidecar of this version")
-    facts = {**found.facts, "path": _film(house, path, found.facts)}
+        return _refused(path, "it is no sidecar of this version")
+    if not are_facts(found.facts):
+        return _refused(path, "what it says of its video cannot be")
+    try:
+        people = faces.checked(str(found.facts["video"]), found.people)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        return _refused(path, f"what it says of people cannot be: {error}")
+    return _taken_in(house, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
+
+
+def _refused(path: Path, why: str) -> ReadIn:
+    log.warning("the sidecar %s is left out: %s", path, why)
+    return ReadIn(path, kept=why)
+
+
+def _taken_in(house: House, path: Path, made: Made) -> ReadIn:
+    """Show what no run of this home shows; killed anywhere, what was shown before stays."""
+    facts = {**made.found.facts, "path": _film(house, path, made.found.facts)}
     owner, video = house.settings.owner, str(facts["video"])
-    job, sha256 = f"side_{short(video)}", hashlib.sha256(data).hexdigest()
-    run = Run(job, owner, video, "sidecar", "completed", made_at.isoformat(timespec="seconds"), facts)
-    offers = [
-        Offer(owner, video, job, READ, None, kind, SIDECAR + sha256, sha256) for kind in sidecar.kinds(found.lines)
-    ]
+    job, key = f"side_{short(video)}", SIDECAR + made.sha256
     with house.index.alone(60.0):
-        house.index.take_in(run, offers, {}, ())
-        rest = [(kind, key) for kind, key, _ in house.index.shown(owner, video) if key.startswith(SIDECAR)]
-        there = {kind for kind, key, _ in house.index.shown(owner, video) if not key.startswith(SIDECAR)}
-        add = [(o, [line for line in found.lines if line.kind == o.kind]) for o in offers if o.kind not in there]
-        house.index.show(owner, video, add, rest)
+        shown = house.index.shown(owner, video)
+        there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
+        kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
+        offers = [Offer(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
+        if offers or not there:
+            run = Run(job, owner, video, "sidecar", "completed", _created(house, video, made.at), facts)
+            house.index.take_in(run, offers, {}, ())
+        add = [(o, [line for line in made.found.lines if line.kind == o.kind]) for o in offers]
+        house.index.show(owner, video, add, [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)])
         if FACE not in there:
-            faces.read_in(house, video, found.people)
-    return ReadIn(path, video, str(facts.get("name") or ""), len(found.lines))
+            faces.read_in(house, video, made.people)
+        old = {o.key for o, _ in house.index.offers(owner, video) if o.key.startswith(SIDECAR)} - {key}
+        house.index.forget(owner, sorted(old))
+    return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
+
+
+def _created(house: House, video: str, made_at: datetime) -> str:
+    """When its run began, as the index orders runs: before those of this home, which count more."""
+    known = house.index.video(house.settings.owner, video)
+    times = [min(made_at, datetime.now(UTC))]
+    for id in known.jobs if known else ():
+        with suppress(NotFound):
+            times.append(datetime.fromisoformat(house.ledger.job(id).created_at) - timedelta(seconds=1))
+    return min(times).isoformat(timespec="seconds")
 
 
 def _film(house: House, path: Path, facts: dict[str, JSON]) -> str:

@@ -2,15 +2,28 @@
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
 
 from rushes.domain.keys import JSON
 from rushes.index.gather import PERSON, Gatherer
+from rushes.index.people import Mark
+from rushes.index.port import Track
 from rushes.index.tracks import track_doc, track_of
 from rushes.library.said import of_video
 from rushes.library.said.people import marks_in
 from rushes.records.port import Conflict
-from rushes.telemetry import log
 from rushes.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """What a sidecar says of the people in a video, as records and the index keep it."""
+
+    tracks: tuple[Track, ...]
+    said: dict[str, dict[str, JSON]]
 
 
 def written(house: House, video: str) -> dict[str, JSON]:
@@ -23,19 +36,31 @@ def written(house: House, video: str) -> dict[str, JSON]:
     return {"tracks": faces, "said": said}
 
 
-def read_in(house: House, video: str, people: Mapping[str, JSON]) -> None:
+def checked(video: str, people: Mapping[str, JSON]) -> Faces:
+    """The inverse of written.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
+    """
+    tracks = tuple(track_of(video, doc, _direction(doc["direction"])) for doc in people.get("tracks", ()))
+    said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
+    for doc in said.values():
+        Mark.from_doc(doc)
+    return Faces(tracks, said)
+
+
+def _direction(text: str) -> bytes:
+    data = base64.b64decode(text, validate=True)
+    if not data or not np.isfinite(np.frombuffer(data, np.float32)).all():
+        raise ValueError("a face has no direction")
+    return data
+
+
+def read_in(house: House, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
     owner = house.settings.owner
-    try:
-        tracks = [track_of(video, doc, base64.b64decode(doc["direction"])) for doc in people.get("tracks", ())]
-        said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return log.warning("the people of %s cannot be read: %s", video, error)
-    house.index.keep_tracks(owner, video, tracks)
-    for id, doc in said.items():
-        try:
+    house.index.keep_tracks(owner, video, faces.tracks)
+    for id, doc in faces.said.items():
+        with suppress(Conflict):
             house.records.put(PERSON, owner, id, doc, expected=0)
-        except Conflict:
-            continue
     Gatherer(house.records, house.blobs, house.index).stale(owner)
-    return None

@@ -1,0 +1,108 @@
+"""Sidecars that are read again, beside runs of this home, or were written by somebody else: the index goes on."""
+
+import base64
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.keys import JSON
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.exports import sidecar
+from rushes.index.gather import PERSON
+from rushes.library import Library
+from rushes.library.said import select
+from tests.acceptance.planted import Film, plant
+
+SECOND = Span(0, 1000, Fraction(1, 1000))
+LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "looks": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}
+UNIT = base64.b64encode(b"\0\0\x80\x3f" + b"\0" * 28).decode()
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    with Library(tmp_path / ".rushes") as library:
+        yield library
+
+
+def _sidecar(
+    folder: Path, *kinds: str, video: str = "vid_a", people: JSON = None, text: str = "hello", **facts: JSON
+) -> Path:
+    path = folder / "a.rushes.jsonl"
+    head = {"video": video, "name": "a.mp4", "duration_us": 1_000_000, **facts}
+    lines = [Observation(kind, SECOND, text, 1.0) for kind in kinds or ("speech",)]
+    path.write_bytes(sidecar.write(head, lines, people or {}))
+    return path
+
+
+def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
+    library: Library, tmp_path: Path
+) -> None:
+    library.read_sidecars([_sidecar(tmp_path, "speech", "text")])
+    library.read_sidecars([_sidecar(tmp_path, text="goodbye")])
+    for _ in range(2):
+        select(library.house, "vid_a", "speech", "")
+        assert [(h.kind, h.text) for h in library.search("hello OR goodbye").hits] == [("speech", "goodbye")]
+        library.reindex()
+
+
+def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Library, tmp_path: Path) -> None:
+    job = plant(library, Film(1).say(10, "the budget"))
+    assert library.search("budget").total == 1
+    library.read_sidecars([_sidecar(tmp_path, "speech", "sound", video="vid_film01", people={})])
+    for _ in range(2):
+        select(library.house, "vid_film01", "speech", "")
+        assert [(h.kind, h.text) for h in library.search("hello OR budget", order="time").hits] == [
+            ("sound", "hello"),
+            ("speech", "the budget"),
+        ]
+        video = library.house.index.video(library.house.settings.owner, "vid_film01")
+        assert video
+        assert (video.job, video.name) == (job, "clip_01.mp4")
+        library.reindex()
+
+
+def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:
+    library.read_sidecars([_sidecar(tmp_path, video="vid_film01")])
+    plant(library, Film(1).say(10, "the budget"))
+    assert [h.text for h in library.search("hello OR budget").hits] == ["the budget"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"people": {"said": {"face_x": {"name": "Bob"}}}}, "people"),
+        ({"people": {"said": {"face_x": {"start_us": 0, "end_us": 1, "box": [1, 2]}}}}, "people"),
+        ({"people": {"said": ["Bob"]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "direction": "AAA="}]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "direction": base64.b64encode(b"\xff" * 4).decode()}]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "span": [0, 1, 1, 0], "direction": UNIT}]}}, "people"),
+        ({"width": "wide"}, "its video"),
+        ({"rate": [25]}, "its video"),
+        ({"duration_us": 10**30}, "its video"),
+        ({"text": 5}, "no sidecar"),
+        ({"video": {"id": 5}}, "no sidecar"),
+    ],
+)
+def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
+    library: Library, tmp_path: Path, facts: dict[str, JSON], why: str
+) -> None:
+    (read,) = library.read_sidecars([_sidecar(tmp_path, **facts)])
+    assert why in read.kept
+    for _ in range(2):
+        assert (library.search("hello").total, library.videos()[0], library.people()) == (0, (), [])
+        assert not library.house.records.list(PERSON, library.house.settings.owner)[0]
+        library.reindex()
+
+
+def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(
+    library: Library, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = {"video": "vid_a", "start_us": 0, "end_us": 1_000_000, "name": "Anna"}
+    people = {"tracks": [{**LOOK, "direction": UNIT}], "said": {"face_good": good}}
+    library.house.records.put(PERSON, library.house.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
+    library.read_sidecars([_sidecar(tmp_path, people=people)])
+    assert [p.name for p in library.people()] == ["Anna"]
+    assert "face_bad" in caplog.text
