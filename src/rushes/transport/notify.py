@@ -146,6 +146,9 @@ class Notify(Poll):
             os.read(self._out, 4096)
 
     def _hinted(self, told: psycopg.Notify) -> None:
-        sender, lane, tasks = json.loads(told.payload)
-        if sender != self._me:
-            super().announce(lane, tasks)
+        try:
+            sender, lane, tasks = json.loads(told.payload)
+            hint = str(lane), [str(task) for task in tasks]
+        except (ValueError, TypeError, RecursionError) as e:
+            return log.warning("a hint that is none of ours is passed over: %s", e)
+        return super().announce(*hint) if sender != self._me else None
