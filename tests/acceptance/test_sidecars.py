@@ -64,6 +64,12 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
         library.reindex()
 
 
+def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Library, tmp_path: Path) -> None:
+    library.read_sidecars([_sidecar(tmp_path)])
+    library.house.index.reset()
+    assert library.search("hello").total == 1
+
+
 def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path, video="vid_film01")])
     plant(library, Film(1).say(10, "the budget"))

@@ -58,9 +58,14 @@ def read_in(house: House, paths: Iterable[Path]) -> list[ReadIn]:
 
 
 def read_again(house: House) -> None:
-    """Read what was read in before into an index that is new."""
+    """Read what was read in before into an index that is new; one that has read it is left alone."""
+    if house.index.cursor(READ):
+        return
     for record in every(house, READ):
         _read(house, Path(str(record.doc["path"])))
+    with house.index.alone(60.0):
+        house.index.queue(READ, "read")
+    house.follower.catch_up()
 
 
 def _files(path: Path) -> Iterator[Path]:
