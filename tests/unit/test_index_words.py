@@ -34,6 +34,16 @@ def test_words_are_folded_and_split(text: str, expected: str) -> None:
 
 
 @settings(deadline=None)
+@given(st.text("01a,'. ", max_size=20))
+@example("1'000")
+@example("1234,567")
+@example("a1,000,000")
+@example("1,0000")
+def test_a_number_is_the_same_word_in_plain_text_and_in_any_other(text: str) -> None:
+    assert tokens(text) == tokens(f"{text} é")[:-1]
+
+
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_every_word_stands_where_its_token_says(text: str) -> None:
     found = tokens(text)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST = 100  # characters of a word that count; beyond is no word but data
-VERSION = 1  # other tokens for the same text: the index is made anew
+VERSION = 2  # other tokens for the same text: the index is made anew
 
-_ASCII = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[a-z0-9]+")
+_ASCII = re.compile(r"[a-z0-9]+(?:(?<=[0-9])[,'](?=[0-9]{3}(?![0-9]))[a-z0-9]+)*")  # joined where _GROUPED joins
 _GROUPED = re.compile(r"(?<=\d)[,'\u2019\u00a0\u202f](?=\d{3}(?!\d))")
 _LETTERS = {ord(a): b for a, b in zip("øłđðħıŋæœþ", ("o", "l", "d", "d", "h", "i", "n", "ae", "oe", "th"), strict=True)}
 _ACCENTS = ((0x300, 0x36F), (0x591, 0x5C7), (0x64B, 0x65F), (0x670, 0x670), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF),
@@ -33,7 +33,7 @@ def tokens(text: str) -> list[Token]:
     """
     if text.isascii():
         found = _ASCII.finditer(text.lower())
-        return [Token(m.group().replace(",", "")[:LONGEST], m.start(), m.end()) for m in found]
+        return [Token(m[0].replace(",", "").replace("'", "")[:LONGEST], m.start(), m.end()) for m in found]
     return [Token(word, start, end) for start, end in _runs(text) for word in _folded(text[start:end])]
 
 
