@@ -12,6 +12,7 @@ import sys
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import av
 import pytest
@@ -239,6 +240,25 @@ def test_a_disk_without_links_still_gets_its_files(tmp_path: Path, monkeypatch: 
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_name_that_a_killed_writer_took_on_a_disk_without_links_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """Nothing catches it."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", Mock(side_effect=OSError(errno.EPERM, "Operation not permitted")))
+        patched.setattr(Path, "replace", killed)
+        with pytest.raises(Killed):
+            write_beside(tmp_path / "a.srt", b"one", _never)
+    assert (tmp_path / "a.srt").read_bytes() == b""
+    assert write_beside(tmp_path / "a.srt", b"one", _never)
+    assert (tmp_path / "a.srt").read_bytes() == b"one"
+
+
 def test_a_folder_that_cannot_be_written_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused):
         write_beside(tmp_path / "gone" / "a.srt", b"x", _never)
@@ -257,6 +277,7 @@ def test_what_a_killed_writer_left_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "a.srt"
     code = f"""
 from pathlib import Path
+from unittest.mock import Mock
 from rushes.exports.beside import write_beside
 write_beside(Path({str(path)!r}), b"one", lambda _: False)
 """

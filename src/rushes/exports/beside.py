@@ -15,6 +15,7 @@ from rushes.telemetry import effect
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
 
 
@@ -36,7 +37,7 @@ def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bo
         there = _content(path)
         if there == hashlib.sha256(data).hexdigest():
             return False
-        if there is not None and not was_ours(there):
+        if there not in {None, _EMPTY} and not was_ours(str(there)):
             raise Refused(f"{path.name} is there and was not written by rushes", "Move it away, or use --no-beside.")
         with _temporary(path, data) as temp, effect("publish"):
             if there is None:

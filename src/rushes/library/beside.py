@@ -20,6 +20,7 @@ from rushes.library.export import everything, export
 from rushes.library.footage import at_home
 from rushes.library.said.faces import written
 from rushes.plan.planner import Asked, results_of
+from rushes.records.port import Conflict
 from rushes.telemetry import log
 from rushes.wiring import House
 
@@ -59,7 +60,7 @@ def write_subtitles(house: House, job: Job) -> list[Beside]:
     film, files = house.originals / source.path, []
     for kind, artifact in KINDS.items():
         with house.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
-            files.append(_write(house, job.owner, beside(film, language, kind), f.read()))
+            files.append(_write(house, job.owner, film, beside(film, language, kind), f.read()))
     return files
 
 
@@ -79,12 +80,12 @@ def write_all(house: House, video: Video) -> list[Beside]:
     files: list[Beside] = []
     for ending, kind in NAMES.items():
         try:
-            files.append(_write(house, video.owner, _named(film, video, ending), export(house, video, kind)))
+            files.append(_write(house, video.owner, film, _named(film, video, ending), export(house, video, kind)))
         except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
             log.info("%s has no %s: %s", video.name, kind, e)
     files += _sidecar(house, video, film)
     if video.poster and (data := house.blobs.read(video.poster)):
-        files.append(_write(house, video.owner, film.with_name(f"{film.stem}-poster.jpg"), data))
+        files.append(_write(house, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
     return files
 
 
@@ -93,7 +94,7 @@ def _sidecar(house: House, video: Video, film: Path) -> list[Beside]:
     if not lines:
         return []
     data = sidecar.write(_facts(house, video), lines, written(house, video.id))
-    return [_write(house, video.owner, beside(film, "", sidecar.ENDING), data)]
+    return [_write(house, video.owner, film, beside(film, "", sidecar.ENDING), data)]
 
 
 def _named(film: Path, video: Video, ending: str) -> Path:
@@ -111,15 +112,31 @@ def _facts(house: House, video: Video) -> dict[str, JSON]:
     raise Refused(f"{video.name} was read from a sidecar: it is there already")
 
 
-def _write(house: House, owner: str, path: Path, data: bytes) -> Beside:
+def _write(house: House, owner: str, film: Path, path: Path, data: bytes) -> Beside:
     """Remember first, then write: killed between, the next run knows the file for ours."""
     name = short(str(path))
     record = house.records.get(WRITTEN, owner, name)
+    if record and _is_of_another(film, str(record.doc.get("film") or "")):
+        full = path.with_name(film.name + path.name.removeprefix(film.stem))
+        log.warning("%s lies beside %s: %s is written instead", path.name, record.doc["film"], full.name)
+        return _write(house, owner, film, full, data) if full != path else Beside(path, "it belongs to another film")
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
-    house.records.put(WRITTEN, owner, name, {"path": display_name(str(path)), "sha256": sorted(ours)})
+    doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
     try:
+        house.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
         write_beside(path, data, ours.__contains__)
+    except Conflict:  # another run has just taken the name
+        return _write(house, owner, film, path, data)
     except (RushesError, OSError) as e:
         log.warning("not written beside the film: %s", e)
         return Beside(path, str(e))
     return Beside(path)
+
+
+def _is_of_another(film: Path, other: str) -> bool:
+    """Whether a name was taken for a film of that name, which is still there: a.mp4 and a.mov share a stem."""
+    if not other or other == display_name(film.name):
+        return False
+    with contextlib.suppress(OSError):  # a folder that is gone is told when it is written to
+        return any(display_name(p.name) == other for p in film.parent.iterdir())
+    return False
