@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library, Wish, upload
 from rushes.library.landing import Busy, Landing
 from rushes.library.promise import Expected
-from rushes.library.upload import Uploads
+from rushes.library.upload import Upload, Uploads
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 
@@ -149,6 +150,23 @@ def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatc
     monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "refused"
+
+
+def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    alone = Uploads._alone
+
+    def late(self: Uploads, old: Upload) -> AbstractContextManager[object]:
+        with self.writing(old) as part:
+            part.write(FILM)
+            part.finish()
+        return alone(self, old)
+
+    monkeypatch.setattr(Uploads, "_alone", late)
+    uploads.expire()
+    assert uploads.get(going.id).state == "arrived"
+    assert uploads.landing(going).final.read_bytes() == FILM
 
 
 def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:

@@ -146,6 +146,7 @@ class Uploads:
         """If all of it is there, tell the ledger; repeatable, so that a kill in between loses nothing.
 
         Raises:
+            Busy: somebody else has it now.
             Refused: its bytes are not those that were promised.
         """
         upload = self.get(upload.id)
@@ -177,10 +178,11 @@ class Uploads:
         begun = time.time_ns() - EXPIRE_SECONDS * 1e9
         for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
             self.house.records.delete(UPLOAD, self.house.settings.owner, upload.id)
-        old = [u for u in self.all() if u.state == "open" and u.offset < u.size and self._is_left(u)]
+        old = [u for u in self.all() if self._is_left(u)]
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
-                self.drop(self.get(upload.id), "nobody went on with it")
+                if self._is_left(now := self.get(upload.id)):
+                    self.drop(now, "nobody went on with it")
         return len(old) + self._clear_strays()
 
     def finish_all(self) -> int:
@@ -320,6 +322,8 @@ class Uploads:
 
     def _is_left(self, upload: Upload) -> bool:
         """Whether nobody has gone on with it for too long."""
+        if upload.state != "open" or upload.whole:
+            return False
         begun = time.time() - upload.mtime_ns / 1e9
         straight = self._straight(upload)
         age = straight.age(begun) if straight else self.landing(upload).age()
