@@ -50,6 +50,11 @@ def test_a_word_said_again_in_a_line_without_times_is_put_together_once() -> Non
     assert [chain.all for chain in grouped([found, found, found])] == [(found[0],) * 3]
 
 
+def test_a_word_that_is_asked_for_ever_again_makes_no_more_ways() -> None:
+    found = occurrences(NO, [_line(1, 0, 4)])
+    assert len(grouped([found] * 32)) == len(grouped([found] * 5)) == 56
+
+
 def test_the_same_words_in_another_order_are_the_same_way() -> None:
     found: list[Occurrence] = occurrences(NO, [_line(1, 0, 3)])
     assert len(grouped([found, found])) == 6

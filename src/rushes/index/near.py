@@ -22,6 +22,7 @@ from rushes.index.query import Clause, Link, Term
 
 T = TypeVar("T")
 
+ENOUGH = 5  # of one word said again: the edges of what is common and of the whole, and where a hit begins
 MOST = 50_000  # ways to put a clause together in one video; beyond, some are not told
 
 
@@ -168,19 +169,22 @@ def grouped(terms: Sequence[Sequence[Occurrence]]) -> list[_Chain]:
     ways: list[_Way] = [((o,), o.unit) for o in _distinct(terms[0])]
     for n, others in enumerate(terms[1:], 1):
         near = _ByTime([(o.unit, o) for o in _distinct(others)])
-        same = next((m for m in range(n - 1, -1, -1) if _is_same(terms[m], others)), None)
+        same = [m for m in range(n) if _is_same(terms[m], others)]
+        if len(same) >= ENOUGH:
+            ways = [((*some, some[same[-1]]), us) for some, us in ways]
+            continue
         firsts: dict[int, list[_Way]] = defaultdict(list)
         for way in ways:
             firsts[id(way[0][0])].append(way)
-        ways = list(islice(_in_turn(_longer(some, near, same) for some in firsts.values()), MOST))
+        ways = list(islice(_in_turn(_longer(some, near, same[-1:]) for some in firsts.values()), MOST))
     return [_Chain(all, (_range([o.us for o in all]),)) for all, _ in ways]
 
 
-def _longer(ways: Iterable[_Way], near: "_ByTime[Occurrence]", same: int | None) -> Iterator[_Way]:
+def _longer(ways: Iterable[_Way], near: "_ByTime[Occurrence]", same: Sequence[int]) -> Iterator[_Way]:
     """Each way with one occurrence more; of a term that is said again, none that stands before its last."""
     for some, us in ways:
         there = near.within(*us)
-        for o in there if same is None else _beginning_with(some[same], there):
+        for o in _beginning_with(some[same[0]], there) if same else there:
             if _joins(some, o):
                 yield (*some, o), _common((us, o.unit))
 
