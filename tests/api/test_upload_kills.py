@@ -19,7 +19,8 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library, Wish, upload
 from rushes.library.landing import Busy, Landing
 from rushes.library.promise import Expected
-from rushes.library.upload import Upload, Uploads
+from rushes.library.upload import Uploads
+from rushes.library.upload_state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 

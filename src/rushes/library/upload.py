@@ -26,6 +26,7 @@ from rushes.library.landing import Landing, clear_strays
 from rushes.library.promise import Expected, expect
 from rushes.library.said import every
 from rushes.library.straight import OTHER_BYTES, Piece, Straight, part_size
+from rushes.library.upload_state import Upload
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -35,32 +36,6 @@ UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
 LOST_SECONDS = 28 * 86400.0  # for what is not on this disk: that of another server may have it
 PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """One upload: what was promised, and how much of it is there."""
-
-    id: str
-    name: str
-    size: int
-    job: str
-    key: str
-    path: str  # beside the home's other uploads
-    mtime_ns: int  # given to the file at the end: the job was told before there was a file
-    sha256: str = ""
-    state: str = "open"  # open, arrived or refused
-    why: str = ""
-    multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
-    part: int = 0
-    need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
-    offset: int = 0
-    version: int = 0  # of its record
-
-    @property
-    def whole(self) -> bool:
-        """Whether all of it is there and the ledger may not know yet."""
-        return self.state == "open" and self.offset >= self.size
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect
 from rushes.domain.errors import Refused
 from rushes.library import Wish
 from rushes.library.landing import Busy
-from rushes.library.upload import PARTS, Part, Upload, Uploads
+from rushes.library.upload import PARTS, Part, Uploads
+from rushes.library.upload_state import Upload
 from rushes.surfaces.api.problems import problem
 from rushes.surfaces.api.reach import ADesk, Id
 

@@ -11,7 +11,7 @@ from rushes.library import Added, Library, Wish
 from rushes.library.forecast import forecast
 from rushes.library.intake import missing_models
 from rushes.library.said import PATH, every, keep_path, take_back
-from rushes.library.upload import Upload
+from rushes.library.upload_state import Upload
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.surfaces.api.reach import ALibrary, Place
 from rushes.surfaces.api.uploads import uploads_of
