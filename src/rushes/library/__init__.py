@@ -5,9 +5,9 @@ The command line is a thin layer over it.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
-from rushes.domain.errors import ModelMissing, NotFound, Refused, RegistryAway
+from rushes.domain.errors import ModelMissing, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Command, Job, JobState
 from rushes.domain.keys import parse_task_id
@@ -38,6 +38,7 @@ from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.library.meaning import meaning
 from rushes.library.mend import damaged, mend
 from rushes.library.models import explained
+from rushes.library.names import means, the_one
 from rushes.library.promise import Promised, promise
 from rushes.library.remove import Removed, cut_short, finish, finish_all, remove, rules
 from rushes.library.requests import forget_requests
@@ -52,7 +53,6 @@ from rushes.wiring.kept import folder
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
-T = TypeVar("T", Video, Job)
 
 __all__ = ["Added", "Clip", "Estimate", "Library", "Ran", "Wish"]
 
@@ -165,9 +165,9 @@ class Library:
             NotFound: none, or more than one.
         """
         self._catch_up()
-        found = [v for v in self._all_videos() if _means(v, name)]
+        found = [v for v in self._all_videos() if means(v, name)]
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
-        return at_home(self.house, _one(name, exact or found, "video"))
+        return at_home(self.house, the_one(name, exact or found, "video"))
 
     def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best") -> Found:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
@@ -246,7 +246,7 @@ class Library:
         Raises:
             NotFound: none, or more than one.
         """
-        return _one(name, [j for j in self._all_jobs() if j.id.startswith(name) or j.id == f"job_{name}"], "job")
+        return the_one(name, [j for j in self._all_jobs() if j.id.startswith(name) or j.id == f"job_{name}"], "job")
 
     def jobs(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
         """Jobs, newest first, without the trials that estimates make."""
@@ -380,25 +380,3 @@ class Library:
 
     def _all_jobs(self) -> Iterator[Job]:
         return every(lambda cursor: self.jobs(cursor=cursor, limit=500))
-
-
-def _means(video: Video, name: str) -> bool:
-    if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
-        return True
-    return any(_is_path(path, name) for path in video.paths)
-
-
-def _is_path(path: str, name: str) -> bool:
-    if name in (path, Path(path).name, Path(path).stem):
-        return True
-    return "/" in name and Path(path).name == Path(name).name and Path(name).resolve().match(path)
-
-
-def _one(name: str, found: Sequence[T], what: str) -> T:
-    exact = [f for f in found if f.id == name]
-    some = exact or list(found)
-    if len(some) != 1:
-        many = f"{len(some)} {what}s go by {name!r}" if some else f"there is no {what} {name!r}"
-        named = f"Name one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}. " if some else ""
-        raise NotFound(many, f"{named}See: rushes {'ls' if what == 'video' else 'jobs ls'}")
-    return some[0]

@@ -1,0 +1,39 @@
+"""Which video or job a person means by a name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from rushes.domain.errors import NotFound
+from rushes.domain.job import Job
+from rushes.index.port import Video
+
+T = TypeVar("T", Video, Job)
+
+
+def means(video: Video, name: str) -> bool:
+    """Whether a person who says this name means that video."""
+    if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
+        return True
+    return any(_is_path(path, name) for path in video.paths)
+
+
+def _is_path(path: str, name: str) -> bool:
+    if name in (path, Path(path).name, Path(path).stem):
+        return True
+    return "/" in name and Path(path).name == Path(name).name and Path(name).resolve().match(path)
+
+
+def the_one(name: str, found: Sequence[T], what: str) -> T:
+    """The only one of these that goes by a name.
+
+    Raises:
+        NotFound: none, or more than one.
+    """
+    exact = [f for f in found if f.id == name]
+    some = exact or list(found)
+    if len(some) != 1:
+        many = f"{len(some)} {what}s go by {name!r}" if some else f"there is no {what} {name!r}"
+        named = f"Name one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}. " if some else ""
+        raise NotFound(many, f"{named}See: rushes {'ls' if what == 'video' else 'jobs ls'}")
+    return some[0]
