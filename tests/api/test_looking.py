@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from rushes.jobs.gc import drop
-from rushes.library.cut import result_of
 from tests.api.kit import Serving, serving, submit, work
 
 
@@ -113,7 +112,7 @@ def test_a_clip_that_gc_has_cleared_is_not_done_and_is_cut_again_when_it_is_aske
     assert developed.library.work(slots=1, until_idle=True) == 0
     done = developed.get(place)
     house = developed.library.house
-    drop(house.ledger, house.blobs, "me", [result_of(house, done["job"])])
+    drop(house.ledger, house.blobs, "me", [done["job"]])
     cleared = developed.get(place)
     assert (cleared["status"], cleared["url"]) == ("cleared", None)
     assert cleared in developed.get("/api/v1/clips")["items"]

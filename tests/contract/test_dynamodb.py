@@ -413,7 +413,7 @@ def test_a_dead_endpoint_is_a_store_that_is_away(tmp_path: Path) -> None:
 def test_a_table_that_is_not_there_says_what_to_do(service: Service) -> None:
     with pytest.raises(WrongHome) as e:
         DynamoLedger(Table(service, "nowhere")).job(NEW.id)
-    assert "infra/" in e.value.advice
+    assert "dynamodb:CreateTable" in e.value.advice
 
 
 def test_a_credential_that_does_not_reach_is_not_allowed(service: Service, ledger: DynamoLedger) -> None:
