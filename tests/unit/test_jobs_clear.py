@@ -203,6 +203,12 @@ def test_a_deletion_gives_back_what_another_job_takes_up_meanwhile(world: World,
     assert world.ledger.known("me", ["aa-clip"])
 
 
+def test_a_deletion_without_jobs_meddles_with_nothing(world: World) -> None:
+    world.blobs.create("clearing/me/other.json", b"the note of somebody who was killed")
+    assert drop(world.ledger, world.blobs, "me", []) == 0
+    assert world.blobs.read("clearing/me/other.json")
+
+
 def share_a_name(world: World) -> None:
     """Three takes that gave one name to what they made, the last of them now."""
     for n, take in enumerate(("aa-one", "aa-two", "aa-clip")):

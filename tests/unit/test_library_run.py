@@ -65,3 +65,15 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
     assert work.due_in is not None
     assert 0 < work.due_in <= 300.0
     assert work.due_job == jobs[1]
+
+
+def test_a_run_stays_for_a_job_of_its_own_that_is_tried_again(library: Library, tmp_path: Path) -> None:
+    first, second = [added.job.id for added in library.add(films(tmp_path, 2), PROBE) if added.job]
+    work = Work(library.house, (first, second))
+    library.cancel(second)
+    assert not work._nothing_left(work.shell), "the first is open"
+    library.retry(second)
+    library.cancel(first)
+    assert not work._nothing_left(work.shell), "the second is open again"
+    library.cancel(second)
+    assert work._nothing_left(work.shell)

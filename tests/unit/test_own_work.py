@@ -1,9 +1,12 @@
 """A run hands itself the work of its own jobs, and of all of them as long as it lasts."""
 
+import pytest
+
 from rushes.domain.job import Command, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
+from rushes.library import own
 from rushes.library.own import OwnWork
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1", ("cpu",), 2)
@@ -13,7 +16,8 @@ def claimed(work: OwnWork) -> list[tuple[str, int]]:
     return [(lease.task, lease.fence) for lease in work.claim(ME.id, ["cpu"], 1)]
 
 
-def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again() -> None:
+def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "_AGAIN_SECONDS", 0.0)
     ledger = MemoryLedger()
     ledger.renew(ME, {}, {})
     for name in "abc":
@@ -27,3 +31,18 @@ def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again() -> None:
     ledger.revive("job_a")
     ledger.complete(ME.id, [Finish(*done)])
     assert claimed(work) == [("job_a.toy", 1)]
+
+
+def test_a_look_that_finds_nothing_asks_of_open_jobs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = MemoryLedger()
+    ledger.renew(ME, {}, {})
+    for name in "ab":
+        job = f"job_{name}"
+        ledger.submit(NewJob(job, "me", name, name, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
+        ledger.control(job, Command.CANCEL)
+    work, asked = OwnWork(ledger, ["job_a", "job_b"], lambda _task: True), list[str]()
+    claimed(work)
+    monkeypatch.setattr(ledger, "job", asked.append)
+    for _ in range(5):
+        assert claimed(work) == []
+    assert asked == []

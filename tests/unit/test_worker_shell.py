@@ -10,7 +10,7 @@ import pytest
 from worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 
 from rushes.blobs.memory import MemoryBlobs
-from rushes.domain.errors import DamagedBlob, LeaseLost, WrongHome
+from rushes.domain.errors import DamagedBlob, LeaseLost, StoreAway, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import Command
 from rushes.domain.result import Artifact, Manifest, Provenance
@@ -358,3 +358,19 @@ def test_a_full_disk_is_logged_once_and_work_goes_on_when_there_is_room(
         wait_for(lambda: done(bench, task), "it never went on")
     said = [r.message for r in caplog.records if r.message in ("disk full: intake stopped", "there is room again")]
     assert said == ["disk full: intake stopped", "there is room again"]
+
+
+def test_a_plan_that_could_not_be_looked_at_is_on_the_next_round(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def check_plan(lease: Any) -> tuple[str, ...]:
+        asked.append(lease.task)
+        if len(asked) == 1:
+            raise StoreAway("not now")
+        return ()
+
+    bench = Bench(tmp_path, opens=lambda _stage: True, check_plan=check_plan)
+    with bench.working():
+        task = bench.submit("film")
+        wait_for(lambda: len(asked) > 1, "it was never looked at again")
+    assert asked == [task, task]

@@ -112,7 +112,7 @@ class Clearing:
         for page in _pages(mine, self.ledger.batch):
             self.ledger.set_aside(self.owner, page, note.why)
         for key in mine:
-            self.blobs.remove(found[key][0], was=found[key][1])
+            self.blobs.remove(found[key][0], was=found[key][1] or None)  # what cannot be read goes as it is
         return known
 
     def _bring_back(self, manifests: dict[str, str], gone: Collection[str]) -> None:

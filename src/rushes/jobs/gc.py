@@ -46,12 +46,13 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
 
 
 def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: Collection[str] = ()) -> int:
-    """Set aside what these jobs made and no other wants, names too; `gone` want nothing. Repeatable; how many.
+    """Set aside what these jobs of one video made and no other wants, names too; `gone` want nothing.
 
-    Their blobs go with the next gc.
+    Repeatable; answers how many. Their blobs go with the next gc.
     """
-    rows = ledger.jobs(owner, ids=jobs).rows if jobs else ()
-    footage = footage_of(rows) if all(footage_of([row]) for row in rows) else frozenset[str]()
+    if not jobs:
+        return 0
+    footage = footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
     rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
     clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC))
     clearing.go_on(jobs)

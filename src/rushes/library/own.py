@@ -1,5 +1,6 @@
 """Ledgers that hand out some work only: of some jobs, for whoever waits for a film, or what needs no weights."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -10,6 +11,7 @@ from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger
 
 _PAGE = 50
+_AGAIN_SECONDS = 10.0  # between looks at jobs that were final: with 500 of them one takes 30 ms
 
 
 class OwnWork:
@@ -18,6 +20,7 @@ class OwnWork:
     def __init__(self, ledger: Ledger, jobs: Sequence[str], can: Callable[[Task], bool]) -> None:
         self._ledger, self._jobs, self._can = ledger, tuple(jobs), can
         self._open = list(jobs)  # those that were not final when they were last looked at
+        self._again_at = 0.0
 
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._ledger, verb)
@@ -25,10 +28,17 @@ class OwnWork:
     def claim(self, worker: str, lanes: Sequence[str], n: int, _hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks of these jobs."""
         mine = list(islice(self._ready(lanes), n))
-        if not mine:  # somebody may have tried a final one again; with 500 jobs that look takes 30 ms
-            self._open = list(self._jobs)
+        if not mine and self._reopened():
             mine = list(islice(self._ready(lanes), n))
         return self._ledger.claim(worker, lanes, n, mine) if mine else ()
+
+    def _reopened(self) -> bool:
+        """Whether all jobs are looked at again: somebody may have tried a final one again."""
+        now = time.monotonic()
+        if now < self._again_at or len(self._open) == len(self._jobs):
+            return False
+        self._again_at, self._open = now + _AGAIN_SECONDS, list(self._jobs)
+        return True
 
     def _ready(self, lanes: Sequence[str]) -> Iterator[str]:
         for job in list(self._open):

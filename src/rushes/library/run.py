@@ -27,6 +27,7 @@ from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
 
 LOOK_SECONDS = 0.25
+FIRST_SECONDS = 2.0  # for the first look, which tells what was done before; hundreds of films hold nothing up
 
 Looker = Callable[[Sequence[Snapshot]], None]
 OnSignal = Callable[[int], None]
@@ -131,6 +132,8 @@ class Work:
         """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
         while self._open and self.house.ledger.job(self._open[-1]).state in FINAL:
             self._open.pop()
+        if not self._open:  # unless somebody tries one of them again
+            self._open = [job for job in self.jobs if self.house.ledger.job(job).state not in FINAL]
         if not self._open:
             return True
         if not shell.idle:
@@ -173,7 +176,7 @@ class Work:
         if look is None:
             yield
             return
-        over = threading.Event()
+        over, first = threading.Event(), threading.Event()
         watches = Watches(self.house.ledger, self.jobs, self.slots or self.house.slots)
 
         def once() -> None:
@@ -181,12 +184,14 @@ class Work:
                 look(watches.look())
 
         def go() -> None:
+            once()
+            first.set()
             while not over.wait(LOOK_SECONDS):
                 once()
 
-        once()  # what is done by now is not done here
         thread = threading.Thread(target=go, daemon=True)
         thread.start()
+        first.wait(FIRST_SECONDS)
         try:
             yield
         finally:

@@ -67,6 +67,7 @@ class Shell:
         )
         self._letters = Letters(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
         self._refusal: WrongHome | None = None
+        self._unchecked: list[Lease] = []  # whose plan is open
         self._house_at = 0.0
         self._until_at = 0.0
 
@@ -235,7 +236,14 @@ class Shell:
         held = self.state.held.get(letter.lease.task)
         if held and held.lease.fence == letter.lease.fence and self._letters.opened(self.me.id, letter):
             self._deliver([letter])
-            self._hints.announce(self._o.check_plan(letter.lease))
+            self._unchecked.append(letter.lease)
+            self._check_plans()
+
+    def _check_plans(self) -> None:
+        """On a round; a plan that a store which is away kept from being checked is checked on the next."""
+        while self._unchecked:
+            self._hints.announce(self._o.check_plan(self._unchecked[0]))
+            del self._unchecked[0]
 
     def _deliver(self, letters: Sequence[orders.Complete]) -> None:
         self._letters.complete(self.me.id, letters)
@@ -248,6 +256,7 @@ class Shell:
 
     def _round(self) -> None:
         """Sweep, and pay a page of what is owed; plans that wait to be opened come before the next page."""
+        self._check_plans()
         swept, more = sweep_page(self._o.sweeper, self._o.blobs)
         if more:
             self._sweep()
