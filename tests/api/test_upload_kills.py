@@ -213,6 +213,18 @@ def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads
     assert again.landing(going).final.read_bytes() == FILM
 
 
+def test_a_part_that_was_cut_before_its_first_byte_casts_no_doubt_on_the_next(uploads: Uploads) -> None:
+    going = uploads.begin("a.mp4", len(FILM), Wish())
+    with uploads.writing(going) as part:
+        part.write(FILM[:1000])
+        part.doubt()  # and here the line is cut
+    with uploads.writing(going) as part:
+        part.write(FILM[1000:5000])
+    assert uploads.get(going.id).offset == 5000
+    with uploads.writing(going) as part:
+        assert part.offset == 5000
+
+
 def test_a_mark_that_was_cut_short_doubts_nothing(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), Wish())
     with uploads.writing(going) as part:

@@ -82,6 +82,11 @@ class Landing:
             os.fsync(file.fileno())
         sync(self.final.parent)
 
+    @property
+    def doubted(self) -> bool:
+        """Whether somebody was cut off between `doubt` and `trust`."""
+        return self._sure.exists()
+
     def trust(self) -> None:
         """All that is written counts."""
         self._sure.unlink(missing_ok=True)

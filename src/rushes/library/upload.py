@@ -96,7 +96,7 @@ class Uploads:
             upload = self.get(upload.id)
             self._check_open(upload)
             part = Part(self, upload, file, file.seek(0, os.SEEK_END))
-            if landing.there() < part.offset:
+            if landing.doubted:  # also where nothing was written after it: what comes now counts
                 part.back_to(landing.there())
             try:
                 yield part
