@@ -1,11 +1,12 @@
 """Uploads and kills: whatever is cut short, the bytes are those that were promised and nothing is left behind."""
 
+import asyncio
 import base64
 import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import Library, Wish, upload
 from rushes.library.landing import Busy, Landing
 from rushes.library.promise import Expected
-from rushes.library.upload import Uploads
+from rushes.library.upload import Part, Uploads
 from rushes.library.upload_state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
@@ -242,3 +243,26 @@ def test_a_late_writer_is_told_that_it_has_arrived(uploads: Uploads) -> None:
         part.finish()
     with pytest.raises(RushesError), uploads.writing(going):
         pass
+
+
+def test_nothing_of_an_upload_waits_on_the_loop(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_loop: list[str] = []
+
+    def told(where: type, name: str) -> None:
+        real = getattr(where, name)
+
+        def call(*args: Any) -> Any:
+            with suppress(RuntimeError):  # in a thread no loop runs
+                asyncio.get_running_loop()
+                on_loop.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(where, name, call)
+
+    for where, name in ((Uploads, "get"), (Landing, "alone"), (Part, "back_to"), (Part, "sync"), (Part, "write")):
+        told(where, name)
+    place, _ = begin(server, FILM)
+    wrong = "sha256 " + base64.b64encode(hashlib.sha256(OTHER).digest()).decode()
+    assert send(server, place, 0, FILM, **{"Upload-Checksum": wrong}).status_code == 460
+    assert server.http.put(place, content=FILM).status_code == 204
+    assert on_loop == []

@@ -3,11 +3,12 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
@@ -133,7 +134,7 @@ async def continue_upload(
     if type.partition(";")[0].strip() != OFFSET_TYPE:
         return problem(415, f"parts are sent as {OFFSET_TYPE}", "Set the Content-Type.", "WrongType")
     wanted = _sum(checksum)
-    with uploads.writing(upload) as part:
+    async with _writing(uploads, upload) as part:
         if part.offset != offset:
             said = {"Upload-Offset": str(part.offset)}
             return problem(409, f"it stands at {part.offset}", "Go on from there.", "WrongOffset", said)
@@ -151,8 +152,8 @@ async def continue_upload(
 async def send_upload(request: Request, upload_id: Id, checksum: Sum = "") -> Response:
     """The whole file at once, from its beginning; after a cut it can also go on by PATCH."""
     uploads = uploads_of(request)
-    with uploads.writing(await run_sync(uploads.get, upload_id)) as part:
-        part.back_to(0)
+    async with _writing(uploads, await run_sync(uploads.get, upload_id)) as part:
+        await run_sync(part.back_to, 0)
     return await continue_upload(request, upload_id, 0, OFFSET_TYPE, checksum)
 
 
@@ -183,6 +184,18 @@ def read_metadata(text: str) -> Mapping[str, str]:
     return found
 
 
+@asynccontextmanager
+async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[Part]:
+    """As `Uploads.writing`, entered and left in a thread: a store that is away stalls nobody else."""
+    writing = uploads.writing(upload)
+    part = await run_sync(writing.__enter__)
+    try:
+        yield part
+    finally:
+        with CancelScope(shield=True):  # a request that is given up leaves it too
+            await run_sync(writing.__exit__, None, None, None)
+
+
 async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | None) -> bool:
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
@@ -203,7 +216,7 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
             await run_sync(part.write, bytes(waiting))
         raise
     if wanted and wanted[0].digest() != wanted[1]:
-        part.back_to(begin)
+        await run_sync(part.back_to, begin)
         return False
     if wanted:
         await run_sync(part.trust)
