@@ -119,6 +119,15 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
         assert probe_state(server, job) is TaskState.READY
 
 
+def test_a_look_at_the_bucket_tells_the_ledger_of_what_has_come(server: Serving, film: Path) -> None:
+    data = film.read_bytes()
+    at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
+    assert put(ask(server, at)["parts"][0], data) == 200
+    assert probe_state(server, job) is TaskState.WAITING
+    assert list(server.library.watch((), once=True)) == []
+    assert probe_state(server, job) is TaskState.READY
+
+
 def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Path) -> None:
     """The film is seen in the bucket, by an event or a sweep, while it is still compared with its promise."""
     data = film.read_bytes()

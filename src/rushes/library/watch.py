@@ -9,6 +9,7 @@ from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.library.desk import Desk
 from rushes.library.intake import Added, Wish, asked_of, take_in
 from rushes.library.moved import follow
+from rushes.library.upload import Uploads
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched
@@ -127,6 +128,7 @@ class _Eye:
             return
         try:
             Desk(self.house).announce(self.house.awaited.sweep())
+            Uploads(self.house).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
             yield from self._seen(UPLOADS, e)
         else:
