@@ -12,7 +12,8 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
 from rushes.index.gather import PERSON
-from rushes.library import Library
+from rushes.library import Library, sidecars
+from rushes.library.desk import Desk
 from rushes.library.said import select
 from tests.acceptance.planted import Film, plant
 
@@ -68,6 +69,27 @@ def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Libr
     library.read_sidecars([_sidecar(tmp_path)])
     library.house.index.reset()
     assert library.search("hello").total == 1
+
+
+def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _sidecar(tmp_path)
+    library.read_sidecars([path])
+    unplugged = path.rename(tmp_path / "unplugged")
+    library.house.index.reset()
+    assert library.search("hello").total == 0
+    unplugged.rename(path)
+    assert library.search("hello").total == 0  # not looked for at every request
+    monkeypatch.setattr(sidecars, "AGAIN_SECONDS", -1.0)
+    assert library.search("hello").total == 1
+    assert library.house.index.cursor(sidecars.READ) == "read"
+
+
+def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:
+    library.read_sidecars([_sidecar(tmp_path)])
+    library.house.index.reset()
+    assert Desk(library.house).video("vid_a").name == "a.mp4"
 
 
 def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:

@@ -366,8 +366,7 @@ class Library:
         return doctor(self.house)
 
     def _catch_up(self) -> None:
-        self.house.follower.catch_up()
-        sidecars.read_again(self.house)
+        sidecars.catch_up(self.house)
 
     def _control(self, job: str, command: Command) -> Job:
         row = self.house.ledger.control(self.job(job).id, command)

@@ -14,6 +14,7 @@ from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Page
 from rushes.library.footage import at_home
 from rushes.library.models import explained
+from rushes.library.sidecars import catch_up
 from rushes.wiring import House
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z", re.ASCII)
@@ -53,7 +54,7 @@ class Desk:
         Raises:
             NotFound: this owner has none of that id.
         """
-        self.house.follower.catch_up()
+        catch_up(self.house)
         found = self.house.index.video(self.owner, id) if _ID.match(id) else None
         if found is None:
             raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")

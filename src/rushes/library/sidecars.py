@@ -1,6 +1,8 @@
 """Films that are searchable by what lies beside them: for a home that was lost."""
 
 import hashlib
+import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from rushes.telemetry import log
 from rushes.wiring import House
 
 READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
+AGAIN_SECONDS = 60.0  # between two looks for those whose drive may not be plugged in
+_ALL = "read"  # the cursor of an index that has read them all; else when it tried, and the ids of those left
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class ReadIn:
     name: str = ""
     lines: int = 0
     kept: str = ""
+    away: bool = False  # it could not be opened: perhaps its drive is not plugged in
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +62,21 @@ def read_in(house: House, paths: Iterable[Path]) -> list[ReadIn]:
     return found
 
 
+def catch_up(house: House) -> None:
+    """Bring the index up to what the ledger says, and the sidecars that were read in."""
+    house.follower.catch_up()
+    read_again(house)
+
+
 def read_again(house: House) -> None:
-    """Read what was read in before into an index that is new; one that has read it is left alone."""
-    if house.index.cursor(READ):
+    """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
+    at, *left = house.index.cursor(READ).split() or [""]
+    if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
         return
-    for record in every(house, READ):
-        _read(house, Path(str(record.doc["path"])))
+    wanted = {r.id: Path(str(r.doc["path"])) for r in every(house, READ) if not at or r.id in left}
+    away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(house, path).away]
     with house.index.alone(60.0):
-        house.index.queue(READ, "read")
+        house.index.queue(READ, " ".join([str(time.time()), *away]) if away else _ALL)
     house.follower.catch_up()
 
 
@@ -82,7 +94,7 @@ def _read(house: House, path: Path) -> ReadIn:
         data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         log.warning("the sidecar %s cannot be read: %s", path, error)
-        return ReadIn(path, kept=str(error.strerror))
+        return ReadIn(path, kept=str(error.strerror), away=True)
     found = sidecar.read(data)
     if found is None:
         return _refused(path, "it is no sidecar of this version")
