@@ -94,7 +94,8 @@ class ModelStore:
         """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
 
         Raises:
-            ModelMissing: something could not be fetched or is not what the manifest promises.
+            RegistryAway: something could not be fetched.
+            ModelMissing: something is not what the manifest promises.
             NotFound: no such model is known.
         """
         for id in ids:
