@@ -55,7 +55,7 @@ def measure(corners: Corners, setup: str, processes: int, many: int, few: int) -
         drained, followed = together(drain, home, processes), together(read, home, processes)
     with corners.home(setup, few) as home:
         alone = together(drain_singly, home, processes)
-    claims = sorted(1000 * seconds for ran in alone for seconds in ran.claims)
+    claims = sorted(1000 * seconds for ran in alone for seconds in ran.seconds)
     p50, p99 = claims[len(claims) // 2], claims[len(claims) * 99 // 100]
     return Point(_rate(drained), _rate(alone), p50, p99, _rate(followed))
 

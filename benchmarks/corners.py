@@ -42,6 +42,7 @@ class Corners:
         home = Path(shutil.copytree(self.folder / original, self.folder / name))
         if kind == "postgres":
             self._ask(f'create database "{name}" template "{original}"')
+            self._ask("checkpoint")  # what was copied is on disk before anything is timed
             (home / "rushes.toml").write_text(self._settings(setup, name))
         announce(home, self.filled[original])
         yield home

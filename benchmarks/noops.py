@@ -2,8 +2,10 @@
 
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -19,35 +21,73 @@ BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one process did: how much, when, at what cost; and the seconds of each claim, where they were asked for."""
+    """What one process did: how much, when, at what cost; and the seconds that its work tells of."""
 
     count: int
     begin: float
     end: float
     cpu: float
-    claims: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
 
 
-Work = Callable[[House], tuple[int, Sequence[float]]]  # how much was done, and the seconds of each claim
+Work = Callable[[House], tuple[int, Sequence[float]]]  # how much was done, and seconds to tell of
 
 
 def drain(house: House, batch: int = BATCH) -> tuple[int, Sequence[float]]:
-    """Claim and complete by the product's verbs, led by hints where they queue, until nothing is left."""
-    me, done, renewed, claims = worker(), 0, -RENEW_SECONDS, []
+    """Work until nothing is left; the seconds of each claim."""
+    worked = list(_batches(house, batch))
+    return sum(done for done, _ in worked), [claim for _, claim in worked]
+
+
+def drain_in_turns(other: Path, house: House) -> tuple[int, Sequence[float]]:
+    """A batch of this home, a batch of the other, so that both have the same weather; seconds of a task in each."""
+    beside = open_home(other, create=False)
+    tasks, seconds = [0, 0], [0.0, 0.0]
+    for batches in zip(_timed(house), _timed(beside), strict=False):
+        for n, (done, took) in enumerate(batches):
+            tasks[n] += done
+            seconds[n] += took
+    beside.close()
+    return sum(tasks), [took / done for took, done in zip(seconds, tasks, strict=True)]
+
+
+def _timed(house: House) -> Iterator[tuple[int, float]]:
+    begin = time.perf_counter()
+    for done, _ in _batches(house, BATCH):
+        yield done, time.perf_counter() - begin
+        begin = time.perf_counter()
+
+
+def _batches(house: House, batch: int) -> Iterator[tuple[int, float]]:
+    """Claim and complete by the product's verbs, led by hints where they queue: how many, and seconds of the claim.
+
+    As in a worker, threads of their own tell hints and listen for them while a batch is worked on.
+    """
+    me, renewed = worker(), -RENEW_SECONDS
+    with ThreadPoolExecutor(1) as ear, ThreadPoolExecutor(1) as mouth:
+        for hints in _hints(house, batch, ear):
+            if time.monotonic() - renewed >= RENEW_SECONDS:
+                house.ledger.renew(me, {}, {})
+                renewed = time.monotonic()
+            asked = time.perf_counter()
+            leases = house.ledger.claim(me.id, [LANE], batch, () if house.ledger.finds_next else hints)
+            claimed = time.perf_counter() - asked
+            if not leases and not hints:
+                return
+            completed = house.ledger.complete(me.id, [_finish(lease) for lease in leases])
+            if completed.ready:
+                mouth.submit(house.transport.announce, LANE, completed.ready)
+            yield sum(said == "ok" for said in completed.said), claimed
+
+
+def _hints(house: House, batch: int, ear: ThreadPoolExecutor) -> Iterator[tuple[str, ...]]:
+    """What each batch is hinted by, where hints queue."""
+    if not house.transport.queues:
+        yield from repeat(())
+    coming = ear.submit(house.transport.wait, [LANE], 0, batch)
     while True:
-        if time.monotonic() - renewed >= RENEW_SECONDS:
-            house.ledger.renew(me, {}, {})
-            renewed = time.monotonic()
-        hints = house.transport.wait([LANE], 0, batch) if house.transport.queues else ()
-        asked = time.perf_counter()
-        leases = house.ledger.claim(me.id, [LANE], batch, () if house.ledger.finds_next else hints)  # as a worker does
-        claims.append(time.perf_counter() - asked)
-        if not leases and not hints:
-            return done, claims
-        completed = house.ledger.complete(me.id, [_finish(lease) for lease in leases])
-        done += sum(said == "ok" for said in completed.said)
-        if completed.ready:
-            house.transport.announce(LANE, completed.ready)
+        heard, coming = coming, ear.submit(house.transport.wait, [LANE], 0, batch)
+        yield heard.result()
 
 
 def drain_singly(house: House) -> tuple[int, Sequence[float]]:
@@ -91,6 +131,6 @@ def _run(work: Work, home: Path, barrier: Barrier, out: Connection) -> None:
     house.transport.missing(LANE, ())
     barrier.wait(timeout=300)
     begin, cpu = time.monotonic(), time.process_time()
-    count, claims = work(house)
-    out.send(Ran(count, begin, time.monotonic(), time.process_time() - cpu, tuple(claims)))
+    count, seconds = work(house)
+    out.send(Ran(count, begin, time.monotonic(), time.process_time() - cpu, tuple(seconds)))
     house.close()
