@@ -85,7 +85,7 @@ def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
 
 def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:
     settings = Settings(store=postgres_kit.direct(18))
-    speaker, listener = (OnPostgres(settings, tmp_path).transport() for _ in range(2))
+    speaker, listener = (OnPostgres(settings, tmp_path).transport(("cpu",)) for _ in range(2))
     met: set[str] = set()
     end = time.monotonic() + LONG
     while not met and time.monotonic() < end:
@@ -99,7 +99,7 @@ def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path:
 def test_a_fleet_behind_a_pooler_listens_only_where_it_is_told_to(db: Postgres, tmp_path: Path) -> None:
     for listen in ("", postgres_kit.direct(18)):
         settings = Settings(store=db.url, pgbouncer=True, listen=listen)
-        with contextlib.closing(OnPostgres(settings, tmp_path).transport()) as hints:
+        with contextlib.closing(OnPostgres(settings, tmp_path).transport(("cpu",))) as hints:
             hints.wait(["cpu"], 0.01)
             assert isinstance(hints, Notify)
             assert (hints._listener is not None) == bool(listen)

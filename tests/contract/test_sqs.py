@@ -1,9 +1,12 @@
 """What is SQS's own: messages doubled, reordered, dropped, poisoned, kept and settled; the ledger is never misled."""
 
+import contextlib
 import json
 import random
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from rushes.domain.job import JobState
 from rushes.jobs.reconcile import announce
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.transport.sqs import VISIBLE_AFTER_SECONDS, SqsHints
+from rushes.wiring import open_home
 
 LONG = 120.0
 NEW = new_job()
@@ -217,3 +221,13 @@ def test_a_queue_that_an_operator_changed_is_used_as_it_is(hints: SqsHints) -> N
     hints.create(["cpu"])
     said: Any = hints._service.ask("get_queue_attributes", QueueUrl=hints._url("cpu"), AttributeNames=["All"])
     assert said["Attributes"]["VisibilityTimeout"] == "600"
+
+
+def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
+    where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{aws_kit.KEY}"\ns3_secret = "{aws_kit.SECRET}"\n'
+    (tmp_path / "rushes.toml").write_text(f'store = "dynamodb://{secrets.token_hex(4)}"\n{where}')
+    house = open_home(tmp_path)
+    house.__dict__["cards"] = {**house.cards, "fold": replace(house.cards["probe"], lane="tpu")}
+    with contextlib.closing(house.transport) as hints:
+        hints.announce("tpu", ["job_1.fold"])
+        assert hints.wait(["tpu"], LONG) == ("job_1.fold",)

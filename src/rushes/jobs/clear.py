@@ -66,7 +66,7 @@ class Clearing:
 
     def _write(self, keys: Sequence[str], why: str, gone: tuple[str, ...]) -> str:
         """The name of a note of those that are there, "" if none is."""
-        known = _known(self.ledger, self.owner, keys)
+        known = self.ledger.known(self.owner, keys)
         found = {key: self._read(manifest_key(self.owner, key)) or b"" for key in keys}
         there = {key: data.decode("latin-1") for key, data in found.items() if data or key in known}
         name = f"{_notes_of(self.owner)}{secrets.token_hex(8)}.json"
@@ -83,7 +83,9 @@ class Clearing:
         """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
         for name in names:
             try:
-                doc = json.loads(self.blobs.read(name) or b"{}")
+                if (data := self.blobs.read(name)) is None:
+                    continue  # settled by somebody else meanwhile
+                doc = json.loads(data)
                 yield name, Note(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
             except (DamagedBlob, ValueError, KeyError, TypeError):
                 log.warning("passed over: the note %s is damaged", name)
@@ -108,7 +110,7 @@ class Clearing:
         found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
         now = {key: self._read(name) for key, (name, _) in found.items() if key not in spared}
         mine = [key for key, data in now.items() if data in (None, found[key][1])]
-        known = _known(self.ledger, self.owner, mine)
+        known = self.ledger.known(self.owner, mine)
         for page in _pages(mine, self.ledger.batch):
             self.ledger.set_aside(self.owner, page, note.why)
         for key in mine:
@@ -120,7 +122,7 @@ class Clearing:
         for key, data in manifests.items():
             if data:
                 self.blobs.create(manifest_key(self.owner, key), data.encode("latin-1"))
-        lost = manifests.keys() - _known(self.ledger, self.owner, [*manifests])
+        lost = manifests.keys() - self.ledger.known(self.owner, manifests).keys()
         for job in all_jobs(self.ledger, self.owner) if lost else ():
             done = all_tasks(self.ledger, job.id, TaskState.DONE) if job.id not in gone else ()
             if tasks := [task.id for task in done if lost & set(results_of(task.spec).values())]:
@@ -140,7 +142,7 @@ class Clearing:
         found = ((key, self._read(key)) for place in sorted(places) for key in self.blobs.keys(place))
         texts = ((key, data.decode("latin-1")) for key, data in found if data)
         sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]
-        known = _known(self.ledger, self.owner, [m.key for m in sharing])
+        known = self.ledger.known(self.owner, [m.key for m in sharing])
         jobs = self.ledger.jobs(self.owner, ids={m.provenance.run_id for m in sharing}).rows if sharing else ()
         age = {job.id: job.created_at for job in jobs}
         for manifest in sorted(sharing, key=lambda m: age.get(m.provenance.run_id, "")):
@@ -161,10 +163,6 @@ def _notes_of(owner: str) -> str:
 
 def _pages(keys: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     return (keys[first : first + size] for first in range(0, len(keys), size))
-
-
-def _known(ledger: Ledger, owner: str, keys: Sequence[str]) -> set[str]:
-    return {key for page in _pages(keys, ledger.batch) for key in ledger.known(owner, page)}
 
 
 def _parsed(manifests: Iterable[tuple[str, str]]) -> Iterator[Manifest]:

@@ -27,9 +27,7 @@ def missing(ledger: Ledger, owner: str, cards: Mapping[str, Card], gone: Collect
         coming |= {key for t in tasks if t.state in _COMING for key in results_of(t.spec).values()}
         must |= {damage.key: damage for damage in _held(job, tasks, cards)}
     keys = [key for key in must if key not in coming]
-    pages = (keys[first : first + ledger.batch] for first in range(0, len(keys), ledger.batch))
-    lost = [key for page in pages for key in set(page) - ledger.known(owner, page).keys()]
-    return tuple(must[key] for key in sorted(lost))
+    return tuple(must[key] for key in sorted(set(keys) - ledger.known(owner, keys).keys()))
 
 
 def _held(job: Job, tasks: tuple[Task, ...], cards: Mapping[str, Card]) -> Iterator[Damage]:

@@ -14,7 +14,8 @@ from rushes.domain.errors import RushesError, StoreAway
 from rushes.library.failed import Letters
 from rushes.library.intake import Wish, missing_models
 from rushes.settings import shown
-from rushes.wiring import LANES, House
+from rushes.wiring import House
+from rushes.worker.intake import NOW
 
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
@@ -86,7 +87,7 @@ def _hints(house: House) -> Check:
     """Whether a hint comes through; if not, work goes on, only slower."""
     server = shown(house.settings, "hints")
     try:
-        how = house.transport.check((*LANES, "now"))
+        how = house.transport.check((*house.every_lane, *NOW))
     except StoreAway as e:
         hint = f"{e.advice} Until then workers look for work every few seconds."
         return Check("hints", ok=False, detail=f"{server}: {e}" if server else str(e), hint=hint)

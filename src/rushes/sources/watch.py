@@ -39,7 +39,7 @@ class Watched:
         self.trouble = next((e.cause for e in entries if isinstance(e, LeftOut) and e.cause), None)
         seen = {f.path: f.fingerprint for f in found}
         gone = {} if self.trouble else {_look(old): old for path, old in self.given.items() if path not in seen}
-        self.moved = {path: gone[_look(now)] for path, now in seen.items() if _look(now) in gone}
+        self.moved = {path: gone[_look(now)] for path, now in seen.items() if _look(now) in gone} if gone else {}
         settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
         self.before = (self.before if self.trouble else {}) | seen
         self.given = {path: old for path, old in self.given.items() if path in self.before}

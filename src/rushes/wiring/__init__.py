@@ -42,6 +42,7 @@ from rushes.wiring.stores import (
     stores_of,
 )
 from rushes.worker import core
+from rushes.worker.intake import NOW
 from rushes.worker.scratch import clear
 from rushes.worker.shell import Outfit, Shell
 
@@ -109,7 +110,7 @@ class House:
     @cached_property
     def transport(self) -> Transport:
         """Hints."""
-        return self.stores.transport()
+        return self.stores.transport((*self.every_lane, *NOW))
 
     def store_clock(self) -> float | None:
         """Seconds since 1970 by the store's own clock, None if that is this machine's."""
@@ -139,7 +140,7 @@ class House:
     @cached_property
     def every_lane(self) -> tuple[str, ...]:
         """The lanes that a worker can be told to take, and any that a stage of its own is in."""
-        return tuple(sorted({*LANES, *(card.lane for card in self.cards.values())} - {"now"}))
+        return tuple(sorted({*LANES, *(card.lane for card in self.cards.values())} - {*NOW}))
 
     @property
     def lanes(self) -> tuple[str, ...]:

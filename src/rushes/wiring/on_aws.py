@@ -1,7 +1,7 @@
 """The set-up of a fleet on DynamoDB, SQS and S3; the index is a file beside whoever searches."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from rushes.transport.port import Transport
 from rushes.transport.sqs import SqsHints
 from rushes.wiring.stores import blobs_of, hints_of
 
-LANES = ("cpu", "gpu", "now")
 LONG_POLL_SECONDS = 25.0
 ELSEWHERE = "us-east-1"  # what services with the same API answer to
 
@@ -51,12 +50,12 @@ class OnAws:
         """SQLite beside this process."""
         return SqliteIndex(self._home / "index.sqlite")
 
-    def transport(self) -> Transport:
-        """Redis if it is named, else queues."""
+    def transport(self, lanes: Sequence[str]) -> Transport:
+        """Redis if it is named, else a queue for each lane."""
         if self._settings.hints:
             return hints_of(self._settings)
         queues = SqsHints(service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._name)
-        queues.create(LANES)
+        queues.create(lanes)
         return queues
 
     def blobs(self) -> Blobs:

@@ -1,6 +1,6 @@
 """The set-up of a fleet on PostgreSQL: ledger, records and index are tables; hints by NOTIFY or by Redis."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class OnPostgres:
         """Tables."""
         return PostgresIndex(self._db)
 
-    def transport(self) -> Transport:
+    def transport(self, _lanes: Sequence[str]) -> Transport:
         """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
         s = self._settings
         return hints_of(s) if s.hints else Notify(self._db, s.listen or ("" if s.pgbouncer else s.store))

@@ -3,7 +3,7 @@
 The only place that names a backend. Each is imported when it is opened, so that a laptop needs no server's driver.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -39,8 +39,8 @@ class Stores(Protocol):
     def index(self) -> Index:
         """The projection for readers."""
 
-    def transport(self) -> Transport:
-        """Hints."""
+    def transport(self, lanes: Sequence[str]) -> Transport:
+        """Hints about tasks of these lanes."""
 
     def blobs(self) -> Blobs:
         """Immutable files."""
@@ -79,7 +79,7 @@ class Laptop:
 
         return SqliteIndex(self.home / "index.sqlite")
 
-    def transport(self) -> Transport:
+    def transport(self, _lanes: Sequence[str]) -> Transport:
         """Looking again."""
         from rushes.transport.poll import Poll
 
