@@ -67,6 +67,25 @@ class OpenJob:
             raise Refused(f"job {self.id} is {self.state.value}", hint)
         return self.state in FINAL
 
+    def steer(self, command: Command, value: int, at: int) -> bool:
+        """Take a command, and tell it; False if it is so already. Its tasks are to follow."""
+        pause = 1 + (command is Command.PAUSE_NOW)
+        if command is Command.CANCEL:
+            self.cancelled, self.paused, self.chunking = True, 0, False
+            self.tell(EventType.CANCELLED, at, {})
+        elif command is Command.PRIORITY and self.priority != value:
+            self.priority = value
+            self.tell(EventType.PRIORITY, at, {"priority": value})
+        elif command is Command.RESUME and self.paused:
+            self.paused = 0
+            self.tell(EventType.RESUMED, at, {})
+        elif command in (Command.PAUSE, Command.PAUSE_NOW) and self.paused < pause:
+            self.paused = pause
+            self.tell(EventType.PAUSED, at, {"now": pause > 1})
+        else:
+            return False
+        return True
+
     def settle(self, at: int) -> None:
         """State, and what a change of state owes, from the counters."""
         counts = Counts(self.total, self.done, self.dead, self.live, self.losses, self.failures)

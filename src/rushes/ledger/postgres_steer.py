@@ -37,16 +37,14 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     """
     jobs = JobRows(turn)
     job = jobs.find(id)
-    if job.is_over(command):
+    if job.is_over(command) or not job.steer(command, value, turn.wall):
         return
-    if command is Command.CANCEL:
-        _cancel(turn, job)
-    elif command is Command.PRIORITY:
-        _prioritise(turn, job, value)
-    elif command is Command.RESUME:
-        _resume(turn, job)
+    if command is Command.PRIORITY:
+        turn.run("rerank", **_span(job), rank=-value)
     else:
-        _pause(turn, job, 2 if command is Command.PAUSE_NOW else 1)
+        turn.run("park", **_span(job), parked=job.stopped)
+    if command is Command.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
+        turn.run("let_go", **_span(job))
     jobs.save()
 
 
@@ -86,37 +84,6 @@ def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]
 def _span(job: OpenJob) -> dict[str, int]:
     first, last = job.span
     return {"first": first, "last": last}
-
-
-def _cancel(turn: Turn, job: OpenJob) -> None:
-    job.cancelled, job.paused = True, 0
-    turn.run("park", **_span(job), parked=True)  # from here on no claim sees any: what is leased is all there is
-    turn.run("let_go", **_span(job))
-    job.tell(EventType.CANCELLED, turn.wall, {})
-
-
-def _pause(turn: Turn, job: OpenJob, how: int) -> None:
-    if job.paused >= how:
-        return
-    job.paused = how
-    turn.run("park", **_span(job), parked=True)
-    job.tell(EventType.PAUSED, turn.wall, {"now": how > 1})
-
-
-def _resume(turn: Turn, job: OpenJob) -> None:
-    if not job.paused:
-        return
-    job.paused = 0
-    turn.run("park", **_span(job), parked=False)
-    job.tell(EventType.RESUMED, turn.wall, {})
-
-
-def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
-    if job.priority == value:
-        return
-    job.priority = value
-    turn.run("rerank", **_span(job), rank=-value)
-    job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
 
 
 def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:

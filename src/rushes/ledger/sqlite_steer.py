@@ -39,16 +39,14 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     """
     jobs = JobRows(turn)
     job = jobs.find(id)
-    if job.is_over(command):
+    if job.is_over(command) or not job.steer(command, value, turn.wall):
         return
-    if command is Command.CANCEL:
-        _cancel(turn, job)
-    elif command is Command.PRIORITY:
-        _prioritise(turn, job, value)
-    elif command is Command.RESUME:
-        _resume(turn, job)
+    if command is Command.PRIORITY:
+        turn.run("job_rank", -value, *job.span, -value)
     else:
-        _pause(turn, job, 2 if command is Command.PAUSE_NOW else 1)
+        turn.run("job_park", int(job.stopped), *job.span)
+    if command is Command.CANCEL:
+        turn.run("job_let_go", *job.span)
     jobs.save()
 
 
@@ -77,37 +75,6 @@ def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]
     rows: list[Row] = [(fence, first + n, turn.wall, line, task) for n, line in enumerate(lines)]
     turn.many("log_add", rows)
     turn.run("log_trim", task, fence, LOG_LINES)
-
-
-def _cancel(turn: Turn, job: OpenJob) -> None:
-    job.cancelled, job.paused, job.chunking = True, 0, False
-    turn.run("job_park", 1, *job.span)
-    turn.run("job_let_go", *job.span)
-    job.tell(EventType.CANCELLED, turn.wall, {})
-
-
-def _pause(turn: Turn, job: OpenJob, how: int) -> None:
-    if job.paused >= how:
-        return
-    job.paused = how
-    turn.run("job_park", 1, *job.span)
-    job.tell(EventType.PAUSED, turn.wall, {"now": how > 1})
-
-
-def _resume(turn: Turn, job: OpenJob) -> None:
-    if not job.paused:
-        return
-    job.paused = 0
-    turn.run("job_park", 0, *job.span)
-    job.tell(EventType.RESUMED, turn.wall, {})
-
-
-def _prioritise(turn: Turn, job: OpenJob, value: int) -> None:
-    if job.priority == value:
-        return
-    job.priority = value
-    turn.run("job_rank", -value, *job.span, -value)
-    job.tell(EventType.PRIORITY, turn.wall, {"priority": value})
 
 
 def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:
