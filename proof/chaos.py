@@ -5,6 +5,7 @@ python -m proof.chaos --setup all --kills 2000
 """
 
 import argparse
+import contextlib
 import math
 import random
 import shutil
@@ -46,10 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     bad = 0
     for setup in SETUPS if asked.setup == "all" else [asked.setup]:
         begun, folder, rows, dead = time.monotonic(), Path(tempfile.mkdtemp(prefix="chaos-")), [], 0
-        for row in chaos(folder, setup, asked.kills, asked.seed, asked.at_once):
-            rows.append(row)
-            dead += len(row[1].held)
-            print(f"\r{setup}: {dead}/{asked.kills} kills ", end="", file=sys.stderr, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):  # enough for today: what was seen so far is told
+            for row in chaos(folder, setup, asked.kills, asked.seed, asked.at_once):
+                rows.append(row)
+                dead += len(row[1].held)
+                print(f"\r{setup}: {dead}/{asked.kills} kills ", end="", file=sys.stderr, flush=True)
         if found := report(setup, rows, asked.seed, time.monotonic() - begun):
             print(f"what is left of them: {folder}")
         else:
