@@ -1,7 +1,7 @@
 """Results cleared while others take them up, and clearings that are killed: no job is left without its files."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
 import pytest
@@ -172,6 +172,44 @@ def test_what_was_made_anew_after_a_killed_clearing_stays(world: World, busy: Bu
     assert busy.read(CLIP) == made
     assert world.ledger.job("job_b").state is JobState.COMPLETED
     assert list(busy.keys("clearing/")) == []
+
+
+def make_anew(world: World) -> None:
+    """Another job makes the clip itself, from the first byte to the ledger's row."""
+    lease = claim(world)
+    world.ledger.complete(ME.id, [Finish(lease.task, lease.fence, (world.result("aa-clip", lease.job),))])
+
+
+def test_what_is_made_anew_just_before_its_manifest_goes_stays(world: World, busy: Busy) -> None:
+    world.submit("a", "aa-clip")
+    world.day = 40
+
+    def mended() -> None:
+        MemoryBlobs.remove(busy, CLIP)  # a slot found it damaged
+        make_anew(world)
+
+    busy.meanwhile = mended
+    assert world.gc() == 0
+    assert whole(world)
+    assert b"job_b" in (busy.read(CLIP) or b"")
+
+
+def test_what_had_no_manifest_and_is_made_while_it_goes_stays(world: World, busy: Busy) -> None:
+    world.submit("a", "aa-clip")
+    MemoryBlobs.remove(busy, CLIP)
+    world.day = 40
+    set_aside = world.ledger.set_aside
+
+    def and_meanwhile(owner: str, keys: Collection[str], reason: str) -> int:
+        count = set_aside(owner, keys, reason)
+        make_anew(world)
+        return count
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.ledger, "set_aside", and_meanwhile)
+        world.gc()
+    assert busy.read(CLIP)
+    assert whole(world)
 
 
 def test_a_damaged_note_hinders_nobody(world: World) -> None:

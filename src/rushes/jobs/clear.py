@@ -113,8 +113,8 @@ class Clearing:
         known = self.ledger.known(self.owner, mine)
         for page in _pages(mine, self.ledger.batch):
             self.ledger.set_aside(self.owner, page, note.why)
-        for key in mine:
-            self.blobs.remove(found[key][0], was=found[key][1] or None)  # what cannot be read goes as it is
+        for name, data in (found[key] for key in mine if now[key] is not None):
+            self.blobs.remove(name, was=data or None)  # what cannot be read goes as it is
         return known
 
     def _bring_back(self, manifests: dict[str, str], gone: Collection[str]) -> None:
