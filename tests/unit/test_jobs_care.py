@@ -12,6 +12,7 @@ from rushes.domain.job import Command, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, TaskState
 from rushes.jobs.backup import copy
+from rushes.jobs.missing import missing
 from rushes.jobs.repair import repair, rounds
 from rushes.jobs.verify import Damage, verify
 from rushes.ledger.memory import MemoryLedger
@@ -105,6 +106,61 @@ def test_a_damage_of_a_cancelled_job_alone_is_set_aside_and_nothing_is_revived(w
     damages = verify(world.ledger, world.blobs, "me").damages
     assert repair(world.ledger, world.blobs, "me", damages) == ()
     assert verify(world.ledger, world.blobs, "me").damages == ()
+
+
+def test_a_repair_leaves_what_was_mended_since_it_was_found(world: World) -> None:
+    world.submit("a", "aa-clip")
+    world.spoil("aa-clip")
+    damages = verify(world.ledger, world.blobs, "me").damages
+    world.blobs.put("me", b"aa-clip")
+    repair(world.ledger, world.blobs, "me", damages)
+    assert world.blobs.read(manifest_key("me", "aa-clip"))
+    assert world.ledger.known("me", ["aa-clip"])
+
+
+def test_what_is_made_anew_while_a_repair_sets_it_aside_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.submit("a", "aa-clip")
+    world.spoil("aa-clip")
+    set_aside = world.ledger.set_aside
+
+    def and_meanwhile(owner: str, keys: Collection[str], reason: str) -> int:
+        count = set_aside(owner, keys, reason)
+        world.blobs.remove(manifest_key("me", "aa-clip"))  # a slot of another job meets the damage as well
+        world.result("aa-clip", "job_b")
+        return count
+
+    monkeypatch.setattr(world.ledger, "set_aside", and_meanwhile)
+    repair(world.ledger, world.blobs, "me", verify(world.ledger, world.blobs, "me").damages)
+    assert b"job_b" in (world.blobs.read(manifest_key("me", "aa-clip")) or b"")
+
+
+def test_what_is_sound_and_only_missing_in_the_ledger_is_not_made_again(world: World) -> None:
+    world.submit("a", "aa-clip")
+    world.ledger.set_aside("me", ["aa-clip"], "a clearing was killed")
+    damages = missing(world.ledger, "me", {}, ())
+    assert repair(world.ledger, world.blobs, "me", damages) == ("job_a.clip",)
+    assert world.blobs.read(manifest_key("me", "aa-clip")), "its slot adopts it"
+
+
+class Bucket(MemoryBlobs):
+    """A store that knows when a document is not what was written, and does not hand it out."""
+
+    def read(self, key: str) -> bytes | None:
+        data = super().read(key)
+        if data == b"bit rot":
+            raise DamagedBlob(f"{key} has other bytes than were written")
+        return data
+
+
+def test_a_manifest_that_a_bucket_cannot_give_back_is_found_and_set_aside(world: World) -> None:
+    world.blobs = Bucket()
+    world.submit("a", "aa-clip")
+    world.blobs.remove(manifest_key("me", "aa-clip"))
+    world.blobs.create(manifest_key("me", "aa-clip"), b"bit rot")
+    damages = verify(world.ledger, world.blobs, "me").damages
+    assert [damage.what for damage in damages] == ["the manifest is damaged"]
+    assert repair(world.ledger, world.blobs, "me", damages) == ("job_a.clip",)
+    assert world.blobs.read(manifest_key("me", "aa-clip")) is None
 
 
 def test_rounds_of_a_repair_follow_what_reads_without_waiting(world: World) -> None:

@@ -1,26 +1,46 @@
 """Setting a result aside because it is damaged: row, manifest, then blobs; afterwards it is made again."""
 
-from collections.abc import Iterable
+import hashlib
 
-from rushes.blobs.manifests import read_manifest
+from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
 from rushes.ledger.port import Ledger
 
 
-def put_aside(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str, bad: Iterable[str]) -> None:
-    """Take a damaged result out of the way; `bad` are the hashes of its damaged blobs. Repeatable."""
+def put_aside(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> None:
+    """Take a damaged result out of the way, unless others have mended it since, or do so now. Repeatable."""
+    name = manifest_key(owner, key)
+    data = _read(blobs, name)
+    bad = _damaged(blobs, owner, key, data or b"")
+    if data and bad == () and _is_committed(ledger, owner, key, data):
+        return
     ledger.set_aside(owner, [key], f"damaged: {what}")
-    blobs.remove(manifest_key(owner, key))
-    for sha256 in bad:
+    if data is not None:
+        blobs.remove(name, was=data or None)
+    for sha256 in bad or ():
         blobs.quarantine(owner, sha256)
 
 
-def damaged_blobs(blobs: Blobs, owner: str, key: str) -> tuple[str, ...]:
-    """The hashes of a result's blobs that are missing or damaged; none if its manifest is."""
+def _read(blobs: Blobs, name: str) -> bytes | None:
+    """A manifest as it is written; nothing of one that a bucket cannot give back."""
     try:
-        manifest = read_manifest(blobs, owner, key)
+        return blobs.read(name)
     except DamagedBlob:
-        return ()
+        return b""
+
+
+def _damaged(blobs: Blobs, owner: str, key: str, data: bytes) -> tuple[str, ...] | None:
+    """The hashes of a result's blobs that are missing or damaged, None if its manifest is."""
+    try:
+        manifest = parse_manifest(data, key)
+    except DamagedBlob:
+        return None
     return tuple(a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256))
+
+
+def _is_committed(ledger: Ledger, owner: str, key: str, data: bytes) -> bool:
+    """Whether the ledger says nothing else of it; of a manifest that was just made it says nothing yet."""
+    row = ledger.known(owner, [key]).get(key)
+    return row is None or row.manifest_sha256 == hashlib.sha256(data).hexdigest()

@@ -12,7 +12,7 @@ from rushes.domain.result import Manifest
 from rushes.domain.stage import Card
 from rushes.domain.task import Draft, Finish, Lease, Said, TaskState
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.jobs.aside import damaged_blobs, put_aside
+from rushes.jobs.aside import put_aside
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of
@@ -62,7 +62,7 @@ class Opening:
             manifest = read_manifest(self.blobs, owner, key)
             return manifest, read_facts(self.blobs, owner, manifest)
         except DamagedBlob as e:
-            put_aside(self.ledger, self.blobs, owner, key, str(e), damaged_blobs(self.blobs, owner, key))
+            put_aside(self.ledger, self.blobs, owner, key, str(e))
             raise
 
     def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

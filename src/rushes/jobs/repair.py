@@ -73,7 +73,7 @@ class _Turns:
 
 def _again(ledger: Ledger, blobs: Blobs, owner: str, job: str, damages: list[Damage]) -> tuple[str, ...]:
     for damage in damages:
-        put_aside(ledger, blobs, owner, damage.key, damage.what, damage.blobs)
+        put_aside(ledger, blobs, owner, damage.key, damage.what)
     return ledger.revive(job, _with_makers(ledger, owner, job, [damage.task for damage in damages]), again=True)
 
 

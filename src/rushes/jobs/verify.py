@@ -73,12 +73,12 @@ def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> tuple[str, tuple[str, ...]]:
-    data = blobs.read(manifest_key(owner, key))
-    if data is None:
-        return "the manifest is missing", ()
-    if hashlib.sha256(data).hexdigest() != sha256:
-        return "the manifest is not the one that was committed", ()
     try:
+        data = blobs.read(manifest_key(owner, key))
+        if data is None:
+            return "the manifest is missing", ()
+        if hashlib.sha256(data).hexdigest() != sha256:
+            return "the manifest is not the one that was committed", ()
         manifest = parse_manifest(data, key)
     except DamagedBlob:
         return "the manifest is damaged", ()
