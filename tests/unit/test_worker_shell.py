@@ -10,7 +10,7 @@ import pytest
 from worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 
 from rushes.blobs.memory import MemoryBlobs
-from rushes.domain.errors import DamagedBlob, LeaseLost, StoreAway, WrongHome
+from rushes.domain.errors import DamagedBlob, LeaseLost, RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import Command
 from rushes.domain.result import Artifact, Manifest, Provenance
@@ -374,3 +374,15 @@ def test_a_plan_that_could_not_be_looked_at_is_on_the_next_round(tmp_path: Path)
         task = bench.submit("film")
         wait_for(lambda: len(asked) > 1, "it was never looked at again")
     assert asked == [task, task]
+
+
+def test_a_plan_that_can_never_be_looked_at_holds_up_no_sweep(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, blobs=MemoryBlobs(), opens=lambda _stage: True, check_plan=_unheard_of)
+    manifest(bench, "key-named")
+    with bench.working():
+        bench.submit("named", result={"publishes": True})
+        wait_for(lambda: bench.blobs.read("toys/key-named") == b"bytes", "its name was never published")
+
+
+def _unheard_of(_lease: Any) -> tuple[str, ...]:
+    raise RushesError("the store failed in a way that nobody thought of")

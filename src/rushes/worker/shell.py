@@ -242,8 +242,12 @@ class Shell:
     def _check_plans(self) -> None:
         """On a round; a plan that a store which is away kept from being checked is checked on the next."""
         while self._unchecked:
-            self._hints.announce(self._o.check_plan(self._unchecked[0]))
-            del self._unchecked[0]
+            lease = self._unchecked.pop()
+            try:
+                self._hints.announce(self._o.check_plan(lease))
+            except (StoreAway, NoRoom):
+                self._unchecked.append(lease)
+                raise
 
     def _deliver(self, letters: Sequence[orders.Complete]) -> None:
         self._letters.complete(self.me.id, letters)
