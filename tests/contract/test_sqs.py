@@ -223,6 +223,14 @@ def test_a_queue_that_an_operator_changed_is_used_as_it_is(hints: SqsHints) -> N
     assert said["Attributes"]["VisibilityTimeout"] == "600"
 
 
+def test_a_queue_with_dead_letters_elsewhere_needs_nothing_to_be_made(service: Service) -> None:
+    env = secrets.token_hex(4)
+    service.ask("create_queue", QueueName=f"rushes-{env}-cpu")
+    before = service.requests["create_queue"]
+    SqsHints(service, env).create(["cpu"])
+    assert service.requests["create_queue"] == before, "a worker that may not make queues could not begin"
+
+
 def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
     where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{aws_kit.KEY}"\ns3_secret = "{aws_kit.SECRET}"\n'
     (tmp_path / "rushes.toml").write_text(f'store = "dynamodb://{secrets.token_hex(4)}"\n{where}')

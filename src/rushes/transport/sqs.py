@@ -138,10 +138,9 @@ class SqsHints:
 
         They stay as they are: to create one again is refused by SQS when an attribute was changed.
         """
-        for lane in lanes:
-            name = self._name(lane)
-            dead = self._found(f"{name}-dlq") or self._made(f"{name}-dlq", {})
+        for name in map(self._name, lanes):
             if not self._found(name):
+                dead = self._found(f"{name}-dlq") or self._made(f"{name}-dlq", {})
                 self._made(name, self._redrive(dead))
 
     def _found(self, name: str) -> str:
