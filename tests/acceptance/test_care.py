@@ -19,6 +19,7 @@ from rushes.jobs.alone import alone
 from rushes.jobs.gc import gc
 from rushes.jobs.wanted import Rules
 from rushes.library import Library, Wish
+from rushes.library.upload import Uploads
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import draw
 
@@ -258,6 +259,18 @@ def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path:
         with pytest.raises(Refused):
             library.backup(tmp_path / "backup")
     library.gc()
+
+
+def test_a_backup_waits_for_no_upload_that_gc_finishes(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(_uploads: Uploads) -> int:
+        library.backup(tmp_path / "backup")  # meanwhile: a large film takes hours on its way to a bucket
+        return 0
+
+    monkeypatch.setattr(Uploads, "finish_all", slow)
+    library.gc()
+    assert (tmp_path / "backup" / "backup.json").exists()
 
 
 def test_half_a_backup_is_no_backup(library: Library, tmp_path: Path) -> None:

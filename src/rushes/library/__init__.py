@@ -331,9 +331,9 @@ class Library:
         with alone(self.house.home):
             finish_all(self.house)
             cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules(self.house))
-            Uploads(self.house).finish_all()
-            Uploads(self.house).expire()
-            forget_requests(self.house)
+        Uploads(self.house).finish_all()
+        Uploads(self.house).expire()
+        forget_requests(self.house)
         self.house.follower.check(self._owner)
         self.house.tidy()
         return cleared
