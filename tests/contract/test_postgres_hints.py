@@ -1,6 +1,8 @@
 """What only hints by PostgreSQL can do wrong: NOTIFY that nobody needs, connections that are lost."""
 
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +11,25 @@ import postgres_kit
 import psycopg
 import pytest
 
+from rushes.library import Library
 from rushes.postgres.store import Postgres
 from rushes.settings import Settings
-from rushes.transport.notify import _IDLE, _SEND, Notify
+from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
 from rushes.wiring.on_postgres import OnPostgres
 
 LONG = 120.0  # seconds in which something must come; nothing here takes so long
+IDLE = f"SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {_LOCK} AND granted"
+# A worker that never looks by itself once it has found nothing: only a hint wakes it.
+NEVER_LOOKS = """
+import sys
+from rushes.__main__ import main
+from rushes.library import weights
+from rushes.transport.notify import Notify
+from rushes.worker import core, intake
+weights.missing_models = lambda *_: ()
+Notify.look_seconds = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
+sys.exit(main())
+"""
 
 
 @pytest.fixture
@@ -110,3 +125,40 @@ def test_a_fleet_behind_a_pooler_without_a_direct_url_only_looks(db: Postgres) -
         hints.announce("cpu", ["a"])
         assert hints.wait(["cpu"], LONG) == ("a",)
         assert hints._listener is None
+
+
+def wait_until(server: psycopg.Connection, *, idle: bool) -> None:
+    """Until somebody is idle, or nobody is."""
+    end = time.monotonic() + LONG
+    while (server.execute(IDLE.encode()).fetchone() is not None) != idle:
+        assert time.monotonic() < end, f"idle: {not idle}"
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def working(home: Path) -> Iterator[None]:
+    """A process that serves a home, and is ended at once."""
+    whole = [sys.executable, "-c", NEVER_LOOKS, "--home", str(home), "worker", "--slots", "1"]
+    process = subprocess.Popen(whole, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_idle_worker_begins_with_what_is_added_though_it_never_looks(db: Postgres, tmp_path: Path) -> None:
+    home, film = tmp_path / "home", tmp_path / "film.mp4"
+    home.mkdir()
+    (home / "rushes.toml").write_text(f'store = "{postgres_kit.direct(18)}"\nshared = true\n')
+    film.write_bytes(b"\0\0\0\x18ftypmp42")
+    with connected() as server, Library(home) as library:
+        wait_until(server, idle=False)  # those of before are gone
+        with working(home):
+            wait_until(server, idle=True)
+            (added,) = library.add([film])
+            assert added.job
+            end = time.monotonic() + LONG
+            while library.job(added.job.id).started_at is None:
+                assert time.monotonic() < end, "nobody told the worker"
+                time.sleep(0.01)
