@@ -98,6 +98,24 @@ def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:
     listener.close()
 
 
+def test_whoever_becomes_idle_looks_once_more_however_slowly_it_begins_to_wait(
+    db: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with contextlib.closing(Notify(db, listen=postgres_kit.direct(18))) as hints:
+        poke = hints._poke
+
+        def slow() -> None:
+            poke()
+            end = time.monotonic() + 1.0
+            while not hints._idle and time.monotonic() < end:
+                time.sleep(0.01)
+
+        monkeypatch.setattr(hints, "_poke", slow)
+        begun = time.monotonic()
+        assert hints.wait(["cpu"], LONG) == ()
+        assert time.monotonic() - begun < LONG, "it slept to the end"
+
+
 def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:
     settings = Settings(store=postgres_kit.direct(18))
     speaker, listener = (OnPostgres(settings, tmp_path).transport(("cpu",)) for _ in range(2))

@@ -62,13 +62,12 @@ class Notify(Poll):
         if seconds <= 0 or not self._url:
             return super().wait(lanes, seconds, n)
         self._listen()
-        with self._changed:
+        with self._changed:  # until it sleeps, so that it is not woken before
             self._waits += 1
-        self._poke()
-        try:
-            return super().wait(lanes, seconds, n)
-        finally:
-            with self._changed:
+            self._poke()
+            try:
+                return super().wait(lanes, seconds, n)
+            finally:
                 self._waits -= 1
 
     def check(self, _lanes: Sequence[str]) -> str:
