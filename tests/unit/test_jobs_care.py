@@ -11,7 +11,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Command, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, TaskState
-from rushes.jobs.backup import copy
+from rushes.jobs.backup import SEAL, copy, restore
 from rushes.jobs.missing import missing
 from rushes.jobs.repair import repair, rounds
 from rushes.jobs.verify import Damage, verify
@@ -209,3 +209,15 @@ def test_a_manifest_that_is_none_is_left_out_of_a_backup_and_told(world: World) 
     world.blobs.create(spoilt, b"no manifest any more")
     assert copy(world.blobs, target).damaged == (spoilt,)
     assert list(target.keys("results/")) == [manifest_key("me", "aa-clip")]
+
+
+def test_a_restored_home_has_every_name_whose_result_is_there(world: World, tmp_path: Path) -> None:
+    for key in ("aa-first", "bb-left-out", "cc-last"):
+        world.result(key, name=f"films/{key}.mp4")
+    world.spoil("bb-left-out")
+    (tmp_path / SEAL).write_text("{}")
+    home = MemoryBlobs()
+    home.create(manifest_key("me", "ab-spoilt"), b"what a disk made of a home that was here before")
+    restore(tmp_path, tmp_path / "home", lambda _: world.blobs, lambda _: home)
+    assert list(home.keys("films/")) == ["films/aa-first.mp4", "films/cc-last.mp4"]
+    assert home.read("films/cc-last.mp4") == b"cc-last"
