@@ -221,3 +221,11 @@ def test_a_restored_home_has_every_name_whose_result_is_there(world: World, tmp_
     restore(tmp_path, tmp_path / "home", lambda _: world.blobs, lambda _: home)
     assert list(home.keys("films/")) == ["films/aa-first.mp4", "films/cc-last.mp4"]
     assert home.read("films/cc-last.mp4") == b"cc-last"
+
+
+def test_a_manifest_that_a_bucket_cannot_give_back_is_restored(world: World) -> None:
+    world.result("aa-clip")
+    name, bucket = manifest_key("me", "aa-clip"), Bucket()
+    bucket.create(name, b"bit rot")
+    assert copy(world.blobs, bucket).copied == 2
+    assert bucket.read(name) == world.blobs.read(name)

@@ -3,6 +3,7 @@
 A folder is a backup only when its last file, the seal, is there. Published names are made again from the manifests.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -131,8 +132,9 @@ def _put(target: Blobs, key: str, data: bytes) -> bool:
     """Make a manifest what it is in the other store; whether that changed anything."""
     if target.create(key, data):
         return True
-    if target.read(key) == data:
-        return False
+    with contextlib.suppress(DamagedBlob):  # of a bucket: it is replaced
+        if target.read(key) == data:
+            return False
     target.remove(key)
     return target.create(key, data)
 
