@@ -13,6 +13,7 @@ import pytest
 
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Command, NewJob
 from rushes.domain.keys import canonical, manifest_key, task_id
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
@@ -225,6 +226,24 @@ def test_damaged_results_are_left_out_and_the_rest_is_found(studio: Studio) -> N
     studio.blobs.drop("anna", blob.sha256)
     studio.blobs.create(manifest_key("anna", "v-2"), b"not a manifest")
     studio.chunk("job_a", 2, _line("word 2", 120))
+    studio.follower.catch_up()
+    assert studio.said() == ["word 0"]
+
+
+def test_a_manifest_that_a_bucket_cannot_give_back_is_left_out_and_the_rest_is_found(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studio.open("job_a", chunks=2)
+    studio.chunk("job_a", 0, _line("word 0", 0))
+    studio.chunk("job_a", 1, _line("word 1", 60))
+    read = studio.blobs.read
+
+    def refused(key: str) -> bytes | None:
+        if key == manifest_key("anna", "v-1"):
+            raise DamagedBlob(f"{key} has other bytes than were written")
+        return read(key)
+
+    monkeypatch.setattr(studio.blobs, "read", refused)
     studio.follower.catch_up()
     assert studio.said() == ["word 0"]
 

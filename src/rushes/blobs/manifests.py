@@ -20,6 +20,14 @@ def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
     return parse_manifest(data, key)
 
 
+def written(blobs: Blobs, name: str) -> bytes | None:
+    """A manifest as it is written, None if it is missing; nothing of one that a bucket cannot give back."""
+    try:
+        return blobs.read(name)
+    except DamagedBlob:
+        return b""
+
+
 def parse_manifest(data: bytes, key: str) -> Manifest:
     """The manifest that these bytes of a result are.
 

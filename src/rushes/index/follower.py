@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
-from rushes.blobs.manifests import parse_manifest
+from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.event import Event, EventType
@@ -215,7 +215,7 @@ class Follower:
         names: list[tuple[str, str]] = []
         size, voiced = 0, None
         for key in _spec(task).get("results", {}).values():
-            data = self.blobs.read(manifest_key(run.owner, key))
+            data = written(self.blobs, manifest_key(run.owner, key))
             manifest = _manifest(data, key)
             if manifest is None or data is None:
                 continue
@@ -311,7 +311,7 @@ class Follower:
         if _is_beside(offer):
             shown = _place(offer) in self.index.shown(offer.owner, offer.video)
             return list(self.index.lines(offer.owner, offer.video, offer.kind)) if shown else []
-        manifest = _manifest(self.blobs.read(manifest_key(offer.owner, offer.key)), offer.key)
+        manifest = _manifest(written(self.blobs, manifest_key(offer.owner, offer.key)), offer.key)
         found = self._observations(offer.owner, manifest) if manifest else []
         zero = Fraction(*json.loads(self.ledger.job(offer.job).facts).get("start", (0, 1)))
         return [line.moved(-zero) for line in found if line.kind == offer.kind]
@@ -367,7 +367,7 @@ def _spec(task: Task) -> Mapping[str, JSON]:
 
 def _manifest(data: bytes | None, key: str) -> Manifest | None:
     try:
-        return parse_manifest(data, key) if data else None
+        return parse_manifest(data, key) if data is not None else None
     except DamagedBlob as error:
         log.warning("result %s is left out of the index: %s", key, error)
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rushes.blobs.manifests import parse_manifest
+from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
@@ -81,7 +81,7 @@ class Gatherer:
 
     def _directed(self, offer: Offer, lines: Sequence[Observation]) -> list[tuple[Observation, Floats]]:
         """Faces with the directions that tell them apart; those whose directions are not there are left out."""
-        data = self.blobs.read(manifest_key(offer.owner, offer.key))
+        data = written(self.blobs, manifest_key(offer.owner, offer.key))
         try:
             manifest = parse_manifest(data or b"", offer.key)
             with self.blobs.open(offer.owner, manifest.artifact("embeddings.f16").sha256) as file:

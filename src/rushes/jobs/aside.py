@@ -2,7 +2,7 @@
 
 import hashlib
 
-from rushes.blobs.manifests import parse_manifest
+from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
@@ -12,7 +12,7 @@ from rushes.ledger.port import Ledger
 def put_aside(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> None:
     """Take a damaged result out of the way, unless others have mended it since, or do so now. Repeatable."""
     name = manifest_key(owner, key)
-    data = _read(blobs, name)
+    data = written(blobs, name)
     bad = _damaged(blobs, owner, key, data or b"")
     if data and bad == () and _is_committed(ledger, owner, key, data):
         return
@@ -21,14 +21,6 @@ def put_aside(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> 
         blobs.remove(name, was=data or None)
     for sha256 in bad or ():
         blobs.quarantine(owner, sha256)
-
-
-def _read(blobs: Blobs, name: str) -> bytes | None:
-    """A manifest as it is written; nothing of one that a bucket cannot give back."""
-    try:
-        return blobs.read(name)
-    except DamagedBlob:
-        return b""
 
 
 def _damaged(blobs: Blobs, owner: str, key: str, data: bytes) -> tuple[str, ...] | None:

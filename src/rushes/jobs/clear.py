@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from rushes.blobs.manifests import parse_manifest
+from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
@@ -67,17 +67,10 @@ class Clearing:
     def _write(self, keys: Sequence[str], why: str, gone: tuple[str, ...]) -> str:
         """The name of a note of those that are there, "" if none is."""
         known = self.ledger.known(self.owner, keys)
-        found = {key: self._read(manifest_key(self.owner, key)) or b"" for key in keys}
+        found = {key: written(self.blobs, manifest_key(self.owner, key)) or b"" for key in keys}
         there = {key: data.decode("latin-1") for key, data in found.items() if data or key in known}
         name = f"{_notes_of(self.owner)}{secrets.token_hex(8)}.json"
         return name if there and self.blobs.create(name, canonical(asdict(Note(there, why, gone)))) else ""
-
-    def _read(self, name: str) -> bytes | None:
-        """A manifest as it is written; nothing of one that a bucket cannot give back."""
-        try:
-            return self.blobs.read(name)
-        except DamagedBlob:
-            return b""
 
     def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, Note]]:
         """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
@@ -108,7 +101,7 @@ class Clearing:
     def _take_out(self, note: Note, spared: Collection[str]) -> Iterable[str]:
         """Rows, then manifests, but for what was made anew or taken up since the note; those that had a row."""
         found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
-        now = {key: self._read(name) for key, (name, _) in found.items() if key not in spared}
+        now = {key: written(self.blobs, name) for key, (name, _) in found.items() if key not in spared}
         mine = [key for key, data in now.items() if data in (None, found[key][1])]
         known = self.ledger.known(self.owner, mine)
         for page in _pages(mine, self.ledger.batch):
@@ -139,7 +132,7 @@ class Clearing:
     def _publish_others(self, names: Collection[str], places: Collection[str]) -> None:
         """The newest job's result has a name; one that got it by itself meanwhile keeps it."""
         free = [name for name in names if self.blobs.part(name, 0, 0) is None]
-        found = ((key, self._read(key)) for place in sorted(places) for key in self.blobs.keys(place))
+        found = ((key, written(self.blobs, key)) for place in sorted(places) for key in self.blobs.keys(place))
         texts = ((key, data.decode("latin-1")) for key, data in found if data)
         sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]
         known = self.ledger.known(self.owner, [m.key for m in sharing])
