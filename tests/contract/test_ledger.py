@@ -114,6 +114,12 @@ def test_a_task_is_told_what_to_do_however_long_that_is(ledger: Ledger) -> None:
     assert [task.spec for task in ledger.tasks(new.id).rows] == [long, lease.spec, film(new, 1)[1].spec + long]
 
 
+def test_several_tasks_may_be_told_the_same_at_length(ledger: Ledger) -> None:
+    new, long = new_job(), f'{{"inputs": "{"x" * 9000}"}}'
+    opened(ledger, new, [replace(d, spec=long) for d in film(new, 3)])
+    assert [task.spec for task in ledger.tasks(new.id).rows][1:] == [long] * 4
+
+
 def test_drafts_of_an_earlier_attempt_vanish(ledger: Ledger) -> None:
     new = new_job()
     ledger.submit(new, first_of(new))

@@ -85,9 +85,9 @@ class DynamoLedger:
             return turn.said(task, fence, "done")
         expires = turn.wall // 1000 + DRAFT_SECONDS
         specs = {d.id: far(job, d.spec) for d in tasks}
-        items = [item for _, texts in specs.values() for item in texts]
-        items += [draft_item(replace(d, spec=specs[d.id][0]), fence, expires) for d in tasks]
-        self._store.save("draft", [*items, plan_item(job, fence, facts, expires)])
+        texts = {item["sk"]: item for _, some in specs.values() for item in some}  # several may share one
+        drafts = [draft_item(replace(d, spec=specs[d.id][0]), fence, expires) for d in tasks]
+        self._store.save("draft", [*texts.values(), *drafts, plan_item(job, fence, facts, expires)])
         return Said.OK
 
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:
