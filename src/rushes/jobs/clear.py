@@ -131,7 +131,7 @@ class Clearing:
 
     def _publish_others(self, names: Collection[str], places: Collection[str]) -> None:
         """The newest job's result has a name; one that got it by itself meanwhile keeps it."""
-        free = [name for name in names if self.blobs.part(name, 0, 0) is None]
+        free = {name for name in names if self.blobs.part(name, 0, 0) is None}
         found = ((key, written(self.blobs, key)) for place in sorted(places) for key in self.blobs.keys(place))
         texts = ((key, data.decode("latin-1")) for key, data in found if data)
         sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]
