@@ -1,4 +1,6 @@
-"""A run hands itself the work of its own jobs, and of all of them as long as it lasts."""
+"""A run hands itself the work of its own jobs, and of all of them as long as it lasts; a worker, what it is able to."""
+
+from typing import Any
 
 import pytest
 
@@ -7,12 +9,12 @@ from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.library import own
-from rushes.library.own import OwnWork
+from rushes.library.own import AbleWork, OwnWork
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1", ("cpu",), 2)
 
 
-def claimed(work: OwnWork) -> list[tuple[str, int]]:
+def claimed(work: OwnWork | AbleWork) -> list[tuple[str, int]]:
     return [(lease.task, lease.fence) for lease in work.claim(ME.id, ["cpu"], 1)]
 
 
@@ -46,3 +48,36 @@ def test_a_look_that_finds_nothing_asks_of_open_jobs_alone(monkeypatch: pytest.M
     for _ in range(5):
         assert claimed(work) == []
     assert asked == []
+
+
+def test_a_worker_without_weights_reads_no_long_queue_to_its_end_in_one_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = MemoryLedger()
+    ledger.renew(ME, {}, {})
+    for n in range(1000):
+        job, lane = f"job_{n:04d}", "cpu" if n % 2 else "now"
+        ledger.submit(NewJob(job, "me", job, job, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}", lane))
+    work = AbleWork(ledger, lambda task: task.job in ("job_0000", "job_0999"), lambda: False)
+    pages, tasks = list[str](), ledger.tasks
+
+    def counted(*args: Any, **named: Any) -> Any:
+        pages.append(named.get("cursor", ""))
+        return tasks(*args, **named)
+
+    monkeypatch.setattr(ledger, "tasks", counted)
+    found: list[str] = []
+    for _ in range(10):
+        found += [lease.task for lane in ("cpu", "now") for lease in work.claim(ME.id, [lane], 1)]
+        assert len(pages) <= 8, "it would lose its lease over that"
+        pages.clear()
+    assert sorted(found) == ["job_0000.toy", "job_0999.toy"]
+
+
+def test_nothing_is_left_only_when_the_whole_queue_was_read() -> None:
+    ledger = MemoryLedger()
+    ledger.renew(ME, {}, {})
+    for n in range(300):
+        job = f"job_{n:04d}"
+        ledger.submit(NewJob(job, "me", job, job, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
+    work = AbleWork(ledger, lambda _task: False, lambda: False)
+    read = [(claimed(work), work.halfway) for _ in range(4)]
+    assert read == [([], True), ([], False)] * 2

@@ -11,6 +11,7 @@ from rushes.ledger.pages import every
 from rushes.ledger.port import Ledger
 
 _PAGE = 50
+_PAGES = 4  # in one claim
 _AGAIN_SECONDS = 10.0  # between looks at jobs that were final: with 500 of them one takes 30 ms
 
 
@@ -56,6 +57,7 @@ class AbleWork:
 
     def __init__(self, ledger: Ledger, can: Callable[[Task], bool], able: Callable[[], bool]) -> None:
         self._ledger, self._can, self._able = ledger, can, able
+        self._cursors: dict[tuple[str, ...], str] = {}  # how far each group of lanes has read
 
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._ledger, verb)
@@ -64,9 +66,26 @@ class AbleWork:
         """Up to n ready tasks that can be done here."""
         if self._able():
             return self._ledger.claim(worker, lanes, n, hinted)
-        ready = every(lambda cursor: self._ledger.tasks(state=TaskState.READY, cursor=cursor, limit=_PAGE))
-        some = list(islice((t.id for t in ready if t.lane in lanes and is_due(t) and self._can(t)), n))
+        some = self._some(tuple(lanes), n)
         return self._ledger.claim(worker, lanes, n, some) if some else ()
+
+    @property
+    def halfway(self) -> bool:
+        """Whether there is more to read before anybody can say that nothing is left."""
+        return not self._able() and any(self._cursors.values())
+
+    def _some(self, lanes: tuple[str, ...], n: int) -> list[str]:
+        """Up to n of the next few pages: whoever reads a long queue to its end in one claim loses its lease."""
+        found: list[str] = []
+        for _ in range(_PAGES):
+            page = self._ledger.tasks(state=TaskState.READY, cursor=self._cursors.get(lanes, ""), limit=_PAGE)
+            found += [t.id for t in page.rows if t.lane in lanes and is_due(t) and self._can(t)]
+            if len(found) >= n:
+                break
+            self._cursors[lanes] = page.cursor
+            if not page.cursor:
+                break
+        return found[:n]
 
 
 def is_due(task: Task) -> bool:

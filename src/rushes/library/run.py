@@ -96,6 +96,7 @@ class Work:
     on_room: OnRoom = lambda _room: None
     weights: Weights | None = None  # lacking; until they are here, what needs them is left alone
     shell: Shell = field(init=False)
+    _able: AbleWork | None = field(init=False, default=None)
     _open: list[str] = field(init=False)  # jobs that were not final when they were last looked at
     _lacking: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
@@ -112,7 +113,8 @@ class Work:
             return cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can))
         if self.weights is None or self.weights.here():
             return None
-        return cast(Ledger, AbleWork(self.house.ledger, self._can, self.weights.here))
+        self._able = AbleWork(self.house.ledger, self._can, self.weights.here)
+        return cast(Ledger, self._able)
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
@@ -143,7 +145,8 @@ class Work:
 
     def _is_idle(self, shell: Shell) -> bool:
         waits = not shell.state.room or (self.weights and self.weights.fetching)
-        return self.until_idle and shell.idle and not waits
+        reads = self._able and self._able.halfway
+        return self.until_idle and shell.idle and not waits and not reads
 
     def _only_waits(self, rows: Sequence[Job]) -> bool:
         """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""
