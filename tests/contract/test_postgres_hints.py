@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,23 @@ def test_whoever_becomes_idle_looks_once_more_however_slowly_it_begins_to_wait(
         begun = time.monotonic()
         assert hints.wait(["cpu"], LONG) == ()
         assert time.monotonic() - begun < LONG, "it slept to the end"
+
+
+def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    hints, froze, thaws = Notify(db, listen=postgres_kit.direct(18)), threading.Event(), threading.Event()
+
+    def frozen(_server: psycopg.Connection) -> None:
+        froze.set()
+        thaws.wait()
+
+    monkeypatch.setattr(hints, "_turn", frozen)
+    hints.wait(["cpu"], 0.01)
+    assert froze.wait(LONG)
+    leaving = threading.Thread(target=hints.close, daemon=True)
+    leaving.start()
+    leaving.join(LONG)
+    thaws.set()
+    assert not leaving.is_alive(), "it waits for the server to come back"
 
 
 def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ _SEND = f"""SELECT CASE WHEN NOT pg_try_advisory_xact_lock({_LOCK})
     THEN set_config('synchronous_commit', 'off', true) || pg_notify('{_CHANNEL}', %(hint)s)::text END"""
 _IDLE = {True: f"SELECT pg_advisory_lock_shared({_LOCK})", False: f"SELECT pg_advisory_unlock_shared({_LOCK})"}
 _MOST = 100  # ids in one hint: PostgreSQL carries 8,000 bytes
+_PATIENCE = 2.0  # seconds for the listener to end
 _TICK = 1.0  # seconds after which somebody who waits no more is busy; also between tries to connect
 
 
@@ -91,11 +92,13 @@ class Notify(Poll):
             return
         self._poke()
         super().close()
+        self._db.close()
         if self._listener:
-            self._listener.join()
+            self._listener.join(_PATIENCE)
+            if self._listener.is_alive():
+                return  # the server is frozen: the thread, and the pipe that it reads, end with the process
         os.close(self._out)
         os.close(self._in)
-        self._db.close()
 
     def _listen(self) -> None:
         with self._starting:
