@@ -4,6 +4,8 @@ import contextlib
 import json
 import random
 import secrets
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -185,6 +187,37 @@ def test_a_message_that_comes_when_nobody_waits_any_more_is_left_for_others(hint
     hints.announce("cpu", ["a"])  # perhaps received by the request that is still under way
     other = aws_kit.hints(hints._env, hints._service)
     assert other.wait(["cpu"], LONG) == ("a",)
+
+
+class Counted:
+    """A service without messages whose first answer comes when the test lets it."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.waited, self.again, self.go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def ask(self, operation: str, **request: Any) -> Any:
+        if operation == "receive_message":
+            self.asked.append(request["WaitTimeSeconds"])
+            (self.again if self.waited.is_set() else self.waited).set()
+            assert self.go_on.wait(LONG)
+        return {"QueueUrl": "queue"}
+
+
+def test_whoever_waits_again_while_a_request_is_under_way_is_waited_for_as_long() -> None:
+    service: Any = Counted()
+    hints = SqsHints(service)
+    assert hints.wait(["cpu"], 0.01) == ()
+    assert service.waited.wait(LONG)
+    waits = threading.Thread(target=hints.wait, args=(["cpu"], LONG))
+    waits.start()
+    while not hints._waits["cpu"]:
+        time.sleep(0.001)
+    service.go_on.set()
+    assert service.again.wait(LONG)
+    hints.wake()
+    waits.join(LONG)
+    assert service.asked[:2] == [1, 20], "a request each second, for as long as it is idle"
 
 
 def test_hints_that_are_all_gone_are_missing(hints: SqsHints) -> None:

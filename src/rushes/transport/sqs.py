@@ -54,6 +54,7 @@ class SqsHints:
         self._settled: list[_Receipt] = []
         self._came: dict[str, list[str]] = {}  # lane -> tasks that nobody took yet
         self._waits: dict[str, int] = {}  # lane -> how many wait
+        self._until: dict[str, float] = {}  # lane -> when the last of them gives up
         self._receiving: set[str] = set()
         self._woken = 0
         self._away_until = 0.0
@@ -176,14 +177,14 @@ class SqsHints:
         """A thread per lane asks while somebody waits: SQS can be asked for one queue only, and not be interrupted."""
         end = time.monotonic() + seconds
         for lane in lanes:
-            self._waits[lane] = self._waits.get(lane, 0) + 1
+            self._waits[lane], self._until[lane] = self._waits.get(lane, 0) + 1, end
             if lane not in self._receiving:
                 self._receiving.add(lane)
-                threading.Thread(target=self._receive_while_wanted, args=(lane, end, n), daemon=True).start()
+                threading.Thread(target=self._receive_while_wanted, args=(lane, n), daemon=True).start()
 
-    def _receive_while_wanted(self, lane: str, end: float, n: int) -> None:
+    def _receive_while_wanted(self, lane: str, n: int) -> None:
         while True:
-            left = max(end - time.monotonic(), 0.0)
+            left = max(self._until[lane] - time.monotonic(), 0.0)
             tasks = self._receive(lane, min(LONGEST_WAIT_SECONDS, max(1, math.ceil(left))), n)
             with self._changed:
                 self._came.setdefault(lane, []).extend(tasks)
