@@ -15,6 +15,7 @@ from typing import Any
 import aws_kit
 import pytest
 from ledger_kit import claim, done, film, new_job, opened, worker
+from tests.servers_aws import KEY, SECRET
 
 from rushes.aws.client import Service
 from rushes.domain.job import JobState
@@ -265,7 +266,7 @@ def test_a_queue_with_dead_letters_elsewhere_needs_nothing_to_be_made(service: S
 
 
 def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
-    where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{aws_kit.KEY}"\ns3_secret = "{aws_kit.SECRET}"\n'
+    where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{KEY}"\ns3_secret = "{SECRET}"\n'
     (tmp_path / "rushes.toml").write_text(f'store = "dynamodb://{secrets.token_hex(4)}"\n{where}')
     house = open_home(tmp_path)
     house.__dict__["cards"] = {**house.cards, "fold": replace(house.cards["probe"], lane="tpu")}
