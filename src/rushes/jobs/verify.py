@@ -24,7 +24,6 @@ class Damage:
     key: str
     output: str
     what: str
-    blobs: tuple[str, ...] = ()  # those that are damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,11 @@ def verify(
                     continue
                 if key not in seen:
                     on_progress(len(seen), job.name)
-                    what, bad = _look(blobs, owner, key, known[key].manifest_sha256, files)
-                    seen[key] = Damage(job.id, task, key, output, what, bad) if what else None
+                    what = _look(blobs, owner, key, known[key].manifest_sha256, files)
+                    seen[key] = Damage(job.id, task, key, output, what) if what else None
                     rank[key] = fit
                 elif (damage := seen[key]) is not None and fit >= rank[key]:
-                    seen[key] = Damage(job.id, task, key, output, damage.what, damage.blobs)
+                    seen[key] = Damage(job.id, task, key, output, damage.what)
                     rank[key] = fit
     damages = tuple(d for d in seen.values() if d)
     return Verified(len(seen), len(files), sum(files.values()), damages)
@@ -72,17 +71,18 @@ def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:
         yield task.id, results_of(task.spec)
 
 
-def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> tuple[str, tuple[str, ...]]:
+def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> str:
+    """What is wrong with a result, "" if nothing is; its sound files are added to `files`."""
     try:
         data = blobs.read(manifest_key(owner, key))
         if data is None:
-            return "the manifest is missing", ()
+            return "the manifest is missing"
         if hashlib.sha256(data).hexdigest() != sha256:
-            return "the manifest is not the one that was committed", ()
+            return "the manifest is not the one that was committed"
         manifest = parse_manifest(data, key)
     except DamagedBlob:
-        return "the manifest is damaged", ()
-    bad = tuple(a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.sound(owner, a.sha256))
+        return "the manifest is damaged"
+    bad = {a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.sound(owner, a.sha256)}
     files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}
     names = [a.name for a in manifest.artifacts if a.sha256 in bad]
-    return f"missing or damaged: {', '.join(names)}" if bad else "", bad
+    return f"missing or damaged: {', '.join(names)}" if bad else ""

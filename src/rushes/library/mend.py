@@ -20,7 +20,7 @@ def damaged(house: House, on_progress: Callable[[int, str], None]) -> Verified:
     """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
     owner = house.settings.owner
     found = verify(house.ledger, house.blobs, owner, on_progress)
-    begun = {r.id: Damage(**{**r.doc, "blobs": tuple(r.doc["blobs"])}) for r in every(house, MENDING)}
+    begun = {r.id: Damage(**r.doc) for r in every(house, MENDING)}
     known = house.ledger.known(owner, begun)
     lost = {damage.key: damage for damage in missing(house.ledger, owner, house.cards, deleted(house))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
@@ -46,7 +46,7 @@ def mend(
 def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
     owner = house.settings.owner
     for damage in damages:
-        house.records.put(MENDING, owner, damage.key, {**asdict(damage), "blobs": list(damage.blobs)})
+        house.records.put(MENDING, owner, damage.key, asdict(damage))
     tasks = repair(house.ledger, house.blobs, owner, damages)
     for damage in damages:
         house.records.delete(MENDING, owner, damage.key)
