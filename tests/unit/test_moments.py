@@ -1,17 +1,22 @@
 """Moments: sentences go on into the next line, looks are joined, corrections stand wherever lines are cut."""
 
+from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rushes import index
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.corrections import corrected
 from rushes.index.moments import moments
 from rushes.index.port import Correction
+from rushes.index.words import Token, tokens
 
 MS = Fraction(1, 1000)
 
@@ -40,6 +45,29 @@ def test_a_sentence_goes_on_unless_it_has_ended(second: int, language: str, firs
     assert made[0].words == ("what your country can" if joined else "what your")
     assert made[0].until_us == ((second + 800) * 1000 if joined else 1_000_000)
     assert made[1].words == "country can"
+
+
+@dataclass
+class _Word:
+    """A token that counts how often somebody asks where it ends."""
+
+    token: Token
+    asked: Counter[str]
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked[name] += 1
+        return getattr(self.token, name)
+
+
+@pytest.mark.parametrize("lines", [1, 40], ids=["in one line", "in one sentence"])
+def test_however_many_words_there_are_each_is_timed_by_its_neighbours_alone(
+    monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    asked, each = Counter[str](), 400 // lines
+    monkeypatch.setattr(index.moments, "tokens", lambda text: [_Word(token, asked) for token in tokens(text)])
+    said = [" ".join(f"word{n}" for n in range(each))] * lines
+    list(moments([_line(text, n * 100, n * 100 + 100) for n, text in enumerate(said)]))
+    assert asked["end"] <= 3 * 400
 
 
 def test_what_is_written_does_not_go_on() -> None:

@@ -5,9 +5,11 @@ What is said goes on into the next line until its sentence ends; what is seen in
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
@@ -22,6 +24,7 @@ _SENTENCE = Fraction(30)  # seconds: without stops nothing says where a sentence
 _AHEAD = 15  # words: longer phrases do not go on into the next line
 _GAP = Fraction(3, 2)  # seconds: looks are one apart, and a thing may be overlooked in one
 _STOP = re.compile(r"[.!?。！？…][\"'”’»)\]]*\s*$")  # noqa: RUF001 - other scripts
+_Timed = tuple[int, int, int, int]  # a word's start and end in time, then in the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,29 @@ class Moment:
 def moments(lines: Sequence[Observation]) -> Iterator[Moment]:
     """The moments of a video's observations of one kind, given in order of time; what has no words is none."""
     for group in _groups([_safe(line) for line in lines]):
-        found = [(line, tokens(line.text)) for line in group]
-        for n, (line, own) in enumerate(found):
-            if own:
-                ahead = [(other, t) for other, some in found[n + 1 :] for t in some][:_AHEAD]
-                yield _moment(line, own, ahead, group[-1].span.end_us)
+        found = [said for line in group if (said := _said(line)).own]
+        for n, said in enumerate(found):
+            yield _moment(said, _ahead(found, n), group[-1].span.end_us)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A line, its words, and start and end of each (none if they have no times)."""
+
+    line: Observation
+    own: Sequence[Token]
+    ticks: Sequence[tuple[int, int]]
+
+
+def _said(line: Observation) -> _Said:
+    own = tokens(line.text)
+    return _Said(line, own, _ticks(line, own))
+
+
+def _ahead(found: Sequence[_Said], n: int) -> list[tuple[_Said, int]]:
+    """The words after a line, each by its line and its place there."""
+    later = (found[at] for at in range(n + 1, len(found)))
+    return list(islice(((said, at) for said in later for at in range(len(said.own))), _AHEAD))
 
 
 def _safe(line: Observation) -> Observation:
@@ -97,14 +118,12 @@ def ranges(lines: Sequence[Observation]) -> list[Observation]:
     return sorted([*made, *open_.values()], key=lambda o: (o.span.start_us, o.span.end_us, o.text))
 
 
-def _moment(line: Observation, own: Sequence[Token], ahead: Sequence[tuple[Observation, Token]], until: int) -> Moment:
-    base = line.span.base
-    ticks = _ticks(line, own)
-    if ticks and ahead:
-        ticks += [
-            t for other, token in ahead for t in _rescaled(_ticks(other, [token]) or [*_ends(other)], other, base)
-        ]
-    head = [len(own), base.numerator, base.denominator, line.span.start, line.span.end]
+def _moment(said: _Said, ahead: Sequence[tuple[_Said, int]], until: int) -> Moment:
+    line, base = said.line, said.line.span.base
+    ticks = [tick for pair in said.ticks for tick in pair]
+    if ticks:
+        ticks += [tick for other, at in ahead for tick in _rescaled(other, at, base)]
+    head = [len(said.own), base.numerator, base.denominator, line.span.start, line.span.end]
     return Moment(
         kind=line.kind,
         start_us=line.span.start_us,
@@ -113,33 +132,38 @@ def _moment(line: Observation, own: Sequence[Token], ahead: Sequence[tuple[Obser
         language=line.language,
         confidence=line.confidence,
         text=line.text,
-        words=" ".join([t.word for t in own] + [t.word for _, t in ahead]),
+        words=" ".join([t.word for t in said.own] + [other.own[at].word for other, at in ahead]),
         times=json.dumps([*head, ticks], separators=(",", ":")),
     )
 
 
-def _ticks(line: Observation, found: Sequence[Token]) -> list[int]:
+def _ticks(line: Observation, found: Sequence[Token]) -> list[tuple[int, int]]:
     """Start and end of each word, none if its words have no times; a word is timed by all it shares letters with."""
     timed = list(_timed(line))
-    if not timed:
-        return []
-    out: list[int] = []
-    for token in found:
-        spans = [(a, b) for a, b, first, last in timed if first < token.end and token.start < last]
-        start, end = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else _ends(line)
-        out += (start, end) if start < end else _ends(line)
-    return out
+    ends = [end for *_, end in timed]  # where each ends in the text, in order: none is looked at for every word
+    return [_tick(line, token, timed, bisect_right(ends, token.start)) for token in found] if timed else []
+
+
+def _tick(line: Observation, token: Token, timed: Sequence[_Timed], at: int) -> tuple[int, int]:
+    spans: list[tuple[int, int]] = []
+    while at < len(timed) and timed[at][2] < token.end:
+        spans.append(timed[at][:2])
+        at += 1
+    start, end = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else _ends(line)
+    return (start, end) if start < end else _ends(line)
 
 
 def _ends(line: Observation) -> tuple[int, int]:
     return line.span.start, line.span.end
 
 
-def _rescaled(ticks: Sequence[int], line: Observation, base: Fraction) -> list[int]:
-    return [t if line.span.base == base else round(t * line.span.base / base) for t in ticks]
+def _rescaled(said: _Said, at: int, base: Fraction) -> list[int]:
+    span = said.line.span
+    ticks = said.ticks[at] if said.ticks else _ends(said.line)
+    return [t if span.base == base else round(t * span.base / base) for t in ticks]
 
 
-def _timed(line: Observation) -> Iterator[tuple[int, int, int, int]]:
+def _timed(line: Observation) -> Iterator[_Timed]:
     """Each word's times, and where it stands in the text: found one after the other, whatever lies between."""
     at = 0
     for word, start, end, _ in line.words:
