@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import dropwhile, islice
 from math import lcm
-from operator import is_
+from operator import is_, itemgetter
 from typing import Generic, TypeVar
 
 from rushes.domain.span import Span
@@ -129,10 +129,12 @@ def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list
     for term in dict.fromkeys(clause.terms):
         for occurrence in found.get(term, ()):
             by_video[occurrence.posting.video][term].append(occurrence)
-    never = [o for term in clause.never for o in found.get(term, ())]
+    never: dict[str, list[Occurrence]] = defaultdict(list)
+    for occurrence in (o for term in clause.never for o in found.get(term, ())):
+        never[occurrence.posting.video].append(occurrence)
     for video, here in sorted(by_video.items()):
         if all(here.get(term) for term in clause.terms):
-            hits += _in_video(clause, here, [o for o in never if o.posting.video == video])
+            hits += _in_video(clause, here, never[video])
     return hits
 
 
@@ -145,7 +147,8 @@ def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: 
         if m.anchor.id not in best or m.is_better(best[m.anchor.id]):
             best[m.anchor.id] = m
     shortest = list(_shortest(best.values())) if len(clause.terms) > 1 else list(best.values())
-    return [m for m in shortest if not any(_overlap(o.line, _line(m.anchor)) for o in never)]
+    unwanted = _ByTime([(o.line, o) for o in never])
+    return [m for m in shortest if not any(unwanted.within(*_line(m.anchor)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,25 +275,31 @@ def _common(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 def _shortest(hits: Iterable[Met]) -> Iterator[Met]:
     """Without those that hold a shorter one with which they share something."""
-    shorter: dict[Posting, list[Met]] = defaultdict(list)
+    shorter: dict[Posting, _Innermost] = defaultdict(_Innermost)
     for m in sorted(hits, key=lambda m: m.rank):
-        postings = {o.posting for o in m.all}
-        if not any(_inside(other.us, m.us) for p in postings for other in shorter[p]):
+        holds = [shorter[p].add(*m.us) for p in {o.posting for o in m.all}]
+        if not any(holds):
             yield m
-        for p in postings:
-            shorter[p].append(m)
 
 
-def _inside(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return b[0] <= a[0] and a[1] <= b[1] and a != b
+class _Innermost:
+    """Stretches of which none holds another, so that their ends are in the order of their starts."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[int, int]] = []
+
+    def add(self, start: int, end: int) -> bool:
+        """One that is as long as those before, or longer; answers whether it holds one of them."""
+        at = bisect_left(self._all, start, key=itemgetter(0))
+        first = self._all[at] if at < len(self._all) else None
+        if first is None or first[1] > end:
+            self._all.insert(at, (start, end))
+            return False
+        return first != (start, end)
 
 
 def _line(posting: Posting) -> tuple[int, int]:
     return posting.start_us, max(posting.end_us, posting.start_us + 1)
-
-
-def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return a[0] < b[1] and b[0] < a[1]
 
 
 class _ByTime(Generic[T]):
