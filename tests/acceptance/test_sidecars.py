@@ -1,6 +1,7 @@
 """Sidecars that are read again, beside runs of this home, or were written by somebody else: the index goes on."""
 
 import base64
+import os
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -31,9 +32,10 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def _sidecar(
     folder: Path, *kinds: str, video: str = "vid_a", people: JSON = None, text: str = "hello", **facts: JSON
 ) -> Path:
-    path = folder / "a.rushes.jsonl"
+    path = folder / str(facts.pop("file", "a.rushes.jsonl"))
+    said = facts.pop("confidence", 1.0), facts.pop("language", "")
+    lines = [Observation(kind, SECOND, text, *said) for kind in kinds or (facts.pop("kind", "speech"),)]
     head = {"video": video, "name": "a.mp4", "duration_us": 1_000_000, **facts}
-    lines = [Observation(kind, SECOND, text, 1.0) for kind in kinds or ("speech",)]
     path.write_bytes(sidecar.write(head, lines, people or {}))
     return path
 
@@ -112,6 +114,12 @@ def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, t
         ({"duration_us": 10**30}, "its video"),
         ({"text": 5}, "no sidecar"),
         ({"video": {"id": 5}}, "no sidecar"),
+        ({"video": "../vid"}, "no sidecar"),
+        ({"video": "vid\0"}, "no sidecar"),
+        ({"kind": "\ud800"}, "no sidecar"),
+        ({"language": "\ud800"}, "no sidecar"),
+        ({"confidence": 2}, "no sidecar"),
+        ({"people": {"said": {"\ud800": {"start_us": 0, "end_us": 1, "name": "Bob"}}}}, "people"),
     ],
 )
 def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
@@ -122,6 +130,15 @@ def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
     for _ in range(2):
         assert (library.search("hello").total, library.videos()[0], library.people()) == (0, (), [])
         assert not library.house.records.list(PERSON, library.house.settings.owner)[0]
+        library.reindex()
+
+
+def test_a_sidecar_beside_a_film_whose_name_is_no_text_is_read_and_read_again(library: Library, tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.mp4")
+    (read,) = library.read_sidecars([_sidecar(tmp_path, file=os.fsdecode(b"\xff.rushes.jsonl"), name=name)])
+    assert not read.kept
+    for _ in range(2):
+        assert library.search("hello").total == 1
         library.reindex()
 
 

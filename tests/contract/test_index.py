@@ -307,6 +307,12 @@ def test_videos_come_newest_first_in_pages(index: Index) -> None:
     assert index.videos("anna", "not a cursor")[0] == tuple(found)
 
 
+def test_a_name_that_is_no_text_is_kept_by_every_store(index: Index) -> None:
+    facts = {"name": "a\0b\udcff.mp4", "shot_at": "\0"}
+    index.take_in(Run("j", "anna", "v", "", "completed", "2026", facts), (), {}, ())
+    assert [v.name for v in index.videos("anna")[0]] == ["a b\ufffd.mp4"]
+
+
 def test_rates_are_kept_by_stage_and_machine_once_per_task(index: Index) -> None:
     run = Run("j", "anna", "v", "searchable", "completed", "2026", {"video": "v"})
     rates = [Rate(f"t{n}", "develop", "arm-4", 2.0 + n, 60.0, 100, f"2026-0{n}", 1 << 40, n / 2) for n in range(1, 4)]

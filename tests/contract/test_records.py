@@ -46,6 +46,12 @@ def test_a_record_is_read_as_it_was_written(records: Records) -> None:
     assert records.get("path", "ann", "1") == Record("path", "ann", "1", 1, doc)
 
 
+def test_a_path_whose_bytes_are_no_text_is_read_as_it_was_written(records: Records) -> None:
+    doc = {"path": "/films/\udcff\ud800\0.mp4"}
+    records.put("path", "ann", "1", doc)
+    assert records.get("path", "ann", "1") == Record("path", "ann", "1", 1, doc)
+
+
 def test_what_nobody_wrote_is_none(records: Records) -> None:
     records.put("path", "ann", "1", {})
     assert records.get("path", "bob", "1") is None

@@ -10,6 +10,7 @@ JSON = Any  # a value that json can carry
 
 _NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}\Z")
 _OWNER = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
 
 
 def canonical(value: JSON) -> bytes:
@@ -39,6 +40,11 @@ def is_name(text: str) -> bool:
 def is_owner(text: str) -> bool:
     """Whether a text may be an owner: safe in every key and path."""
     return bool(_OWNER.match(text))
+
+
+def is_id(text: str) -> bool:
+    """Whether a text that came from elsewhere may be an id: safe in every key, path and store."""
+    return bool(_ID.match(text))
 
 
 def job_id(owner: str, request_id: str) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rushes.domain.keys import JSON, canonical
+from rushes.domain.keys import JSON, canonical, is_id
 from rushes.domain.observation import Observation
 
 ENDING = "rushes.jsonl"
@@ -37,7 +37,7 @@ def read(data: bytes) -> Sidecar | None:
     """The inverse of write; None if it is none of ours, or of a later time."""
     try:
         head, *rows = [json.loads(line) for line in data.splitlines()]
-        if head["rushes"] != FORMAT or not head["video"] or not isinstance(head["video"], str):
+        if head["rushes"] != FORMAT or not is_id(head["video"]):
             return None
         people = dict(head.pop(_PEOPLE, {}))
         lines = tuple(Observation.from_json(row) for row in rows)
@@ -47,10 +47,11 @@ def read(data: bytes) -> Sidecar | None:
 
 
 def _is_true(line: Observation) -> bool:
-    """Whether an observation can be: with words that are text, and times that an index can keep."""
-    texts = all(isinstance(text, str) for text in (line.kind, line.text, line.language))
+    """Whether an observation can be: words that are text, and names, figures and times that every index can keep."""
+    names = is_id(line.kind) and (line.language == "" or is_id(line.language))
     span = line.span
-    return texts and bool(line.kind) and span.base > 0 and -_LATEST_US < span.start_us <= span.end_us < _LATEST_US
+    times = span.base > 0 and -_LATEST_US < span.start_us <= span.end_us < _LATEST_US
+    return names and isinstance(line.text, str) and 0 <= line.confidence <= 1 and times
 
 
 def kinds(lines: Sequence[Observation]) -> list[str]:

@@ -82,5 +82,5 @@ def shown_facts(facts: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _carried(text: str) -> str:
-    """Text that every store takes: bytes of a file name that are no text become a question mark."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Text that every store takes: what is none, as bytes of a file name may be, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")

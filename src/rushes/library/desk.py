@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Command, Job
+from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
 from rushes.index.port import Video
 from rushes.jobs.why import Because, why
@@ -17,7 +18,6 @@ from rushes.library.models import explained
 from rushes.library.sidecars import catch_up
 from rushes.wiring import House
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z", re.ASCII)
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 
 
@@ -55,7 +55,7 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         catch_up(self.house)
-        found = self.house.index.video(self.owner, id) if _ID.match(id) else None
+        found = self.house.index.video(self.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")
         return at_home(self.house, found)
@@ -67,7 +67,7 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         try:
-            job = self.house.ledger.job(id) if _ID.match(id) else None
+            job = self.house.ledger.job(id) if is_id(id) else None
         except NotFound:
             job = None
         if job is None or job.owner != self.owner:

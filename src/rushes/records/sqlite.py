@@ -82,7 +82,7 @@ def _row(db: sqlite3.Connection, kind: str, owner: str, id: str) -> Record | Non
 def _keep(
     db: sqlite3.Connection, kind: str, owner: str, id: str, version: int, doc: dict[str, JSON], *, deleted: bool
 ) -> None:
-    db.execute(SQL["keep"], (kind, owner, id, version, json.dumps(doc, ensure_ascii=False), deleted))
+    db.execute(SQL["keep"], (kind, owner, id, version, json.dumps(doc), deleted))
 
 
 def _record(row: tuple[Any, ...]) -> Record:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rushes.domain.keys import JSON
+from rushes.domain.keys import JSON, is_id
 from rushes.index.gather import PERSON, Gatherer
 from rushes.index.people import Mark
 from rushes.index.port import Track
@@ -44,7 +44,9 @@ def checked(video: str, people: Mapping[str, JSON]) -> Faces:
     """
     tracks = tuple(track_of(video, doc, _direction(doc["direction"])) for doc in people.get("tracks", ()))
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
-    for doc in said.values():
+    for id, doc in said.items():
+        if not is_id(id):
+            raise ValueError("what is said of a face has no id")
         Mark.from_doc(doc)
     return Faces(tracks, said)
 
