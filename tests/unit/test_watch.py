@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rushes.domain.errors import NotFound, Refused
+from rushes.domain.errors import NotFound, Refused, StoreAway
 from rushes.library import Library, Wish
 from rushes.sources.folder import Folder
 from rushes.sources.watch import Watched
@@ -130,6 +131,68 @@ def test_a_job_that_looked_for_its_moved_file_in_vain_is_no_dead_letter(tmp_path
         list(library.watch([folder], PROBE, pause=Pauses([lambda: None, worked])))
         assert library.letters.groups() == ()
         assert state(library, "moved.mp4") == "created"
+
+
+@pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
+def test_a_move_from_one_place_to_another_is_a_move(tmp_path: Path, order: tuple[str, str]) -> None:
+    for name in order:
+        (tmp_path / name).mkdir()
+    film, moved = tmp_path / "old" / "a.mp4", tmp_path / "new" / "moved.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        pauses = Pauses([lambda: None, lambda: film.rename(moved), lambda: None])
+        list(library.watch([tmp_path / name for name in order], PROBE, pause=pauses))
+        assert (state(library, "a.mp4"), state(library, "moved.mp4")) == ("cancelled", "created")
+
+
+@pytest.mark.parametrize("worked", [False, True])
+def test_a_move_while_nobody_watched_is_a_move(tmp_path: Path, worked: bool) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    film, moved = folder / "a.mp4", folder / "moved.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
+        film.rename(moved)
+        if worked:
+            library.work(slots=1, until_idle=True)
+        list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
+        assert state(library, "a.mp4") == ("failed" if worked else "cancelled")
+        assert state(library, "moved.mp4") == "created"
+        assert library.letters.groups() == ()
+
+
+def test_what_else_was_asked_of_a_moved_file_is_not_done_by_its_new_job(tmp_path: Path) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    film = folder / "a.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        list(library.watch([folder], Wish(only=("probe",), chunk="30"), once=True, pause=Pauses([lambda: None])))
+        film.rename(folder / "moved.mp4")
+        list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
+        assert (state(library, "a.mp4"), state(library, "moved.mp4")) == ("created", "created")
+
+
+def test_a_ledger_that_is_away_while_a_file_is_moved_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    film, moved = folder / "a.mp4", folder / "moved.mp4"
+    film.write_bytes(b"film")
+    with Library(tmp_path / "home") as library:
+        answers, control = [StoreAway("the ledger is away")], library.house.ledger.control
+
+        def away(*asked: Any) -> Any:
+            if answers:
+                raise answers.pop()
+            return control(*asked)
+
+        monkeypatch.setattr(library.house.ledger, "control", away)
+        list(library.watch([folder], PROBE, pause=Pauses([lambda: None, lambda: film.rename(moved), lambda: None])))
+        assert not answers
+        assert (state(library, "a.mp4"), state(library, "moved.mp4")) == ("cancelled", "created")
 
 
 def test_a_link_to_a_file_that_stays_is_no_move(tmp_path: Path) -> None:

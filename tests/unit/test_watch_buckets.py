@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,7 @@ from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import Refused, StoreMissing
 from rushes.library import Library, Wish
+from rushes.library.upload import Uploads
 from rushes.surfaces.cli.main import main
 
 PROBE = Wish(only=("probe",))
@@ -39,9 +41,10 @@ def test_once_ends_with_the_reason_and_what_to_do(home: Path, blobs: str, argume
 
 
 def test_without_once_it_is_told_when_it_changes_and_tried_again(
-    home: Path, ministack_s3: Place, caplog: pytest.LogCaptureFixture
+    home: Path, ministack_s3: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = replace(ministack_s3, bucket="later")
+    monkeypatch.setattr(logging.getLogger("rushes"), "propagate", False)  # else it is heard twice
     logging.getLogger("rushes").addHandler(caplog.handler)
 
     def made() -> None:
@@ -73,6 +76,21 @@ def test_a_bad_file_is_no_error_of_its_place(home: Path, ministack_s3: Place) ->
     connect(place).put("empty.mp4", b"")
     with Library(home) as library:
         assert list(library.watch([place.url], PROBE, once=True)) == []
+
+
+def test_the_bucket_is_not_asked_for_every_open_upload_at_every_look(
+    home: Path, ministack_s3: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (home / "rushes.toml").open("a") as file:
+        file.write(f'blobs = "{ministack_s3.url}/straight"\n')
+    with Library(home) as library:
+        Uploads(library.house).begin("a.mp4", 100, PROBE, straight=True)
+        assert library.house.multipart
+        asked = Mock(wraps=library.house.multipart.there)
+        monkeypatch.setattr(type(library.house.multipart), "there", asked)
+        looks = iter(range(10))
+        list(library.watch((), PROBE, pause=lambda _seconds: next(looks, None) is not None))
+        assert asked.call_count == 1
 
 
 def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_s3: Place) -> None:

@@ -1,29 +1,50 @@
 """A file that was moved before it was read: its job at the old place is over, that at the new one goes on."""
 
 import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Command, Job, JobState
 from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
+from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import request_of
-from rushes.ledger.pages import all_tasks
+from rushes.ledger.pages import all_tasks, every
 from rushes.library.desk import Desk
 from rushes.library.failed import Letters
 from rushes.plan.planner import Asked
+from rushes.sources.watch import look
 from rushes.telemetry import log
 from rushes.wiring import House
 
+_UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
 
-def follow(house: House, before: Asked, job: Job) -> None:
+
+def unread(house: House) -> dict[Fingerprint, Fingerprint]:
+    """Files that jobs have not read and that are not where they were, by what stays the same when a file is moved."""
+    jobs = (job for state in _UNREAD for job in _all(house, state) if not job.facts)
+    files = (Asked.from_text(job.payload).source for job in jobs)
+    top = Path(os.path.realpath(house.originals))
+    placed = (replace(file, path=str(top / file.path)) for file in files if not file.far)
+    return {look(file): file for file in placed if not os.path.lexists(file.path)}
+
+
+def hand_over(house: House, before: Asked, job: Job) -> None:
     """What was asked of the file where it lay is done by this job now; what has been read needs no file any more."""
     with contextlib.suppress(NotFound):
         old = house.ledger.job(job_id(before.owner, request_of(before, house.cards)))
-        if not old.facts and old.id != job.id:
+        if not old.facts and old.id != job.id and not os.path.lexists(house.originals / before.source.path):
             _end(house, old)
             log.warning("%s was moved before it was read: job %s ends, %s goes on", old.name, old.id, job.id)
     if job.state is JobState.CANCELLED:  # it was moved back
         Desk(house).announce(house.ledger.revive(job.id))
+
+
+def _all(house: House, state: JobState) -> Iterator[Job]:
+    return every(lambda cursor: house.ledger.jobs(house.settings.owner, state, cursor=cursor, limit=500))
 
 
 def _end(house: House, job: Job) -> None:

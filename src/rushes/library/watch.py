@@ -2,22 +2,26 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rushes.domain.errors import Refused, RushesError, TryAgain
+from rushes.domain.job import Job
+from rushes.domain.video import Fingerprint
 from rushes.library.desk import Desk
 from rushes.library.intake import Added, Wish, asked_of, take_in
-from rushes.library.moved import follow
+from rushes.library.moved import hand_over, unread
 from rushes.library.upload import Uploads
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
-from rushes.sources.watch import Watched
+from rushes.sources.watch import Watched, look
 from rushes.telemetry import log
 from rushes.wiring import House
 
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
+UPLOAD_LOOKS = 12  # each minute: whoever sends an upload says so, and a look at each that is open is a request
 EVENTS, UPLOADS = "the queue of storage events", "the uploads that jobs wait for"
 _MESSAGES = 100  # batches of messages that one look reads at the most
 
@@ -42,8 +46,13 @@ def watch(
         NotFound: a place is not there.
         StoreAway: with `once`, a place could not be seen; everything else was taken in.
     """
-    eye = _Eye(house, {place: Watched(house.source(place)) for place in _checked(house, places)}, wish, house.news)
-    looks = 2 if any(w.source.grows for w in eye.watched.values()) else 1
+    sources = {place: house.source(place) for place in _checked(house, places)}
+    grows = any(source.grows for source in sources.values())
+    gone: dict[Fingerprint, Fingerprint] = {}
+    with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
+        gone |= unread(house) if grows else {}
+    eye = _Eye(house, {place: Watched(source, gone=gone) for place, source in sources.items()}, wish, house.news)
+    looks = 2 if grows else 1
     while True:
         for one in eye.look():
             if not once or one.path not in eye.unseen:
@@ -128,7 +137,8 @@ class _Eye:
             return
         try:
             Desk(self.house).announce(self.house.awaited.sweep())
-            Uploads(self.house).finish_all()  # those whose bytes are looked at first
+            if self._looks % UPLOAD_LOOKS == 0:
+                Uploads(self.house).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
             yield from self._seen(UPLOADS, e)
         else:
@@ -139,8 +149,19 @@ class _Eye:
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
             elif one.job and one.path in place.moved:
-                follow(self.house, asked_of(self.house, place.moved[one.path], self.wish), one.job)
+                self._hand_over(place, one.path, one.job)
             yield one
+
+    def _hand_over(self, place: Watched, path: str, job: Job) -> None:
+        """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
+        old = place.moved[path]
+        try:
+            hand_over(self.house, asked_of(self.house, old, self.wish), job)
+        except TryAgain as e:
+            log.warning("that %s was moved is left for later: %s", job.name, e)
+            place.forget(path)
+        else:
+            place.gone.pop(look(old), None)
 
 
 def _checked(house: House, places: Sequence[str]) -> Sequence[str]:

@@ -8,6 +8,8 @@ from rushes.domain.video import Fingerprint
 from rushes.sources.port import Found, LeftOut, Source
 from rushes.sources.storage_events import Arrival
 
+_GONE = 100_000  # files that are remembered after they went
+
 
 def find(sources: Iterable[Source]) -> Iterator[Found | LeftOut]:
     """Everything at some places, each thing once."""
@@ -29,6 +31,7 @@ class Watched:
     source: Source
     before: dict[str, Fingerprint] = field(default_factory=dict)
     given: dict[str, Fingerprint] = field(default_factory=dict)
+    gone: dict[Fingerprint, Fingerprint] = field(default_factory=dict)  # by `look`; places watched together share it
     trouble: RushesError | None = None  # why the last look could not see the place
     moved: dict[str, Fingerprint] = field(default_factory=dict)  # what the last look found at another path than before
 
@@ -38,8 +41,9 @@ class Watched:
         found = [e for e in entries if isinstance(e, Found)]
         self.trouble = next((e.cause for e in entries if isinstance(e, LeftOut) and e.cause), None)
         seen = {f.path: f.fingerprint for f in found}
-        gone = {} if self.trouble else {_look(old): old for path, old in self.given.items() if path not in seen}
-        self.moved = {path: gone[_look(now)] for path, now in seen.items() if _look(now) in gone} if gone else {}
+        if not self.trouble:
+            self._miss(old for path, old in self.given.items() if path not in seen)
+        self.moved = {path: self.gone[look(now)] for path, now in seen.items() if look(now) in self.gone}
         settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
         self.before = (self.before if self.trouble else {}) | seen
         self.given = {path: old for path, old in self.given.items() if path in self.before}
@@ -60,10 +64,16 @@ class Watched:
         """It could not be taken in now: the next look brings it again."""
         self.given.pop(path, None)
 
+    def _miss(self, files: Iterable[Fingerprint]) -> None:
+        """They are not where they were; those that have not been found elsewhere for long are given up."""
+        self.gone.update((look(file), file) for file in files)
+        for oldest in list(self.gone)[:-_GONE]:
+            del self.gone[oldest]
+
     def _has_settled(self, found: Found) -> bool:
         return not self.source.grows or found.path in self.moved or self.before.get(found.path) == found.fingerprint
 
 
-def _look(file: Fingerprint) -> Fingerprint:
+def look(file: Fingerprint) -> Fingerprint:
     """What stays the same when a file is moved."""
     return replace(file, path="")
