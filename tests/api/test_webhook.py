@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -97,6 +98,36 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
         hook._look()
         told = library.house.records.list(hooks.DELIVERY, "me")[0]
         assert [record.doc["job"]["id"] for record in told] == [new.id]
+
+
+def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Library(home) as library:
+        send = Mock(return_value="200")
+        monkeypatch.setattr(hooks.Hooks, "_send", send)
+        monkeypatch.setattr(hooks, "BACKOFF", (0.0,))
+        hook, another = hooks.Hooks(library.house), hooks.Hooks(library.house)
+        hook._look()
+        old = submit(library.house.ledger, "old")
+        hook._look()
+        hook._deliver()
+        listed = Mock(wraps=library.house.records.list)
+        monkeypatch.setattr(library.house.records, "list", listed)
+        new = submit(library.house.ledger, "new")
+        for _ in range(3):
+            hook._look()
+            hook._deliver()
+        assert told(send) == [old.id, new.id]
+        assert not listed.called
+        left = submit(library.house.ledger, "left")
+        hook._look()
+        another._deliver()  # for a process that is gone
+        hook._deliver()
+        assert told(send) == [old.id, new.id, left.id]
+
+
+def told(send: Mock) -> list[str]:
+    """The jobs that were sent."""
+    return [call.args[0].partition(".")[0] for call in send.call_args_list]
 
 
 def deliveries(get: object) -> list[bool]:

@@ -16,7 +16,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
 from rushes.library.said import every
-from rushes.records.port import Conflict
+from rushes.records.port import Conflict, Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import AHouse
 from rushes.surfaces.api.shapes import JobShape, RecordShape
@@ -29,6 +29,7 @@ TOLD = (JobState.COMPLETED, JobState.FAILED)
 BACKOFF = (5.0, 30.0, 120.0, 600.0, 3600.0, 14400.0)  # seconds before each further try
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 1.0
+SCAN_SECONDS = 600.0  # between looks at all deliveries, for what a process that is gone has left
 
 
 @router.get("/webhook/deliveries")
@@ -43,6 +44,8 @@ class Hooks:
 
     def __init__(self, house: House) -> None:
         self._house, self._owner, self._backoff = house, house.settings.owner, BACKOFF
+        self._due: dict[str, float] = {}  # deliveries that are not over, and when each is tried next
+        self._scan_at = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
 
@@ -101,18 +104,31 @@ class Hooks:
             "done": False,
         }
         try:
-            self._house.records.put(DELIVERY, self._owner, f"{job.id}.{job.last_event}", doc, expected=0)
+            entered = self._house.records.put(DELIVERY, self._owner, f"{job.id}.{job.last_event}", doc, expected=0)
         except Conflict:  # it was entered before, by this process or another
             return
+        self._due[entered.id] = 0.0
 
     def _deliver(self) -> None:
-        for record in every(self._house, DELIVERY):
+        if time.monotonic() >= self._scan_at:
+            self._due = {r.id: float(r.doc["due"]) for r in every(self._house, DELIVERY) if not r.doc["done"]}
+            self._scan_at = time.monotonic() + SCAN_SECONDS
+        for id in [id for id, due in self._due.items() if due <= time.time()]:
             if self._over.is_set():
                 return
-            if not record.doc["done"] and float(record.doc["due"]) <= time.time():
-                self._tell(record.id, record.version, record.doc)
+            self._try(id)
 
-    def _tell(self, id: str, version: int, doc: Mapping[str, JSON]) -> None:
+    def _try(self, id: str) -> None:
+        """Tell it, unless another process has done so meanwhile or does so now."""
+        record = self._house.records.get(DELIVERY, self._owner, id)
+        if record and not record.doc["done"] and float(record.doc["due"]) <= time.time():
+            record = self._tell(id, record.version, record.doc)
+        if record is None or record.doc["done"]:
+            del self._due[id]
+        else:
+            self._due[id] = float(record.doc["due"])
+
+    def _tell(self, id: str, version: int, doc: Mapping[str, JSON]) -> Record:
         """Claim the try first, so that two processes do not tell the same at once."""
         tries = int(doc["tries"]) + 1
         claimed = {**doc, "tries": tries, "due": time.time() + self._wait(tries)}
@@ -122,7 +138,7 @@ class Hooks:
         over = fine or tries > len(self._backoff)
         log.log(20 if fine else 30, "webhook %s: %s", id, answer)
         told = {**claimed, "answer": answer, "done": over, "delivered": fine, "at": time.time()}
-        self._house.records.put(DELIVERY, self._owner, id, told, expected=mine.version)
+        return self._house.records.put(DELIVERY, self._owner, id, told, expected=mine.version)
 
     def _wait(self, tries: int) -> float:
         return self._backoff[min(tries, len(self._backoff)) - 1]
