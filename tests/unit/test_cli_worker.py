@@ -1,6 +1,7 @@
 """A worker says what it takes, what it does and what it did: to people, to logs and to programs."""
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import Failure, Finish, Lease
 from rushes.library import Library
+from rushes.surfaces.cli import bench as bench_module
 from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
@@ -55,6 +57,25 @@ def tell(session: Session) -> Bench:
     bench.seen(Tick())
     bench.close()
     return bench
+
+
+def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, wakes = threading.Event(), threading.Event()
+    monkeypatch.setattr(bench_module, "WAITING", 2)
+    monkeypatch.setattr(bench_module, "PATIENCE_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr(Session, "message", lambda *_words, **_fields: (reads.set(), wakes.wait()))
+    bench = watched(Session(json=True))
+    bench.start()
+    bench.seen(Settled(LETTERS[0]))
+    assert reads.wait(30.0)
+    for letter in LETTERS:
+        bench.seen(Settled(letter))
+    closing = threading.Thread(target=bench.close, daemon=True)
+    closing.start()
+    closing.join(30.0)
+    ended = not closing.is_alive()
+    wakes.set()
+    assert ended
 
 
 def test_every_letter_to_the_ledger_is_an_outcome_in_plain_words() -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rich.cells import set_cell_size
@@ -25,6 +26,7 @@ from rushes.worker.orders import Complete, Fail, GiveBack, Letter
 
 REFRESH = 4  # a second
 WAITING = 10_000  # outcomes that nobody has read yet; a reader that sleeps must not fill the memory
+PATIENCE_SECONDS = 5.0  # with a reader at the end
 NAME_CELLS = 32
 
 
@@ -90,8 +92,9 @@ class Bench:
 
     def close(self) -> None:
         """Tell what is left to tell."""
-        self._box.put(None)
-        self._teller.join(5.0)  # a reader that sleeps is not waited for
+        with suppress(queue.Full):  # a reader that sleeps is not waited for
+            self._box.put(None, timeout=PATIENCE_SECONDS)
+            self._teller.join(PATIENCE_SECONDS)
         self._live.stop()
 
     @property
