@@ -4,14 +4,20 @@ import base64
 import hashlib
 import os
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
+from anyio import CancelScope
+from anyio.lowlevel import checkpoint
 
 from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
+from rushes.library.upload import Part
+from rushes.surfaces.api.uploads import _writing
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"
@@ -178,6 +184,32 @@ def test_two_that_write_at_once_do_not_mix(server: Serving, film: Path) -> None:
     with uploads.writing(uploads.get(place.rpartition("/")[2])):
         assert send(server, place, 0, data).status_code == 423
     assert send(server, place, 0, data).status_code == 204
+
+
+def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
+    server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = begin(server, film.read_bytes())
+    uploads: Any = server.app.state.uploads
+    upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), Part.sync
+
+    def noted(part: Part) -> None:
+        left.append(threading.current_thread().name)
+        sync(part)
+
+    async def give_up() -> None:
+        with CancelScope() as scope:
+            async with _writing(uploads, upload) as part:
+                part.write(film.read_bytes()[:100])
+                scope.cancel()
+                await checkpoint()
+
+    monkeypatch.setattr(Part, "sync", noted)
+    anyio.run(give_up)
+    assert len(left) == 1
+    assert left[0] != threading.current_thread().name, "the disk would have stalled every other request"
+    assert offset(server, place) == 100
+    assert send(server, place, 100, film.read_bytes()[100:]).status_code == 204
 
 
 def test_the_documents_form_answers_with_where_to_send_the_film(server: Serving) -> None:

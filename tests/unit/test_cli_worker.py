@@ -63,7 +63,12 @@ def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: py
     reads, wakes = threading.Event(), threading.Event()
     monkeypatch.setattr(bench_module, "WAITING", 2)
     monkeypatch.setattr(bench_module, "PATIENCE_SECONDS", 0.01, raising=False)
-    monkeypatch.setattr(Session, "message", lambda *_words, **_fields: (reads.set(), wakes.wait()))
+
+    def sleep(*_words: object, **_fields: object) -> None:
+        reads.set()
+        wakes.wait()
+
+    monkeypatch.setattr(Session, "message", sleep)
     bench = watched(Session(json=True))
     bench.start()
     bench.seen(Settled(LETTERS[0]))

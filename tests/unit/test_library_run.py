@@ -1,5 +1,8 @@
 """Doing the work here and now, with films that are none: what is heard on the way, and how it ended."""
 
+import io
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,9 @@ from rushes.domain.event import EventType
 from rushes.domain.task import Failure
 from rushes.library import Library, Wish
 from rushes.library.run import Work
+from rushes.surfaces.cli.run import watched
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.summary import Notes
 from rushes.worker.happenings import Room
 
 PROBE = Wish(only=("probe",))
@@ -34,6 +40,23 @@ def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     assert heard[0] == Room(enough=False, free=7, kept=library.house.settings.reserve_mb * 2**20)
     assert heard[-1].enough
     assert ran.exit_code == 7, "it is no film"
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    session, shown = Session(), io.StringIO()
+    session.err.console = type(session.err.console)(file=shown, force_terminal=True, width=width)
+    patience = time.monotonic() + 60
+    said = lambda: "nearly full" in shown.getvalue() or time.monotonic() > patience  # noqa: E731 - ends in any case
+    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if said() else 7)
+    assert session.bars
+    ran = watched(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
+    assert ran.exit_code == 7, "it is no film"
+    lines = [line.rpartition("\r")[2] for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).split("\n")]
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("disk nearly full: 7 bytes free") for line in lines)
 
 
 def test_where_there_is_no_room_nothing_is_tried_out(
