@@ -16,7 +16,8 @@ from anyio.lowlevel import checkpoint
 
 from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
-from rushes.library.upload import Part
+from rushes.library import Library, Wish
+from rushes.library.upload import Part, Uploads
 from rushes.surfaces.api.uploads import _writing
 from tests.api.kit import Serving, serving, wait_for
 
@@ -140,6 +141,21 @@ def test_other_bytes_than_promised_are_refused(server: Serving, film: Path) -> N
     place, job = begin(server, data, sha256="0" * 64)
     assert "promised" in send(server, place, 0, data).json()["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
+
+
+def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: Path, film: Path) -> None:
+    data = film.read_bytes()
+    with Library(home) as library:
+        one, other = Uploads(library.house), Uploads(library.house)
+        upload = one.begin("a.mp4", len(data), Wish(only=("probe",)), hashlib.sha256(data).hexdigest())
+        with one.writing(upload) as part:
+            part.doubt()
+            part.write(data[:100] + b"from a bad line")  # and cut off before its checksum could be compared
+        with other.writing(upload) as part:
+            part.write(data[:200])
+        with one.writing(upload) as part:
+            part.write(data[200:])
+            assert part.finish().state == "arrived"
 
 
 @pytest.mark.parametrize("name", ["../../x<script>.mp4", "/etc/passwd", "..\\..\\x.exe", "a" * 900, "-f", "%d", "\0"])

@@ -49,8 +49,11 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
     session, shown = Session(), io.StringIO()
     session.err.console = type(session.err.console)(file=shown, force_terminal=True, width=width)
     patience = time.monotonic() + 60
-    said = lambda: "nearly full" in shown.getvalue() or time.monotonic() > patience  # noqa: E731 - ends in any case
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if said() else 7)
+
+    def room(_blobs: FolderBlobs) -> int:
+        return 1 << 50 if "nearly full" in shown.getvalue() or time.monotonic() > patience else 7
+
+    monkeypatch.setattr(FolderBlobs, "room", room)
     assert session.bars
     ran = watched(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
     assert ran.exit_code == 7, "it is no film"

@@ -13,7 +13,7 @@ PART = 16 << 20  # bytes: what a lost line costs at most
 LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
 PARTS = 9_000  # S3 allows 10,000
 AT_ONCE = 20  # addresses that are signed together
-OTHER_BYTES = "its bytes are not those that were promised (sha256)"
+OTHER_BYTES = "has not the bytes that were promised (sha256)"
 _READ = 8 << 20  # bytes at a time when a promised hash is compared
 SECONDS = 900  # that one can be used for; whoever is late asks again
 

@@ -202,10 +202,17 @@ class Uploads:
         if straight := self._straight(upload):
             etag, why = straight.gathered(upload.sha256)
         else:
-            etag, why = "", OTHER_BYTES if upload.sha256 and self.sum(upload) != upload.sha256 else ""
+            etag, why = "", "" if self._is_promised(upload) else OTHER_BYTES
         if why:
             self.refuse(upload, why)
         return etag or (self._to_bucket(upload) if self._far else self._to_folder(upload))
+
+    def _is_promised(self, upload: Upload) -> bool:
+        """Whether it has the sha256 that was promised; another process may have written after what was hashed here."""
+        if not upload.sha256 or self.sum(upload) == upload.sha256:
+            return True
+        self.sums.pop(upload.id, None)
+        return self.sum(upload) == upload.sha256
 
     def _clear_strays(self) -> int:
         """What was begun here or in the bucket and is in no record that is open: a kill came between."""
