@@ -138,8 +138,9 @@ class Site:
 
 def in_flight(site: Site) -> str:
     """The chunk that was begun last and has not ended; one comes soon where none is."""
-    wait(site, lambda: bool(_running(site)))
-    return _running(site)[-1]
+    found: list[str] = []
+    wait(site, lambda: bool(found.extend(_running(site)) or found))
+    return found[-1]
 
 
 def killed(site: Site, chance: random.Random) -> tuple[float, str]:

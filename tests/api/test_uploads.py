@@ -5,6 +5,7 @@ import hashlib
 import os
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -213,17 +214,19 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
         left.append(threading.current_thread().name)
         sync(part)
 
-    async def give_up() -> None:
+    async def give_up() -> str:
         with CancelScope() as scope:
             async with _writing(uploads, upload) as part:
                 part.write(film.read_bytes()[:100])
                 scope.cancel()
                 await checkpoint()
+        return threading.current_thread().name
 
     monkeypatch.setattr(Part, "sync", noted)
-    anyio.run(give_up)
+    with ThreadPoolExecutor(1) as aside:  # a browser's test may have left a loop in this thread
+        loop = aside.submit(anyio.run, give_up).result()
     assert len(left) == 1
-    assert left[0] != threading.current_thread().name, "the disk would have stalled every other request"
+    assert left[0] != loop, "the disk would have stalled every other request"
     assert offset(server, place) == 100
     assert send(server, place, 100, film.read_bytes()[100:]).status_code == 204
 
