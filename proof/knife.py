@@ -138,9 +138,14 @@ class Site:
 
 def in_flight(site: Site) -> str:
     """The chunk that was begun last and has not ended; one comes soon where none is."""
-    found: list[str] = []
-    wait(site, lambda: bool(found.extend(_running(site)) or found))
-    return found[-1]
+    running: list[str] = []
+
+    def begun() -> bool:
+        running[:] = _running(site)
+        return bool(running)
+
+    wait(site, begun)
+    return running[-1]
 
 
 def killed(site: Site, chance: random.Random) -> tuple[float, str]:
