@@ -43,7 +43,8 @@ class Watched:
         seen = {f.path: f.fingerprint for f in found}
         if not self.trouble:
             self._miss(old for path, old in self.given.items() if path not in seen)
-        self.moved = {path: self.gone[look(now)] for path, now in seen.items() if look(now) in self.gone}
+        looks = {path: look(now) for path, now in seen.items()} if self.gone else {}
+        self.moved = {path: self.gone[met] for path, met in looks.items() if met in self.gone}
         settled = [f for f in found if self.given.get(f.path) != f.fingerprint and self._has_settled(f)]
         self.before = (self.before if self.trouble else {}) | seen
         self.given = {path: old for path, old in self.given.items() if path in self.before}
