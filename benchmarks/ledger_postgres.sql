@@ -30,9 +30,9 @@ SELECT number << 20, number << 20, 0, 0, 1, 0, 0, false FROM rushes.job WHERE nu
 
 -- name: tasks
 -- The chunks are ready, the joins wait for them.
-INSERT INTO rushes.task (key, rank, open, state, unmet, id, stage, chunk, lane, spec)
+INSERT INTO rushes.task (key, rank, open, state, unmet, id, lane, spec)
 SELECT task, 0, stage <> 'join', (CASE WHEN stage = 'join' THEN 'waiting' ELSE 'ready' END)::rushes.task_state,
-    CASE WHEN stage = 'join' THEN 40 ELSE 0 END, id, stage, chunk, lane, spec
+    CASE WHEN stage = 'join' THEN 40 ELSE 0 END, id, lane, spec
 FROM rushes.task_text WHERE task >> 20 BETWEEN %(first)s AND %(last)s AND stage <> 'probe' ORDER BY task;
 
 -- name: needs

@@ -1,11 +1,11 @@
 """Completion on PostgreSQL: done, results, count-down, events, counters and debts in one transaction."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, compress, count, pairwise
-from operator import ne
-from typing import NamedTuple
+from itertools import chain
+from operator import itemgetter
+from typing import NamedTuple, cast
 
-from rushes.domain.event import EventType
 from rushes.domain.result import Result
 from rushes.domain.task import Finish, Said
 from rushes.ledger.open_job import PLACES, OpenJob, encode
@@ -13,40 +13,19 @@ from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
+from rushes.ledger.runs import Run, finished_runs, tell_runs
 from rushes.ledger.standing import Standing
 from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Cursor, Row, Turn
 
-
-class Told(NamedTuple):
-    """Finishes of leases by columns: half the time of looking at each."""
-
-    jobs: Sequence[int]  # their numbers
-    keys: Sequence[int]
-    tasks: Sequence[str]
-    fences: Sequence[int]
-    results: Sequence[tuple[Result, ...]]
-    adopted: Sequence[bool]
-    seconds: Sequence[float]
-
-    def cut(self, begin: int, end: int) -> "Told":
-        """Some that stand together."""
-        return Told._make(column[begin:end] for column in self)
-
-    def only(self, chosen: Sequence[bool]) -> "Told":
-        """Some of them."""
-        return Told._make(tuple(compress(column, chosen)) for column in self)
+Lease = tuple[int, int]  # the key of a task, and a fence
 
 
 class Asked(NamedTuple):
-    """Tasks that were said to be done at a fence, and what will answer which are."""
+    """Runs that were said to be done at one fence, and what will answer which are."""
 
-    keys: Sequence[int]
-    fence: int
+    runs: Sequence[Run]
     answer: Cursor
-
-
-NOTHING = Told((), (), (), (), (), (), ())
 
 
 class TooBold(Exception):
@@ -62,135 +41,127 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
     Raises:
         TooBold: not every lease counts.
     """
-    told = _by_lease(turn, finishes, known)
-    bold = bold and not any(told.adopted)
+    keys, told = _by_lease(turn, finishes, known)
+    runs = finished_runs(keys, told)
+    bold = bold and not any(run.adopted for run in runs)
     if bold:
-        _keep_results(turn, told, "results_add")
+        _keep_results(turn, runs, "results_add")
     jobs = JobRows(turn)
-    jobs.load(set(told.jobs))
-    asked = _finish(turn, jobs, worker, told)
-    ready = _gains(turn, jobs, worker, told) if bold else []  # while the database is at it
-    won, newly = _won(turn, told, asked)
-    if bold and len(won.keys) < len(told.keys):
+    jobs.load({run.first >> PLACES for run in runs})
+    asked = _finish(turn, jobs, worker, keys, runs)
+    ready = _gains(turn, jobs, worker, runs) if bold else []  # while the database is at it
+    lost, newly = _lost(turn, asked)
+    if bold and lost:
         raise TooBold
     if not bold:
-        _keep_results(turn, won, "results_keep")
-        ready = _gains(turn, jobs, worker, won)
+        won = [(key, finish) for key, finish in zip(keys, told, strict=True) if (key, finish.fence) not in lost]
+        runs = finished_runs([key for key, _ in won], [finish for _, finish in won])
+        _keep_results(turn, runs, "results_keep")
+        ready = _gains(turn, jobs, worker, runs)
     ready += count_ready(jobs, newly)
-    if won.keys:
+    if runs:
         jobs.save()
-    return Completed(_said(turn, finishes, won), tuple(ready))
+    return Completed(_said(turn, finishes, runs), tuple(ready))
 
 
-def _by_lease(turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]) -> Told:
-    """With the key of each task; of two finishes of one lease the first counts."""
-    if not finishes:
-        return NOTHING
-    columns = tuple(zip(*finishes, strict=True))
-    tasks, fences = columns[:2]
-    keys = list(map(known.get, tasks))
+def _by_lease(
+    turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]
+) -> tuple[Sequence[int], Sequence[Finish]]:
+    """The key of each task with its finish; of two finishes of one lease the first counts."""
+    keys = list(map(known.get, map(itemgetter(0), finishes)))
     if None in keys:
-        strangers = [task for task, key in zip(tasks, keys, strict=True) if key is None]
+        strangers = [finish.task for finish, key in zip(finishes, keys, strict=True) if key is None]
         found = {**known, **dict(turn.all("keys", ids=strangers))}
-        keys = [found.get(task) for task in tasks]
-    told = Told._make(([(key or 0) >> PLACES for key in keys], keys, *columns))
+        keys = [found.get(finish.task) for finish in finishes]
     if None not in keys and len(set(keys)) == len(keys):
-        return told
-    leases = list(zip(keys, fences, strict=True))
-    first = {lease: n for n, lease in reversed([*enumerate(leases)])}
-    return told.only([lease[0] is not None and first[lease] == n for n, lease in enumerate(leases)])
+        return cast(list[int], keys), finishes
+    first: dict[Lease, Finish] = {}
+    for key, finish in zip(keys, finishes, strict=True):
+        if key is not None:
+            first.setdefault((key, finish.fence), finish)
+    return [key for key, _ in first], list(first.values())
 
 
-def _finish(turn: Turn, jobs: JobRows, worker: str, told: Told) -> list[Asked]:
+def _finish(turn: Turn, jobs: JobRows, worker: str, keys: Sequence[int], runs: Sequence[Run]) -> list[Asked]:
     """One look for all that share a fence; nobody waits for it."""
-    if told.keys and jobs.needed():
-        jobs.load(turn.column("needing_jobs", keys=numbers(told.keys)))
+    if jobs.needed():
+        jobs.load(turn.column("needing_jobs", keys=numbers(keys)))
+    alike: dict[tuple[int, bool], list[Run]] = defaultdict(list)
+    for run in sorted(runs):
+        alike[run.fence, run.adopted].append(run)
     return [
-        Asked(keys, fence, turn.run("finish", worker=worker, at=turn.wall, **_runs(keys), fence=fence, adopted=adopted,
-            all=len(keys)))
-        for (fence, adopted), keys in _by_fence(told).items()
+        Asked(part, turn.run("finish", worker=worker, at=turn.wall, firsts=numbers(run.first for run in part),
+            lasts=numbers(run.last for run in part), fence=fence, adopted=adopted, all=_many(part)))
+        for (fence, adopted), part in alike.items()
     ]  # fmt: skip
 
 
-def _won(turn: Turn, told: Told, asked: Sequence[Asked]) -> tuple[Told, list[Row]]:
-    """Which are done now, and the tasks (key, id, parked) that became ready."""
-    lost: set[tuple[int, int]] = set()
+def _results(runs: Iterable[Run]) -> Iterable[Result]:
+    return chain.from_iterable(chain.from_iterable(run.results for run in runs))
+
+
+def _many(runs: Iterable[Run]) -> int:
+    return sum(len(run.seconds) for run in runs)
+
+
+def _lost(turn: Turn, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
+    """Which leases did not count, and the tasks (key, id, parked) that became ready."""
+    lost: set[Lease] = set()
     ready: list[Row] = []
-    for keys, fence, cursor in asked:
-        ((done, runs, newly),) = turn.rows(cursor)
-        if done < len(keys):
-            kept = chain.from_iterable(range(first, last + 1) for first, last in runs or ())
-            lost.update((key, fence) for key in set(keys).difference(kept))
+    for runs, cursor in asked:
+        ((done, kept, newly),) = turn.rows(cursor)
+        if done < _many(runs):
+            won = set(chain.from_iterable(range(first, last + 1) for first, last in kept or ()))
+            told = chain.from_iterable(range(run.first, run.last + 1) for run in runs)
+            lost.update((key, runs[0].fence) for key in told if key not in won)
         ready += newly or []
-    if not lost:
-        return told, ready
-    return told.only([lease not in lost for lease in zip(told.keys, told.fences, strict=True)]), ready
+    return lost, ready
 
 
-def _runs(keys: Iterable[int]) -> dict[str, str]:
-    """Keys as runs of those that follow each other: a look for each run, instead of one for each key."""
-    keys = sorted(keys)
-    breaks = [n for n, (before, key) in enumerate(pairwise(keys), 1) if key != before + 1]
-    firsts, lasts = [0, *breaks], [*breaks, len(keys)]
-    return {"firsts": numbers(keys[n] for n in firsts), "lasts": numbers(keys[n - 1] for n in lasts)}
+def _gains(turn: Turn, jobs: JobRows, worker: str, runs: Iterable[Run]) -> list[str]:
+    groups: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[run.first >> PLACES].append(run)
+    return [id for group in groups.values() for id in _gain(turn, jobs, jobs.of(group[0].first), worker, group)]
 
 
-def _by_fence(told: Told) -> Mapping[tuple[int, bool], Sequence[int]]:
-    if len(set(told.fences)) == len(set(told.adopted)) == 1:
-        return {(told.fences[0], told.adopted[0]): told.keys}
-    groups: dict[tuple[int, bool], list[int]] = {}
-    for key, fence, adopted in zip(told.keys, told.fences, told.adopted, strict=True):
-        groups.setdefault((fence, adopted), []).append(key)
-    return groups
-
-
-def _by_job(won: Told) -> list[Told]:
-    """Those of one job that stand together, and of one kind."""
-    kinds = list(zip(won.jobs, won.adopted, strict=True)) if any(won.adopted) else won.jobs
-    cuts = [0, *compress(count(1), map(ne, kinds[1:], kinds)), len(kinds)] if kinds else []
-    return [won.cut(begin, end) for begin, end in pairwise(cuts)]
-
-
-def _gains(turn: Turn, jobs: JobRows, worker: str, won: Told) -> list[str]:
-    return [id for part in _by_job(won) for id in _gain(turn, jobs, jobs.of(part.keys[0]), worker, part)]
-
-
-def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, part: Told) -> tuple[str, ...]:
+def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
-    many, skip = len(part.keys), len(job.id) + 1
+    many = _many(group)
     job.done, job.live = job.done + many, job.live - many
-    type = EventType.ADOPTED if part.adopted[0] else EventType.DONE
-    about = {"worker": worker, "fences": part.fences, "seconds": part.seconds, "tasks": [t[skip:] for t in part.tasks]}
-    job.tell(type, turn.wall, about, n=many)
-    debts = [{"owner": job.owner, "job": job.id, "key": r.key} for rs in part.results for r in rs if r.publishes]
-    if debts:
-        turn.run("debts_add", rows=encode(debts))
+    tell_runs(job, turn.wall, worker, group)
+    owed = [result.key for result in _results(group) if result.publishes]
+    if owed:
+        turn.run("debts_add", rows=encode([{"owner": job.owner, "job": job.id, "key": key} for key in owed]))
     if job.opened:
         return ()
-    return open_plan(turn, jobs, job, part.fences[0])  # before a plan is open there is only its first task
+    return open_plan(turn, jobs, job, group[0].fence)  # before a plan is open there is only its first task
 
 
-def _keep_results(turn: Turn, told: Told, how: str) -> None:
+def _keep_results(turn: Turn, runs: Sequence[Run], how: str) -> None:
     """Each for the owner of its job, which the database knows by the job's place among these."""
-    if not any(told.results):
+    made = list(_results(runs))
+    if not made:
         return
-    jobs = sorted(set(told.jobs))
+    jobs = sorted({run.first >> PLACES for run in runs})
     places = {job: place for place, job in enumerate(jobs, 1)}
-    owners = [places[job] for job, results in zip(told.jobs, told.results, strict=True) for _ in results]
-    columns = dict(zip(Result._fields, zip(*chain.from_iterable(told.results), strict=True), strict=True))
+    owners = chain.from_iterable([places[run.first >> PLACES]] * sum(map(len, run.results)) for run in runs)
+    columns = dict(zip(Result._fields, zip(*made, strict=True), strict=True))
     named = {name: texts(columns.pop(name)) for name in ("key", "output", "manifest_sha256")}
     counts = {name: numbers(values) for name, values in columns.items()}
     turn.run(how, jobs=numbers(jobs), owners=numbers(owners), **named, **counts)
 
 
-def _said(turn: Turn, finishes: Sequence[Finish], won: Told) -> tuple[Said, ...]:
-    if len(won.keys) == len(finishes):
+def _said(turn: Turn, finishes: Sequence[Finish], won: Sequence[Run]) -> tuple[Said, ...]:
+    if _many(won) == len(finishes):
         return (Said.OK,) * len(finishes)
-    rows, ours = standing(turn, (f.task for f in finishes)), set(zip(won.tasks, won.fences, strict=True))
-    return tuple(_answer(f, ours, rows) for f in finishes)
+    rows = standing(turn, (finish.task for finish in finishes))
+    ours = {(key, run.fence) for run in won for key in range(run.first, run.last + 1)}
+    return tuple(_answer(finish, ours, rows) for finish in finishes)
 
 
-def _answer(finish: Finish, ours: set[tuple[str, int]], rows: Mapping[str, Standing]) -> Said:
-    if (finish.task, finish.fence) in ours:
-        return Said.OK
-    return rows[finish.task].said(finish.fence, "done") if finish.task in rows else Said.LOST
+def _answer(finish: Finish, ours: set[Lease], rows: Mapping[str, Standing]) -> Said:
+    row = rows.get(finish.task)
+    if row is None:
+        return Said.LOST
+    return Said.OK if (row.key, finish.fence) in ours else row.said(finish.fence, "done")

@@ -1,6 +1,7 @@
 """The job rows that a transaction on PostgreSQL changes: locked in order, read once, written once."""
 
 from collections.abc import Collection
+from typing import Any
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
@@ -8,7 +9,7 @@ from rushes.ledger.open_job import PLACES, OpenJob
 from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Row, Turn
 
-_SAVED = ("number", "told", "state", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live",
+_SAVED = ("number", "told", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live",
           "losses", "failures", "last_event", "started", "finished")  # fmt: skip
 
 
@@ -19,11 +20,11 @@ class JobRows:
         self._turn = turn
         self._rows: dict[int, OpenJob] = {}
 
-    def load(self, numbers: Collection[int], patient: bool = True) -> None:
+    def load(self, wanted: Collection[int], patient: bool = True) -> None:
         """Hold the rows that are not here yet, in order; without patience only those that nobody holds."""
-        missing = sorted(set(numbers) - self._rows.keys())
+        missing = sorted(set(wanted) - self._rows.keys())
         if missing:
-            self._keep(self._turn.all("hold_jobs" if patient else "hold_free_jobs", numbers=missing))
+            self._keep(self._turn.all("hold_jobs" if patient else "hold_free_jobs", numbers=numbers(missing)))
 
     def find(self, id: str) -> OpenJob:
         """The row of a job by its id.
@@ -55,8 +56,8 @@ class JobRows:
         for job in self._rows.values():
             job.settle(self._turn.wall)
         if self._rows:
-            columns = zip(*map(_row, self._rows.values()), strict=True)
-            self._turn.run("jobs_save", **dict(zip(_SAVED, map(numbers, columns), strict=True)))
+            state, *columns = zip(*map(_row, self._rows.values()), strict=True)
+            self._turn.run("jobs_save", state=texts(state), **dict(zip(_SAVED, map(numbers, columns), strict=True)))
         told = [event for job in self._rows.values() for event in job.events]
         if told:
             number, seq, n, type, at, task, body = zip(*told, strict=True)
@@ -71,14 +72,9 @@ class JobRows:
         return [self._rows[job.number] for job in found]
 
 
-def _row(job: OpenJob) -> tuple[object, ...]:
-    """The columns that _SAVED names; the names of states need no quotes."""
+def _row(job: OpenJob) -> tuple[Any, ...]:
+    """Its state, and the columns that _SAVED names."""
     return (
-        job.number, bool(job.events), job.state.value, job.priority, job.paused, job.cancelled, job.opened, job.total,
-        job.done, job.dead, job.live, job.losses, job.failures, job.last_event, _or_null(job.started),
-        _or_null(job.finished),
+        job.state, job.number, bool(job.events), job.priority, job.paused, job.cancelled, job.opened, job.total,
+        job.done, job.dead, job.live, job.losses, job.failures, job.last_event, job.started, job.finished,
     )  # fmt: skip
-
-
-def _or_null(value: int | None) -> object:
-    return "NULL" if value is None else value

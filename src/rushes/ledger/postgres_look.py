@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, Job, JobState
-from rushes.domain.keys import parse_task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.port import Page
+from rushes.ledger.runs import one_by_one
 from rushes.postgres import changes
 from rushes.postgres.store import Row
 
@@ -66,7 +67,7 @@ def events(ask: Ask, job: str, after: int, types: Collection[EventType], task: s
     more = True
     while more and len(found) < limit:
         rows = ask("events", job=job, after=after, limit=limit + 1)
-        told = [e for row in rows for e in _expanded(job, row) if e.number > after]
+        told = [e for row in rows for e in _told(job, row) if e.number > after]
         found += (e for e in told if (not types or e.type in types) and (not task or e.task == task))
         after, more = told[-1].number if told else after, len(rows) > limit
     return tuple(found[:limit])
@@ -124,18 +125,10 @@ def _worker(row: Row) -> Worker:
     return Worker(incarnation(row), left > 0, draining, note, tuple(held), left, iso(started))
 
 
-def _expanded(job: str, row: Row) -> Iterator[Event]:
-    seq, _, kind, at, task, text = row
-    type, body, stamp = EventType(kind), json.loads(text), iso(at)
-    if "fences" not in body:
-        yield Event(job, seq, type, stamp, task, body)
-        return
-    each = zip(body["tasks"], body["fences"], body["seconds"], strict=True)
-    for place, (rest, fence, seconds) in enumerate(each):
-        id = f"{job}.{rest}"
-        _, stage, chunk = parse_task_id(id)
-        data = {"stage": stage, "chunk": chunk, "fence": fence, "worker": body["worker"], "seconds": seconds}
-        yield Event(job, seq + place, type, stamp, id, data)
+def _told(job: str, row: Row) -> Iterator[Event]:
+    *told, ids = row
+    named = iter(ids or ())
+    return one_by_one(job, tuple(told), lambda _, many: islice(named, many))
 
 
 def _log(ask: Ask, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:

@@ -80,9 +80,14 @@ SELECT key, output, manifest_sha256, size, count, schema_version, publishes FROM
 WHERE owner = %(owner)s AND key = ANY (%(keys)s);
 
 -- name: events
--- Event rows of a job from the one that holds a number on.
+-- Event rows of a job from the one that holds a number on, with the ids of the tasks that one row tells of.
 WITH mine AS (SELECT number FROM rushes.job WHERE id = %(job)s)
-SELECT seq, n, type, at, task, body FROM rushes.event
+SELECT seq, type, at, task, body, CASE WHEN type IN ('done', 'adopted') THEN ARRAY(
+    SELECT text.id FROM json_array_elements(body::json -> 'runs') WITH ORDINALITY AS run(told, place)
+    JOIN rushes.task_text AS text ON text.task BETWEEN (event.job << 20) + (told ->> 0)::integer
+        AND (event.job << 20) + (told ->> 0)::integer + (told ->> 1)::integer - 1
+    ORDER BY run.place, text.task) END
+FROM rushes.event
 WHERE job = (SELECT number FROM mine) AND seq >= coalesce(
     (SELECT max(seq) FROM rushes.event WHERE job = (SELECT number FROM mine) AND seq <= %(after)s), 0)
 ORDER BY seq LIMIT %(limit)s;

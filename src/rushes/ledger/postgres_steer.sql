@@ -46,8 +46,8 @@ WHERE key = ANY (%(keys)s);
 
 -- name: undo
 -- Tasks that were done have fresh tries.
-INSERT INTO rushes.task (key, rank, state, fence, started, outcome, id, stage, chunk, lane, spec)
-SELECT task, %(rank)s, 'waiting', fence, started, 'done', id, stage, chunk, lane, spec
+INSERT INTO rushes.task (key, rank, state, fence, started, outcome, id, lane, spec)
+SELECT task, %(rank)s, 'waiting', fence, started, 'done', id, lane, spec
 FROM rushes.task_text JOIN LATERAL (
     SELECT fence, started, last FROM rushes.task_done WHERE first <= task ORDER BY first DESC LIMIT 1) AS done ON last >= task
 WHERE task = ANY (%(keys)s);

@@ -10,6 +10,7 @@ from rushes.domain.task import Draft, Said
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode, fresh
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import hold_tasks, legible
+from rushes.ledger.runs import adopted_runs, tell_runs
 from rushes.postgres.store import Cursor, Row, Turn
 
 
@@ -106,22 +107,20 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int, alone: Draft | Non
     turn.run("plant_tasks", **new, rank=-job.priority, stopped=job.stopped)
     turn.run("drafts_done", job=job.number)
     if alone and (alone.adopted or not alone.needs):
-        planted: list[Row] = [(alone.id, None if alone.adopted else "ready")]
+        planted: list[Row] = [(before + 1, alone.id, None if alone.adopted else "ready")]
     else:
         planted = turn.all("planted", first=before + 1, last=job.span[1])
     return _count(turn, job, fence, planted)
 
 
 def _count(turn: Turn, job: OpenJob, fence: int, planted: Sequence[Row]) -> tuple[str, ...]:
-    """What a job gains by new tasks (id, state; those without a state are done); those that can be claimed."""
-    ready, adopted = [id for id, state in planted if state == "ready"], [id for id, state in planted if state is None]
+    """What a job gains by new tasks (key, id, state; those without a state are done); those that can be claimed."""
+    ready = [id for _, id, state in planted if state == "ready"]
+    adopted = [key for key, _, state in planted if state is None]
     job.total, job.done, job.live = job.total + len(planted), job.done + len(adopted), job.live + len(ready)
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": len(planted), "adopted": len(adopted)})
-    skip, many = len(job.id) + 1, len(adopted)
-    if adopted:
-        about = {"worker": None, "fences": [0] * many, "seconds": [0.0] * many, "tasks": [id[skip:] for id in adopted]}
-        job.tell(EventType.ADOPTED, turn.wall, about, n=many)
+    tell_runs(job, turn.wall, None, adopted_runs(adopted))
     return () if job.stopped else tuple(ready)
 
 

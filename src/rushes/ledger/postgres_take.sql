@@ -5,14 +5,14 @@
 SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
     job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job;
+WHERE job.number = ANY (%(numbers)s::bigint[]) ORDER BY job.number FOR NO KEY UPDATE OF job;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
 SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
     job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
 FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE job.number = ANY (%(numbers)s) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
+WHERE job.number = ANY (%(numbers)s::bigint[]) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
 
 -- name: hold_job
 -- The same for one job by its id.
@@ -72,8 +72,8 @@ WITH made AS (
     INSERT INTO rushes.task_text (task, id, stage, chunk, lane, place, created, spec)
     SELECT number << 20, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(place)s, created, %(spec)s FROM made
 ), ready AS (
-    INSERT INTO rushes.task (key, rank, state, open, id, stage, chunk, lane, spec)
-    SELECT number << 20, -%(priority)s, 'ready', true, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(spec)s FROM made
+    INSERT INTO rushes.task (key, rank, state, open, id, lane, spec)
+    SELECT number << 20, -%(priority)s, 'ready', true, %(task)s, %(lane)s, %(spec)s FROM made
 ), told AS (
     INSERT INTO rushes.event (job, seq, n, type, at, body) SELECT number, 1, 1, 'submitted', created, %(told)s FROM made
 )
@@ -169,9 +169,9 @@ WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND adopted;
 
 -- name: plant_tasks
 -- Those without unmet needs are ready, the others wait.
-INSERT INTO rushes.task (key, rank, state, parked, open, unmet, id, stage, chunk, lane, spec)
+INSERT INTO rushes.task (key, rank, state, parked, open, unmet, id, lane, spec)
 SELECT mine.task, %(rank)s, (CASE WHEN n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
-    %(stopped)s AND n = 0, NOT %(stopped)s AND n = 0, n, mine.id, mine.stage, mine.chunk, mine.lane, mine.spec
+    %(stopped)s AND n = 0, NOT %(stopped)s AND n = 0, n, mine.id, mine.lane, mine.spec
 FROM rushes.draft
 JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
 CROSS JOIN LATERAL (SELECT (
@@ -182,7 +182,7 @@ WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT adopted;
 
 -- name: planted
 -- The new tasks in plan order; those without a state are done.
-SELECT text.id, state::text FROM rushes.task_text AS text LEFT JOIN rushes.task ON task.key = text.task
+SELECT text.task, text.id, state::text FROM rushes.task_text AS text LEFT JOIN rushes.task ON task.key = text.task
 WHERE text.task BETWEEN %(first)s AND %(last)s ORDER BY text.task;
 
 -- name: drafts_done

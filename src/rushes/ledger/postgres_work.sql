@@ -21,7 +21,7 @@ WITH me AS MATERIALIZED (
 )
 UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
 FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
+RETURNING id, fence, lane, spec, failures, losses, key, rank;
 
 -- name: claim_hinted
 -- The same among tasks that were hinted at.
@@ -39,11 +39,11 @@ WITH me AS MATERIALIZED (
 )
 UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
 FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-RETURNING id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank;
+RETURNING id, fence, lane, spec, failures, losses, key, rank;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
-SELECT id, fence, split_part(id, '.', 1), stage, chunk, lane, spec, failures, losses, key, rank FROM rushes.task
+SELECT id, fence, lane, spec, failures, losses, key, rank FROM rushes.task
 WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over)
     AND id <> ALL (%(known)s)
 ORDER BY rank, key LIMIT %(n)s;

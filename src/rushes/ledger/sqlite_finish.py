@@ -2,33 +2,21 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, pairwise, repeat
-from typing import NamedTuple
+from itertools import chain, repeat
 
-from rushes.domain.event import EventType
 from rushes.domain.result import Result
 from rushes.domain.task import Finish, Said
 from rushes.ledger import sqlite_results
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.port import Completed
-from rushes.ledger.sqlite_jobs import JobRows, runs_told, splits
+from rushes.ledger.runs import Run, finished_runs, tell_runs
+from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
 from rushes.ledger.sqlite_work import DONE, standing
 from rushes.ledger.standing import Standing
 
 UNKNOWN = -1  # the key of no task
-
-
-class Run(NamedTuple):
-    """Finishes of neighbouring tasks with one fence: written as one, and their values kept in columns."""
-
-    first: int
-    last: int
-    fence: int
-    adopted: bool
-    results: Sequence[tuple[Result, ...]]
-    seconds: Sequence[float]
 
 
 def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> Completed:
@@ -57,12 +45,12 @@ def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, i
     if not number or not finishes:
         return []
     keys = _keys(turn, [finish.task for finish in finishes], known)
-    won = _runs(keys, finishes)
+    won = finished_runs(keys, finishes)
     turn.run("mark")
     if _finish(turn, won, number[0]) < len(keys):
         turn.run("back")
         held = _held(turn, keys, finishes, number[0])
-        won = _runs(list(held), list(held.values())) if held else []
+        won = finished_runs(list(held), list(held.values()))
         _finish(turn, won, number[0])
     turn.run("unmark")
     turn.many("hold_drop", [(number[0], run.first, run.last) for run in won])
@@ -75,19 +63,6 @@ def _keys(turn: Turn, tasks: Sequence[str], known: dict[str, int]) -> list[int]:
         return keys
     found: dict[str, int] = dict(turn.all("keys", encode(tasks)))
     return [found.get(task, UNKNOWN) for task in tasks]
-
-
-def _runs(keys: Sequence[int], finishes: Sequence[Finish]) -> list[Run]:
-    """Column by column: half the time of looking at each finish."""
-    _, fences, results, adopted, seconds = zip(*finishes, strict=True)
-    cuts = splits(keys)
-    if len(set(fences)) > 1 or len(set(adopted)) > 1:
-        kinds = pairwise(zip(fences, adopted, strict=True))
-        cuts = sorted({*cuts, *(n for n, (a, b) in enumerate(kinds, 1) if a != b)})
-    return [
-        Run(keys[begin], keys[end - 1], fences[begin], adopted[begin], results[begin:end], seconds[begin:end])
-        for begin, end in pairwise(cuts)
-    ]
 
 
 def _finish(turn: Turn, runs: Sequence[Run], worker: int) -> int:
@@ -122,11 +97,7 @@ def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
     many = sum(len(run.seconds) for run in group)
     job.done, job.live = job.done + many, job.live - many
-    for type in (EventType.DONE, EventType.ADOPTED):
-        told = [run for run in group if run.adopted is (type is EventType.ADOPTED)]
-        seconds = list(chain.from_iterable(run.seconds for run in told))
-        if told:
-            job.tell(type, turn.wall, runs_told(worker, [run[:3] for run in told], seconds), n=len(seconds))
+    tell_runs(job, turn.wall, worker, group)
     first = next((run for run in group if not run.first & FIRST), None)
     if first is None:
         return ()

@@ -1,31 +1,11 @@
 """The job rows that a transaction changes: read once, written once, their events numbered in between."""
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import compress, count, pairwise, repeat
-from operator import ne, sub
+from collections.abc import Collection, Iterator
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
-from rushes.domain.keys import JSON
-from rushes.ledger.open_job import FIRST, PLACES, EventRow, OpenJob
+from rushes.ledger.open_job import PLACES, EventRow, OpenJob
 from rushes.ledger.sqlite_store import Row, Turn, encode
-
-
-def splits(keys: Sequence[int]) -> list[int]:
-    """Where keys, in the order given, begin, cease to be neighbours, and end; those of two jobs never are."""
-    cuts = compress(count(1), map(ne, map(sub, keys[1:], keys), repeat(1)))
-    return [0, *cuts, len(keys)] if keys else []
-
-
-def runs(keys: Sequence[int]) -> list[tuple[int, int]]:
-    """Keys as ranges, first and last: one write for each, and a plan's tasks are mostly neighbours."""
-    return [(keys[begin], keys[end - 1]) for begin, end in pairwise(splits(keys))]
-
-
-def runs_told(worker: str | None, tasks: Sequence[tuple[int, int, int]], seconds: Sequence[float]) -> JSON:
-    """What an event row says of many tasks: neighbours (first key, last key, fence) as place, count and fence."""
-    ranges = [(first & FIRST, last - first + 1, fence) for first, last, fence in tasks]
-    return {"worker": worker, "runs": ranges, "seconds": seconds}
 
 
 class JobRows:

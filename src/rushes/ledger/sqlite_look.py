@@ -1,17 +1,17 @@
 """Looking at a ledger on SQLite: rows become values."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, Job, JobState
-from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.open_job import FIRST, PLACES
 from rushes.ledger.port import Page
+from rushes.ledger.runs import one_by_one
 from rushes.ledger.sqlite_store import Row, Turn
 
 _END = 2**63 - 1
@@ -65,9 +65,14 @@ def events(turn: Turn, job: str, after: int, types: Collection[EventType], task:
         return _log(turn, job, task, after, limit)
     number = turn.column("job_number", job)
     found: list[Event] = []
+
+    def name(place: int, many: int) -> list[str]:
+        first = (number[0] << PLACES) + place
+        return turn.column("ids", first, first + many - 1)
+
     while number and len(found) < limit:
         rows = turn.all("events", number[0], after, limit + 1)
-        told = [e for row in rows for e in _expanded(turn, job, number[0], row) if e.number > after]
+        told = [e for row in rows for e in one_by_one(job, row, name) if e.number > after]
         if not told:
             break
         after = told[-1].number
@@ -129,27 +134,6 @@ def _worker(row: Row, held: tuple[str, ...], now: float) -> Worker:
     until, draining, note, started = row[10:]
     left = max(0.0, until - now)
     return Worker(incarnation(row), left > 0, bool(draining), note, held, left, iso(started))
-
-
-def _expanded(turn: Turn, job: str, number: int, row: Row) -> Iterator[Event]:
-    seq, _, kind, at, task, text = row
-    type, body, stamp = EventType(kind), json.loads(text), iso(at)
-    if "runs" not in body:
-        yield Event(job, seq, type, stamp, task, body)
-        return
-    each = zip(_named(turn, number, body["runs"]), body["seconds"], strict=True)
-    for place, ((id, fence), seconds) in enumerate(each):
-        _, stage, chunk = parse_task_id(id)
-        data = {"stage": stage, "chunk": chunk, "fence": fence, "worker": body["worker"], "seconds": seconds}
-        yield Event(job, seq + place, type, stamp, id, data)
-
-
-def _named(turn: Turn, number: int, runs: list[list[int]]) -> Iterator[tuple[str, int]]:
-    """The tasks of ranges, each with its fence."""
-    for place, many, fence in runs:
-        first = (number << PLACES) + place
-        for id in turn.column("ids", first, first + many - 1):
-            yield id, fence
 
 
 def _log(turn: Turn, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:

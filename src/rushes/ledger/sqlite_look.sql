@@ -61,7 +61,7 @@ SELECT * FROM task_seen WHERE key IN (
 
 -- name: events
 -- Event rows of a job from the one that holds a number on.
-SELECT seq, n, type, at, task, body FROM event
+SELECT seq, type, at, task, body FROM event
 WHERE job = ?1 AND seq >= coalesce((SELECT max(seq) FROM event WHERE job = ?1 AND seq <= ?2), 0)
 ORDER BY seq LIMIT ?3;
 

@@ -8,7 +8,8 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Said
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
-from rushes.ledger.sqlite_jobs import JobRows, runs, runs_told
+from rushes.ledger.runs import adopted_runs, tell_runs
+from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_work import DONE, standing
 
@@ -93,9 +94,7 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]
     job.total, job.done, job.live = job.total + size, job.done + len(adopted), job.live + len(ready)
     if fence:
         job.tell(EventType.PLANNED, turn.wall, {"tasks": size, "adopted": len(adopted)})
-    if adopted:
-        told = runs_told(None, [(first, last, 0) for first, last in runs(adopted)], [0.0] * len(adopted))
-        job.tell(EventType.ADOPTED, turn.wall, told, n=len(adopted))
+    tell_runs(job, turn.wall, None, adopted_runs(adopted))
     return () if job.stopped else tuple(ready)
 
 

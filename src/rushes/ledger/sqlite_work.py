@@ -12,7 +12,8 @@ from rushes.domain.task import LEASE_SECONDS, Failure, Lease, Order, Said
 from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import FIRST, OpenJob
 from rushes.ledger.port import Renewed
-from rushes.ledger.sqlite_jobs import JobRows, runs
+from rushes.ledger.runs import runs
+from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.standing import Standing, orders
 

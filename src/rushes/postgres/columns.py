@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 
-def numbers(values: Iterable[object]) -> str:
-    """Numbers or truth values."""
-    return "{" + ",".join(map(str, values)) + "}"
+def numbers(values: Iterable[int | None]) -> str:
+    """Numbers or truth values, of which some may be missing."""
+    return "{" + str([*values])[1:-1].replace("None", "NULL") + "}"
 
 
 def texts(values: Sequence[str]) -> str:

@@ -64,28 +64,27 @@ CREATE TABLE rushes.task_text (
 
 -- Tasks that are not done. `open` is what a claim looks through: a lease changes no column of any index, and half of each
 -- page is left free, so that it is written in place (without: -40 %). Every statement that moves a task says what becomes
--- of `open`: as a generated column it took a tenth of a claim. The texts stand here again, so that a claim need not look
--- for them elsewhere; they come last, so that a lease logs only what is before them.
+-- of `open`: as a generated column it took a tenth of a claim. What a claim answers with stands here again, so that it
+-- need not look elsewhere; it comes last, so that a lease logs only what is before it. What is never NULL comes first, and
+-- of that what has one width: behind a NULL every column of a row must be looked for (a tenth of a claim).
 CREATE TABLE rushes.task (
     key bigint PRIMARY KEY,
-    due bigint,                                -- ready, but not before
-    started bigint,
-    finished bigint,                           -- when it died
     progress double precision NOT NULL DEFAULT 0,
     rank integer NOT NULL,                     -- minus the job's priority
-    state rushes.task_state NOT NULL,
     unmet integer NOT NULL DEFAULT 0,
     fence integer NOT NULL DEFAULT 0,
-    worker integer,                            -- who has leased it; it is ready all the while
-    chunk integer,
+    state rushes.task_state NOT NULL,
     failures smallint NOT NULL DEFAULT 0,
     losses smallint NOT NULL DEFAULT 0,
     parked boolean NOT NULL DEFAULT false,     -- ready, but its job is paused or cancelled
     open boolean NOT NULL DEFAULT false CHECK (open = (state = 'ready' AND NOT parked AND due IS NULL)),
-    outcome text COLLATE "C",                  -- of the last attempt: done, failed, lost, given_back
     lane text COLLATE "C" NOT NULL,
+    worker integer,                            -- who has leased it; it is ready all the while
+    started bigint,
+    due bigint,                                -- ready, but not before
+    finished bigint,                           -- when it died
+    outcome text COLLATE "C",                  -- of the last attempt: done, failed, lost, given_back
     id text COLLATE "C" NOT NULL,
-    stage text COLLATE "C" NOT NULL,
     spec text NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.2);
@@ -194,8 +193,8 @@ CREATE TABLE rushes.debt (
     PRIMARY KEY (owner, job, key)
 );
 
--- A row is the numbers seq .. seq + n - 1 of one type. Many in one row: the body has lists with one entry per number:
--- tasks (without their job), fences, seconds.
+-- A row is the numbers seq .. seq + n - 1 of one type. Many in one row: the body has runs of tasks (place in the plan,
+-- how many, fence) and the seconds of each.
 CREATE TABLE rushes.event (
     job bigint NOT NULL,
     seq integer NOT NULL,
