@@ -16,8 +16,6 @@ from rushes.domain.task import RENEW_SECONDS, Finish, Lease
 from rushes.jobs.follow import follow
 from rushes.wiring import House, open_home
 
-BATCH = 500
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -33,9 +31,9 @@ class Ran:
 Work = Callable[[House], tuple[int, Sequence[float]]]  # how much was done, and seconds to tell of
 
 
-def drain(house: House, batch: int = BATCH) -> tuple[int, Sequence[float]]:
-    """Work until nothing is left; the seconds of each claim."""
-    worked = list(_batches(house, batch))
+def drain(house: House, batch: int = 0) -> tuple[int, Sequence[float]]:
+    """Work until nothing is left, by as many at once as the ledger takes unless told; the seconds of each claim."""
+    worked = list(_batches(house, batch or house.ledger.batch))
     return sum(done for done, _ in worked), [claim for _, claim in worked]
 
 
@@ -53,7 +51,7 @@ def drain_in_turns(other: Path, house: House) -> tuple[int, Sequence[float]]:
 
 def _timed(house: House) -> Iterator[tuple[int, float]]:
     begin = time.perf_counter()
-    for done, _ in _batches(house, BATCH):
+    for done, _ in _batches(house, house.ledger.batch):
         yield done, time.perf_counter() - begin
         begin = time.perf_counter()
 

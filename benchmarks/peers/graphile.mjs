@@ -7,7 +7,8 @@ import { once } from "node:events";
 
 const { Logger, makeWorkerUtils, run } = createRequire(process.cwd() + "/")("graphile-worker");
 const [what, connectionString, count] = process.argv.slice(2);
-const CONCURRENCY = 50; // the best of 10, 50, 200
+// With a local queue, which releases before 0.17 lack, it is eight times as fast; the best of 24, 100, 500 at once.
+const WORKER = { connectionString, concurrentJobs: 24, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0, maxPoolSize: 20 };
 const logger = new Logger(() => (level, text) => {
   if (level === "error") console.error(text);
 });
@@ -31,7 +32,7 @@ async function drain() {
     done += 1;
     end = now();
   };
-  runner = await run({ connectionString, concurrency: CONCURRENCY, logger, noHandleSignals: true, taskList: { noop } });
+  runner = await run({ preset: { worker: WORKER }, logger, noHandleSignals: true, taskList: { noop } });
   let before = -1;
   while (done < Number(count) && (done === 0 || done !== before)) {
     before = done; // another process may do the rest

@@ -85,7 +85,9 @@ def _sqlite(backend: Backend) -> Handle:
 def _postgres(version: int) -> Callable[[Backend], Handle]:
     def opened(backend: Backend) -> Handle:
         db = postgres_kit.database(version, backend.folder)
-        return PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
+        ledger = PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
+        postgres_kit.watch_open(db)
+        return ledger
 
     return opened
 

@@ -1,6 +1,7 @@
 """What only hints by PostgreSQL can do wrong: NOTIFY that nobody needs, connections that are lost."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
@@ -12,6 +13,10 @@ import postgres_kit
 import psycopg
 import pytest
 
+from rushes.domain.job import NewJob
+from rushes.domain.keys import job_id, task_id
+from rushes.domain.task import Draft
+from rushes.ledger.postgres import PostgresLedger
 from rushes.library import Library
 from rushes.postgres.store import Postgres
 from rushes.settings import Settings
@@ -75,6 +80,32 @@ def test_a_hint_waits_for_no_disk_and_leaves_the_session_as_it_was(db: Postgres)
             speaker.execute(_SEND.encode(), {"hint": '["me","cpu",[]]'})
             assert speaker.execute("SHOW synchronous_commit").fetchall() == [("off",)]
         assert speaker.execute("SHOW synchronous_commit").fetchall() == [("on",)]
+
+
+def test_a_new_job_is_told_of_with_its_commit_and_once(db: Postgres) -> None:
+    speaker, ledger = Notify(db, listen=postgres_kit.direct(18)), PostgresLedger(db)
+    job = job_id("me", "film")
+    first = Draft(task_id(job, "probe", None), job, "probe", None, "{}")
+    with connected() as ear, connected() as idle, connected() as other:
+        ear.execute("LISTEN rushes")
+        idle.execute(_IDLE[True].encode())
+        ledger.submit(NewJob(job, "me", "film", "film.mp4", "searchable", "{}"), first)
+        (told,) = ear.notifies(timeout=LONG, stop_after=1)
+        assert json.loads(told.payload)[1:] == ["cpu", [first.id]]
+        assert other.execute("SELECT FROM rushes.job").fetchall(), "told before it could be seen"
+        speaker.announce("cpu", [first.id])  # of this one others know
+        speaker.announce("cpu", [first.id])  # said again, it is told again
+        speaker.announce("cpu", ["last"])
+        told_since = [json.loads(hint.payload)[2] for hint in ear.notifies(timeout=LONG, stop_after=2)]
+    assert told_since == [[first.id], ["last"]]
+    speaker.close()
+
+
+def test_jobs_that_were_refused_are_not_remembered_for_ever(db: Postgres) -> None:
+    with contextlib.closing(Notify(db, listen="")) as speaker:
+        for n in range(1000):
+            speaker._ring("cpu", str(n))
+        assert len(speaker._rung) <= 100
 
 
 def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:

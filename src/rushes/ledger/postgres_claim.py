@@ -82,7 +82,8 @@ class Claims:
             last.setdefault(row[_LANE], (row[_RANK], row[_KEY]))
             if len(last) == lanes:
                 break
-        self._marks.update(last)
+        for lane, mark in last.items():
+            self._marks[lane] = max(mark, self._marks.get(lane, mark))  # another thread may be further
 
     def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], hinted: Collection[str]) -> list[Row]:
         return self._lease("claim_hinted", {**who, "hinted": list(hinted), "lanes": list(lanes)})

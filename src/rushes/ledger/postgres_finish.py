@@ -29,39 +29,56 @@ class Asked(NamedTuple):
 
 
 class TooBold(Exception):
-    """Some lease did not count, but its results are written: the transaction must leave no trace."""
+    """What was hoped for is not so, but it is written: the transaction must leave no trace."""
 
 
 def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, bold: bool) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not.
 
     `known` has the keys of tasks that were claimed here: a task's key never changes. Who is `bold` hopes that every
-    lease counts and no result is there yet, and writes the results before others must wait for the jobs.
+    lease counts, no result is there yet and no other job needs these tasks: all of it is written in one flight, the
+    results before others must wait for the jobs.
 
     Raises:
-        TooBold: not every lease counts.
+        TooBold: it is not so.
     """
     keys, told = _by_lease(turn, finishes, known)
-    runs = finished_runs(keys, told)
-    bold = bold and not any(run.adopted for run in runs)
-    if bold:
-        _keep_results(turn, runs, "results_add")
-    jobs = JobRows(turn)
-    jobs.load({run.first >> PLACES for run in runs})
-    asked = _finish(turn, jobs, worker, keys, runs)
-    ready = _gains(turn, jobs, worker, runs) if bold else []  # while the database is at it
-    lost, newly = _lost(turn, asked)
-    if bold and lost:
-        raise TooBold
-    if not bold:
-        won = [(key, finish) for key, finish in zip(keys, told, strict=True) if (key, finish.fence) not in lost]
-        runs = finished_runs([key for key, _ in won], [finish for _, finish in won])
-        _keep_results(turn, runs, "results_keep")
-        ready = _gains(turn, jobs, worker, runs)
+    runs, jobs = finished_runs(keys, told), JobRows(turn)
+    if bold and runs and not any(run.adopted for run in runs):
+        newly = _all_of_them(turn, jobs, worker, runs)
+    else:
+        runs, newly = _those_that_count(turn, jobs, worker, keys, told)
+    ready = _gains(turn, jobs, worker, runs)
     ready += count_ready(jobs, newly)
     if runs:
         jobs.save()
     return Completed(_said(turn, finishes, runs), tuple(ready))
+
+
+def _all_of_them(turn: Turn, jobs: JobRows, worker: str, runs: Sequence[Run]) -> list[Row]:
+    """All are done, as nearly always; the tasks (key, id, parked) that became ready."""
+    _keep_results(turn, runs, "results_add")
+    held = jobs.ask({run.first >> PLACES for run in runs})
+    asked = _finish(turn, worker, runs)
+    jobs.take(held)
+    lost, newly = _lost(turn, asked)
+    if lost or jobs.needed():
+        raise TooBold
+    return newly
+
+
+def _those_that_count(
+    turn: Turn, jobs: JobRows, worker: str, keys: Sequence[int], told: Sequence[Finish]
+) -> tuple[list[Run], list[Row]]:
+    """Look which leases count, and only they are done; the same of them."""
+    jobs.load({key >> PLACES for key in keys})
+    if jobs.needed():
+        jobs.load(turn.column("needing_jobs", keys=numbers(keys)))
+    lost, newly = _lost(turn, _finish(turn, worker, finished_runs(keys, told)))
+    won = [(key, finish) for key, finish in zip(keys, told, strict=True) if (key, finish.fence) not in lost]
+    runs = finished_runs([key for key, _ in won], [finish for _, finish in won])
+    _keep_results(turn, runs, "results_keep")
+    return runs, newly
 
 
 def _by_lease(
@@ -82,15 +99,13 @@ def _by_lease(
     return [key for key, _ in first], list(first.values())
 
 
-def _finish(turn: Turn, jobs: JobRows, worker: str, keys: Sequence[int], runs: Sequence[Run]) -> list[Asked]:
+def _finish(turn: Turn, worker: str, runs: Sequence[Run]) -> list[Asked]:
     """One look for all that share a fence; nobody waits for it."""
-    if jobs.needed():
-        jobs.load(turn.column("needing_jobs", keys=numbers(keys)))
     alike: dict[tuple[int, bool], list[Run]] = defaultdict(list)
     for run in sorted(runs):
         alike[run.fence, run.adopted].append(run)
     return [
-        Asked(part, turn.run("finish", worker=worker, at=turn.wall, firsts=numbers(run.first for run in part),
+        Asked(part, turn.run("finish", worker=worker, at=turn.given, firsts=numbers(run.first for run in part),
             lasts=numbers(run.last for run in part), fence=fence, adopted=adopted, all=_many(part)))
         for (fence, adopted), part in alike.items()
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.ledger.open_job import PLACES, OpenJob
 from rushes.postgres.columns import numbers, texts
-from rushes.postgres.store import Row, Turn
+from rushes.postgres.store import Cursor, Row, Turn
 
 _SAVED = ("number", "told", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live",
           "losses", "failures", "last_event", "started", "finished")  # fmt: skip
@@ -22,9 +22,17 @@ class JobRows:
 
     def load(self, wanted: Collection[int], patient: bool = True) -> None:
         """Hold the rows that are not here yet, in order; without patience only those that nobody holds."""
-        missing = sorted(set(wanted) - self._rows.keys())
+        missing = set(wanted) - self._rows.keys()
         if missing:
-            self._keep(self._turn.all("hold_jobs" if patient else "hold_free_jobs", numbers=numbers(missing)))
+            self.take(self.ask(missing, patient))
+
+    def ask(self, wanted: Collection[int], patient: bool = True) -> Cursor:
+        """The same, and nobody waits: what will answer with the rows, for `take`."""
+        return self._turn.run("hold_jobs" if patient else "hold_free_jobs", numbers=numbers(sorted(wanted)))
+
+    def take(self, asked: Cursor) -> None:
+        """Rows that were asked for."""
+        self._keep(self._turn.rows(asked))
 
     def find(self, id: str) -> OpenJob:
         """The row of a job by its id.
@@ -55,15 +63,15 @@ class JobRows:
         """Settle and write every row, with its events."""
         for job in self._rows.values():
             job.settle(self._turn.wall)
-        if self._rows:
-            state, *columns = zip(*map(_row, self._rows.values()), strict=True)
-            self._turn.run("jobs_save", state=texts(state), **dict(zip(_SAVED, map(numbers, columns), strict=True)))
+        if not self._rows:
+            return
+        state, *columns = zip(*map(_row, self._rows.values()), strict=True)
         told = [event for job in self._rows.values() for event in job.events]
-        if told:
-            number, seq, n, type, at, task, body = zip(*told, strict=True)
-            counts = {"job": numbers(number), "seq": numbers(seq), "n": numbers(n), "at": numbers(at)}
-            words = {"type": texts(type), "task": texts([one or "" for one in task]), "body": texts(body)}
-            self._turn.run("events_add", **counts, **words)
+        number, seq, n, type, at, task, body = zip(*told, strict=True) if told else [()] * 7
+        counts = {"job": numbers(number), "seq": numbers(seq), "n": numbers(n), "at": numbers(at)}
+        words = {"type": texts(type), "task": texts([one or "" for one in task]), "body": texts(body)}
+        saved = dict(zip(_SAVED, map(numbers, columns), strict=True))
+        self._turn.run("jobs_save", state=texts(state), **saved, **counts, **words)
 
     def _keep(self, rows: list[Row]) -> list[OpenJob]:
         found = [OpenJob(number, id, owner, JobState(state), *rest) for number, id, owner, state, *rest in rows]

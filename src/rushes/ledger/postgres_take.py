@@ -11,12 +11,14 @@ from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode, fresh
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import hold_tasks, legible
 from rushes.ledger.runs import adopted_runs, tell_runs
-from rushes.postgres.store import Cursor, Row, Turn
+from rushes.postgres.store import Bell, Cursor, Row, Turn
 
 
-def submit(turn: Turn, new: NewJob, first: Draft) -> Cursor:
-    """What will answer with the job, if it was made."""
+def submit(turn: Turn, new: NewJob, first: Draft, bell: Bell | None) -> Cursor:
+    """What will answer with the job, if it was made; others hear of a first task that is ready by the bell."""
     if not first.needs and not first.adopted:
+        if bell:
+            turn.ring(bell(first.lane, first.id))
         return turn.run("job_submit", **_whole(new, first), at=turn.given)
     made = turn.run("job_add", id=new.id, owner=new.owner, priority=new.priority, at=turn.given)
     for (number,) in turn.rows(made):

@@ -22,7 +22,8 @@ FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
 WHERE job.id = %(id)s FOR NO KEY UPDATE OF job;
 
 -- name: jobs_save
--- Write job rows; those with new events bear the number of this transaction.
+-- Write job rows with their new events, those of one type and moment in one row; jobs with any bear the number of this
+-- transaction.
 WITH row AS (
     SELECT * FROM unnest(%(number)s::bigint[], %(told)s::boolean[], %(state)s::text[], %(priority)s::integer[],
         %(paused)s::smallint[], %(cancelled)s::boolean[], %(opened)s::boolean[], %(total)s::integer[],
@@ -31,18 +32,16 @@ WITH row AS (
         paused, cancelled, opened, total, done, dead, live, losses, failures, last_event, started, finished)
 ), moved AS (
     UPDATE rushes.job_change SET changed = pg_current_xact_id() FROM row WHERE job = row.number AND row.told
+), events AS (
+    INSERT INTO rushes.event (job, seq, n, type, at, task, body)
+    SELECT job, seq, n, type, at, nullif(task, ''), body
+    FROM unnest(%(job)s::bigint[], %(seq)s::integer[], %(n)s::integer[], %(type)s::text[], %(at)s::bigint[],
+        %(task)s::text[], %(body)s::text[]) AS r(job, seq, n, type, at, task, body)
 )
 UPDATE rushes.job SET state = r.state, priority = r.priority, paused = r.paused, cancelled = r.cancelled,
     opened = r.opened, total = r.total, done = r.done, dead = r.dead, live = r.live, losses = r.losses,
     failures = r.failures, last_event = r.last_event, started = r.started, finished = r.finished
 FROM row AS r WHERE job.number = r.number;
-
--- name: events_add
--- Events, those of one type and moment in one row.
-INSERT INTO rushes.event (job, seq, n, type, at, task, body)
-SELECT job, seq, n, type, at, nullif(task, ''), body
-FROM unnest(%(job)s::bigint[], %(seq)s::integer[], %(n)s::integer[], %(type)s::text[], %(at)s::bigint[],
-    %(task)s::text[], %(body)s::text[]) AS r(job, seq, n, type, at, task, body);
 
 -- name: job_add
 -- A new job, unless its id is taken.

@@ -106,7 +106,8 @@ WITH finished AS (
     GROUP BY base, started, progress, failures, losses
 ), kept AS (
     INSERT INTO rushes.task_done (first, last, started, finished, progress, fence, failures, losses, adopted)
-    SELECT first, last, started, %(at)s, progress, %(fence)s, failures, losses, %(adopted)s FROM run
+    SELECT first, last, started, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint), progress, %(fence)s,
+        failures, losses, %(adopted)s FROM run
 ), down AS (
     SELECT met.task, met.n, paused > 0 OR cancelled AS stopped
     FROM (SELECT task, count(*)::integer AS n FROM run JOIN rushes.need ON ref BETWEEN run.first AND run.last

@@ -25,6 +25,8 @@ Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 Cursor = psycopg.Cursor[Row]
 T = TypeVar("T")
+Hint = tuple[str, Mapping[str, str]]  # a statement that tells others of work, and its values
+Bell = Callable[[str, str], Hint]  # how they are told of a lane's task that becomes ready with a commit
 
 CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
@@ -51,7 +53,7 @@ class Turn:
     two syncs is a transaction by itself, so that one which asks for nothing needs neither BEGIN nor COMMIT.
     """
 
-    __slots__ = ("_begun", "_db", "_open", "_pipeline", "_sql", "_wall", "given")
+    __slots__ = ("_begun", "_db", "_hint", "_open", "_pipeline", "_sent", "_sql", "_wall", "given")
 
     def __init__(
         self,
@@ -64,7 +66,9 @@ class Turn:
         self._db, self._pipeline, self._sql, self._wall = db, pipeline, sql, wall
         self.given = wall
         self._open = False
+        self._hint: Hint | None = None
         self._begun = db.execute(_LIMITS, limits)
+        self._sent = [self._begun]  # since the last sync
 
     @property
     def wall(self) -> int:
@@ -76,11 +80,13 @@ class Turn:
 
     def run(self, name: str, /, **values: object) -> Cursor:
         """Run a statement; nobody waits for it."""
-        return self._db.execute(self._sql[name], values)
+        self._sent.append(self._db.execute(self._sql[name], values))
+        return self._sent[-1]
 
     def run_wide(self, name: str, /, **values: object) -> Cursor:
         """The same for a statement that answers with many rows of texts and numbers: 5 % less to claim and complete."""
-        return self._db.execute(self._sql[name], values, binary=True)
+        self._sent.append(self._db.execute(self._sql[name], values, binary=True))
+        return self._sent[-1]
 
     def run_text(self, statement: str) -> None:
         """Run a statement that has no name, once."""
@@ -99,9 +105,11 @@ class Turn:
         return [row[0] for row in self.all(name, **values)]
 
     def rows(self, cursor: Cursor) -> list[Row]:
-        """What a statement answers."""
-        self.hold()
-        self._pipeline.sync()
+        """What a statement answers; those that were sent before the last sync have answered."""
+        if cursor in self._sent:
+            self.hold()
+            self._pipeline.sync()
+            self._sent.clear()
         if self._wall is None:
             self._wall = int(self._begun.fetchall()[0][0])
         return [] if cursor is self._begun else cursor.fetchall()
@@ -112,10 +120,17 @@ class Turn:
             self._db.execute("BEGIN")
             self._open = True
 
+    def ring(self, hint: Hint) -> None:
+        """Send a hint with the commit, as a transaction of its own behind it: one trip for both."""
+        self.hold()
+        self._hint = hint
+
     def commit(self) -> None:
         """Let the next sync end it."""
         if self._open:
             self._db.execute("COMMIT")
+        if self._hint:
+            self._db.execute(*self._hint)
         self._open = True  # nothing is left to hold
 
 
@@ -132,6 +147,7 @@ class Postgres:
         idle: float = IDLE_SECONDS,
     ) -> None:
         self.url = url
+        self.bell: Bell | None = None
         self._prepared, self._deadline, self._idle = prepared, deadline, idle
         self._turns = threading.BoundedSemaphore(size)
         self._free: list[_Timed] = []

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from rushes.domain.errors import RushesError, StoreAway
-from rushes.postgres.store import CONNECT_SECONDS, Postgres, our_words
+from rushes.postgres.store import CONNECT_SECONDS, Hint, Postgres, our_words
 from rushes.telemetry import effect, log
 from rushes.transport.poll import Poll
 
@@ -40,6 +40,8 @@ class Notify(Poll):
         """`listen` is the URL of the server itself, because a pooler carries no LISTEN; without one, others look."""
         super().__init__()
         self._db, self._url = db, listen
+        db.bell = self._ring  # a task that comes with a commit is told of in the same trip
+        self._rung: dict[tuple[str, str], None] = {}  # those, until they are announced
         self._me = secrets.token_hex(8)
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
@@ -51,12 +53,31 @@ class Notify(Poll):
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
         """As the port says."""
         super().announce(lane, tasks)
-        hint = json.dumps([self._me, lane, list(tasks[:_MOST])])
+        if self._has_rung(lane, tasks):
+            return
         try:
             with effect("hint"):
-                self._db.ask(_SEND, {"hint": hint})
+                self._db.ask(_SEND, self._hint(lane, tasks))
         except RushesError as e:
             log.warning("nobody was told of work: %s", e)
+
+    def _ring(self, lane: str, task: str) -> Hint:
+        with self._changed:
+            self._rung[lane, task] = None
+            for old in list(self._rung)[:-_MOST]:  # of submissions that failed
+                del self._rung[old]
+        return _SEND, self._hint(lane, [task])
+
+    def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
+        """Whether others were told of each of these with a commit."""
+        with self._changed:
+            rung = [(lane, task) for task in tasks if (lane, task) in self._rung]
+            for one in rung:
+                del self._rung[one]
+        return len(rung) == len(tasks) > 0
+
+    def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
+        return {"hint": json.dumps([self._me, lane, list(tasks[:_MOST])])}
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """As the port says; when this process becomes idle, the first wait ends at once: look once more."""
