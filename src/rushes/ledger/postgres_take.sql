@@ -2,24 +2,24 @@
 
 -- name: hold_jobs
 -- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
-    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
-FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE job.number = ANY (%(numbers)s::bigint[]) ORDER BY job.number FOR NO KEY UPDATE OF job;
+SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+FROM rushes.job
+WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
-    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
-FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE job.number = ANY (%(numbers)s::bigint[]) ORDER BY job.number FOR NO KEY UPDATE OF job SKIP LOCKED;
+SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+FROM rushes.job
+WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: hold_job
 -- The same for one job by its id.
-SELECT job.number, job.id, owner, job.state, priority, paused, cancelled, opened, total, done, dead, live, job.losses,
-    job.failures, last_event, coalesce(job.started, first.started), job.finished, false, needed
-FROM rushes.job LEFT JOIN rushes.task first ON first.key = job.number << 20
-WHERE job.id = %(id)s FOR NO KEY UPDATE OF job;
+SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+FROM rushes.job
+WHERE id = %(id)s FOR NO KEY UPDATE;
 
 -- name: jobs_save
 -- Write job rows with their new events, those of one type and moment in one row; jobs with any bear the number of this
