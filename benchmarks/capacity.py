@@ -33,7 +33,7 @@ PROCESSES = (1, 2, 4)
 class Point:
     """One set-up with so many processes; rates are of all of them together."""
 
-    tasks: float  # a second, claimed and completed 500 at once
+    tasks: float  # a second, claimed and completed in batches
     singly: float  # a second, one at once
     claim: float  # ms of a claim of one task, the median
     slow_claim: float  # and what 1 in 100 exceeds
@@ -41,7 +41,7 @@ class Point:
 
 
 PLOTS: dict[str, tuple[str, Callable[[Point], float]]] = {
-    "tasks": ("Tasks a second, 500 at once", lambda point: point.tasks),
+    "tasks": ("Tasks a second, in batches", lambda point: point.tasks),
     "singly": ("Tasks a second, one at once", lambda point: point.singly),
     "claim": ("Claim of one task, ms (median)", lambda point: point.claim),
     "events": ("Events a second, read by followers", lambda point: point.events),
@@ -94,7 +94,7 @@ def figures(found: Curves, requests: dict[str, float], rounds: int, load: float)
     """The part of the page that is written by this program."""
     head = f"Commit {commit()}, {machine()}, with a load of {load:.1f} from others before it began; servers and "
     head += f"processes share it. Medians of {rounds}."
-    lines = ["| set-up | processes | tasks/s, 500 at once | one at once | claim p50 / p99 ms | events/s read |"]
+    lines = ["| set-up | processes | tasks/s, in batches | one at once | claim p50 / p99 ms | events/s read |"]
     lines += ["|---|---|---|---|---|---|"]
     for setup, points in found.items():
         for processes, p in zip(PROCESSES, points, strict=True):

@@ -1,5 +1,6 @@
 """Schemas in PostgreSQL: numbered SQL files per part, each run once and in order, while others go on working."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rushes.domain.errors import WrongHome
@@ -20,13 +21,13 @@ def migrate(db: Postgres, part: str, folder: Path) -> int:
     """Bring the schema of a part up to date in one transaction; answers its number.
 
     Raises:
-        WrongHome: the schema is newer than this code.
+        WrongHome: the schema is newer than this code, or from before its first file.
     """
     steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9]*.sql"))}
     newest = max(steps)
     if db.ask(_SQL["there"], {})[0][0]:
         rows = db.ask(_SQL["version"], {"part": part})
-        if rows and _checked(part, rows[0][0], newest) == newest:
+        if rows and _checked(part, rows[0][0], steps) == newest:
             return newest
     db.write("migrate", _SQL, lambda turn: _migrate(turn, part, steps))
     return newest
@@ -40,21 +41,26 @@ def scripted(turn: Turn, file: Path) -> None:
             turn.run_text(statement)
 
 
-def _migrate(turn: Turn, part: str, steps: dict[int, Path]) -> None:
+def _migrate(turn: Turn, part: str, steps: Mapping[int, Path]) -> None:
     for name in ("alone", "schema", "parts"):
         turn.run(name)
     newest = max(steps)
     row = turn.one("version", part=part)
-    at = _checked(part, row[0], newest) if row else 0
-    for number in range(at + 1, newest + 1):
+    at = _checked(part, row[0], steps) if row else 0
+    for number in range(max(at + 1, min(steps)), newest + 1):
         scripted(turn, steps[number])
     turn.run("keep", part=part, version=newest)
 
 
-def _checked(part: str, at: int, known: int) -> int:
-    if at > known:
+def _checked(part: str, at: int, steps: Mapping[int, Path]) -> int:
+    if at > max(steps):
         raise WrongHome(
-            f"this database was written by a newer rushes ({part} schema {at}, this one knows {known})",
+            f"this database was written by a newer rushes ({part} schema {at}, this one knows {max(steps)})",
             "Use the newer version, or restore a backup made by this one.",
+        )
+    if at < min(steps):
+        raise WrongHome(
+            f"this database was written by a build before the first release ({part} schema {at})",
+            "Begin in a new database: what is in the bucket or the folder is found and adopted.",
         )
     return at

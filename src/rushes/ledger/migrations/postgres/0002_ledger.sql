@@ -1,4 +1,5 @@
--- The first schema of a ledger on PostgreSQL. Every moment is in milliseconds of the database's clock.
+-- The schema of a ledger on PostgreSQL (0001 was that of builds before the first release). Every moment is in milliseconds
+-- of the database's clock.
 
 -- A job's number is its age. Counters and state follow its tasks in the same transaction; whoever changes the state of a
 -- task holds the row of its job, but for a claim, which takes only rows that nobody holds.
