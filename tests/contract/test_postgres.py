@@ -23,6 +23,7 @@ from rushes.domain.task import Draft, Need
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
+from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Postgres
 from rushes.records.postgres import PostgresRecords
 
@@ -115,6 +116,22 @@ def test_an_older_index_is_made_anew(new_database: str) -> None:
         with connected(db) as someone:
             someone.execute("UPDATE rushes_index.version SET number = 1")
         assert PostgresIndex(db).cursor("ledger") == ""
+
+
+# Columns
+@pytest.mark.parametrize("column", [[], [1, 2], [7, 7, 7], [None, 3], [None, None], [-(2**63), 2**63 - 1]])
+def test_a_column_of_numbers_comes_through(ledger: PostgresLedger, column: list[int | None]) -> None:
+    assert ledger._db.ask("SELECT %(column)s::bigint[]", {"column": numbers(column)}) == [(column,)]
+
+
+def test_a_column_of_truth_values_comes_through(ledger: PostgresLedger) -> None:
+    for column in ([True, True], [True, False]):
+        assert ledger._db.ask("SELECT %(column)s::boolean[]", {"column": numbers(column)}) == [(column,)]
+
+
+@pytest.mark.parametrize("column", [[], [""], ["a", "b"], ["NULL", "null"], ['"', "\\", '\\"', "{,}"], ["é", " x "]])
+def test_a_column_of_texts_comes_through(ledger: PostgresLedger, column: list[str]) -> None:
+    assert ledger._db.ask("SELECT %(column)s::text[]", {"column": texts(column)}) == [(column,)]
 
 
 # Sessions

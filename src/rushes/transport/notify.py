@@ -61,24 +61,6 @@ class Notify(Poll):
         except RushesError as e:
             log.warning("nobody was told of work: %s", e)
 
-    def _ring(self, lane: str, task: str) -> Hint:
-        with self._changed:
-            self._rung[lane, task] = None
-            for old in list(self._rung)[:-_MOST]:  # of submissions that failed
-                del self._rung[old]
-        return _SEND, self._hint(lane, [task])
-
-    def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
-        """Whether others were told of each of these with a commit."""
-        with self._changed:
-            rung = [(lane, task) for task in tasks if (lane, task) in self._rung]
-            for one in rung:
-                del self._rung[one]
-        return len(rung) == len(tasks) > 0
-
-    def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
-        return {"hint": json.dumps([self._me, lane, list(tasks[:_MOST])])}
-
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """As the port says; when this process becomes idle, the first wait ends at once: look once more."""
         if seconds <= 0 or not self._url:
@@ -120,6 +102,24 @@ class Notify(Poll):
                 return  # the server is frozen: the thread, and the pipe that it reads, end with the process
         os.close(self._out)
         os.close(self._in)
+
+    def _ring(self, lane: str, task: str) -> Hint:
+        with self._changed:
+            self._rung[lane, task] = None
+            for old in list(self._rung)[:-_MOST]:  # of submissions that failed
+                del self._rung[old]
+        return _SEND, self._hint(lane, [task])
+
+    def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
+        """Whether others were told of each of these with a commit."""
+        with self._changed:
+            rung = [(lane, task) for task in tasks if (lane, task) in self._rung]
+            for one in rung:
+                del self._rung[one]
+        return len(rung) == len(tasks) > 0
+
+    def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
+        return {"hint": json.dumps([self._me, lane, list(tasks[:_MOST])])}
 
     def _listen(self) -> None:
         with self._starting:
