@@ -19,6 +19,7 @@ from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Cursor, Row, Turn
 
 Lease = tuple[int, int]  # the key of a task, and a fence
+Question = tuple[Sequence[Run], Mapping[str, object]]  # runs of one fence, and how `finish` is asked for them
 
 
 class Asked(NamedTuple):
@@ -58,8 +59,9 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
 def _all_of_them(turn: Turn, jobs: JobRows, worker: str, runs: Sequence[Run]) -> list[Row]:
     """All are done, as nearly always; the tasks (key, id, parked) that became ready."""
     _keep_results(turn, runs, "results_add")
+    questions = _questions(worker, runs)  # before: whoever freezes between here and the sync holds the jobs
     held = jobs.ask({run.first >> PLACES for run in runs})
-    asked = _finish(turn, worker, runs)
+    asked = _finish(turn, questions)
     jobs.take(held)
     lost, newly = _lost(turn, asked)
     if lost or jobs.needed():
@@ -74,7 +76,7 @@ def _those_that_count(
     jobs.load({key >> PLACES for key in keys})
     if jobs.needed():
         jobs.load(turn.column("needing_jobs", keys=numbers(keys)))
-    lost, newly = _lost(turn, _finish(turn, worker, finished_runs(keys, told)))
+    lost, newly = _lost(turn, _finish(turn, _questions(worker, finished_runs(keys, told))))
     won = [(key, finish) for key, finish in zip(keys, told, strict=True) if (key, finish.fence) not in lost]
     runs = finished_runs([key for key, _ in won], [finish for _, finish in won])
     _keep_results(turn, runs, "results_keep")
@@ -99,16 +101,21 @@ def _by_lease(
     return [key for key, _ in first], list(first.values())
 
 
-def _finish(turn: Turn, worker: str, runs: Sequence[Run]) -> list[Asked]:
-    """One look for all that share a fence; nobody waits for it."""
+def _questions(worker: str, runs: Sequence[Run]) -> list[Question]:
+    """One look for all that share a fence."""
     alike: dict[tuple[int, bool], list[Run]] = defaultdict(list)
     for run in sorted(runs):
         alike[run.fence, run.adopted].append(run)
     return [
-        Asked(part, turn.run("finish", worker=worker, at=turn.given, firsts=numbers(run.first for run in part),
-            lasts=numbers(run.last for run in part), fence=fence, adopted=adopted, all=_many(part)))
+        (part, {"worker": worker, "fence": fence, "adopted": adopted, "all": _many(part),
+            "firsts": numbers(run.first for run in part), "lasts": numbers(run.last for run in part)})
         for (fence, adopted), part in alike.items()
     ]  # fmt: skip
+
+
+def _finish(turn: Turn, questions: Iterable[Question]) -> list[Asked]:
+    """They are done, if their leases count; nobody waits for the answer."""
+    return [Asked(runs, turn.run("finish", at=turn.given, **values)) for runs, values in questions]
 
 
 def _results(runs: Iterable[Run]) -> Iterable[Result]:
