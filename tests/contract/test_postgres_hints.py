@@ -13,16 +13,20 @@ import postgres_kit
 import psycopg
 import pytest
 
+from rushes.domain.errors import RushesError
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft
 from rushes.ledger.postgres import PostgresLedger
 from rushes.library import Library
-from rushes.postgres.store import Postgres
+from rushes.postgres.store import Hint, Postgres
 from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
 from rushes.wiring.on_postgres import OnPostgres
 
+JOB = job_id("me", "film")
+NEW = NewJob(JOB, "me", "film", "film.mp4", "searchable", "{}")
+FIRST = Draft(task_id(JOB, "probe", None), JOB, "probe", None, "{}")
 LONG = 120.0  # seconds in which something must come; nothing here takes so long
 IDLE = f"SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {_LOCK} AND granted"
 # A worker that never looks by itself once it has found nothing: only a hint wakes it.
@@ -82,30 +86,50 @@ def test_a_hint_waits_for_no_disk_and_leaves_the_session_as_it_was(db: Postgres)
         assert speaker.execute("SHOW synchronous_commit").fetchall() == [("on",)]
 
 
+def test_whether_somebody_is_idle_is_asked_without_holding_anybody_up(db: Postgres) -> None:
+    with connected() as other, psycopg.connect(db.url, autocommit=True) as speaker, speaker.transaction():
+        speaker.execute(_SEND.encode(), {"hint": '["me","cpu",[]]'})
+        assert other.execute(f"SELECT pg_try_advisory_lock_shared({_LOCK})").fetchall() == [(True,)]
+
+
 def test_a_new_job_is_told_of_with_its_commit_and_once(db: Postgres) -> None:
     speaker, ledger = Notify(db, listen=postgres_kit.direct(18)), PostgresLedger(db)
-    job = job_id("me", "film")
-    first = Draft(task_id(job, "probe", None), job, "probe", None, "{}")
     with connected() as ear, connected() as idle, connected() as other:
         ear.execute("LISTEN rushes")
         idle.execute(_IDLE[True].encode())
-        ledger.submit(NewJob(job, "me", "film", "film.mp4", "searchable", "{}"), first)
+        ledger.submit(NEW, FIRST)
         (told,) = ear.notifies(timeout=LONG, stop_after=1)
-        assert json.loads(told.payload)[1:] == ["cpu", [first.id]]
+        assert json.loads(told.payload)[1:] == ["cpu", [FIRST.id]]
         assert other.execute("SELECT FROM rushes.job").fetchall(), "told before it could be seen"
-        speaker.announce("cpu", [first.id])  # of this one others know
-        speaker.announce("cpu", [first.id])  # said again, it is told again
+        speaker.announce("cpu", [FIRST.id])  # of this one others know
+        speaker.announce("cpu", [FIRST.id])  # said again, it is told again
         speaker.announce("cpu", ["last"])
         told_since = [json.loads(hint.payload)[2] for hint in ear.notifies(timeout=LONG, stop_after=2)]
-    assert told_since == [[first.id], ["last"]]
+    assert told_since == [[FIRST.id], ["last"]]
     speaker.close()
 
 
-def test_jobs_that_were_refused_are_not_remembered_for_ever(db: Postgres) -> None:
-    with contextlib.closing(Notify(db, listen="")) as speaker:
-        for n in range(1000):
-            speaker._ring("cpu", str(n))
-        assert len(speaker._rung) <= 100
+def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[str] = []
+    ledger = PostgresLedger(db)
+    db.bell = lambda _, task: Hint("SELECT 1 / 0", {}, lambda: sent.append(task))
+    assert ledger.submit(NEW, FIRST).created
+    assert ledger.job(NEW.id).id == NEW.id
+    assert "nobody was told of work" in caplog.text
+    assert sent == []
+    assert not ledger.submit(NEW, FIRST).created
+
+
+def test_a_job_that_fails_is_not_hidden_by_its_hint(db: Postgres) -> None:
+    ledger = PostgresLedger(db)
+    db.bell = lambda _, task: Hint("SELECT 1", {}, lambda: pytest.fail(f"told of {task}"))
+    with connected() as someone:
+        someone.execute("ALTER TABLE rushes.job ADD CONSTRAINT none CHECK (id = '') NOT VALID")
+        try:
+            with pytest.raises(RushesError, match="violates check constraint"):
+                ledger.submit(NEW, FIRST)
+        finally:
+            someone.execute("ALTER TABLE rushes.job DROP CONSTRAINT none")
 
 
 def test_hints_come_again_after_the_connection_was_lost(db: Postgres) -> None:

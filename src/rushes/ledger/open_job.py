@@ -51,7 +51,7 @@ class OpenJob:
         return self.number << PLACES, (self.number << PLACES) + FIRST
 
     def tell(self, type: EventType, at: int, data: JSON, task: str | None = None, n: int = 1) -> None:
-        """One event; or `n` of one type and moment, kept as one row whose lists have an entry for each."""
+        """One event; or `n` of one type and moment, kept as one row: see runs."""
         self.events.append((self.number, self.last_event + 1, n, type.value, at, task, encode(data)))
         self.last_event += n
 

@@ -2,19 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple, cast
 
 from rushes.domain.result import Result
-from rushes.domain.task import Finish, Said
+from rushes.domain.task import Finish
 from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
-from rushes.ledger.runs import Run, finished_runs, tell_runs
-from rushes.ledger.standing import Standing
+from rushes.ledger.runs import Run, answers, finished_runs, how_many, tell_runs
 from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Cursor, Row, Turn
 
@@ -53,7 +53,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
     ready += count_ready(jobs, newly)
     if runs:
         jobs.save()
-    return Completed(_said(turn, finishes, runs), tuple(ready))
+    return Completed(answers(finishes, runs, partial(standing, turn), "done"), tuple(ready))
 
 
 def _all_of_them(turn: Turn, jobs: JobRows, worker: str, runs: Sequence[Run]) -> list[Row]:
@@ -107,7 +107,7 @@ def _questions(worker: str, runs: Sequence[Run]) -> list[Question]:
     for run in sorted(runs):
         alike[run.fence, run.adopted].append(run)
     return [
-        (part, {"worker": worker, "fence": fence, "adopted": adopted, "all": _many(part),
+        (part, {"worker": worker, "fence": fence, "adopted": adopted, "all": how_many(part),
             "firsts": numbers(run.first for run in part), "lasts": numbers(run.last for run in part)})
         for (fence, adopted), part in alike.items()
     ]  # fmt: skip
@@ -122,17 +122,13 @@ def _results(runs: Iterable[Run]) -> Iterable[Result]:
     return chain.from_iterable(chain.from_iterable(run.results for run in runs))
 
 
-def _many(runs: Iterable[Run]) -> int:
-    return sum(len(run.seconds) for run in runs)
-
-
 def _lost(turn: Turn, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
     """Which leases did not count, and the tasks (key, id, parked) that became ready."""
     lost: set[Lease] = set()
     ready: list[Row] = []
     for runs, cursor in asked:
         ((done, kept, newly),) = turn.rows(cursor)
-        if done < _many(runs):
+        if done < how_many(runs):
             won = set(chain.from_iterable(range(first, last + 1) for first, last in kept or ()))
             told = chain.from_iterable(range(run.first, run.last + 1) for run in runs)
             lost.update((key, runs[0].fence) for key in told if key not in won)
@@ -149,7 +145,7 @@ def _gains(turn: Turn, jobs: JobRows, worker: str, runs: Iterable[Run]) -> list[
 
 def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
-    many = _many(group)
+    many = how_many(group)
     job.done, job.live = job.done + many, job.live - many
     tell_runs(job, turn.wall, worker, group)
     owed = [result.key for result in _results(group) if result.publishes]
@@ -172,18 +168,3 @@ def _keep_results(turn: Turn, runs: Sequence[Run], how: str) -> None:
     named = {name: texts(columns.pop(name)) for name in ("key", "output", "manifest_sha256")}
     counts = {name: numbers(values) for name, values in columns.items()}
     turn.run(how, jobs=numbers(jobs), owners=numbers(owners), **named, **counts)
-
-
-def _said(turn: Turn, finishes: Sequence[Finish], won: Sequence[Run]) -> tuple[Said, ...]:
-    if _many(won) == len(finishes):
-        return (Said.OK,) * len(finishes)
-    rows = standing(turn, (finish.task for finish in finishes))
-    ours = {(key, run.fence) for run in won for key in range(run.first, run.last + 1)}
-    return tuple(_answer(finish, ours, rows) for finish in finishes)
-
-
-def _answer(finish: Finish, ours: set[Lease], rows: Mapping[str, Standing]) -> Said:
-    row = rows.get(finish.task)
-    if row is None:
-        return Said.LOST
-    return Said.OK if (row.key, finish.fence) in ours else row.said(finish.fence, "done")

@@ -1,8 +1,8 @@
 """Looking at a ledger on PostgreSQL: one statement a look, whose rows become values."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, Job, JobState
@@ -10,9 +10,11 @@ from rushes.domain.result import Result
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import iso, iso_or_none
+from rushes.ledger.open_job import PLACES
 from rushes.ledger.port import Page
-from rushes.ledger.runs import one_by_one
+from rushes.ledger.runs import EventSeen, Name, one_by_one
 from rushes.postgres import changes
+from rushes.postgres.columns import numbers
 from rushes.postgres.store import Row
 
 Ask = Callable[..., list[Row]]  # a named statement and its values
@@ -67,9 +69,13 @@ def events(ask: Ask, job: str, after: int, types: Collection[EventType], task: s
     more = True
     while more and len(found) < limit:
         rows = ask("events", job=job, after=after, limit=limit + 1)
-        told = [e for row in rows for e in _told(job, row) if e.number > after]
-        found += (e for e in told if (not types or e.type in types) and (not task or e.task == task))
-        after, more = told[-1].number if told else after, len(rows) > limit
+        wanted = [(*row[2:-1], json.loads(row[-1])) for row in rows if not types or row[3] in types]
+        name = _names(ask, rows[0][0] if rows else 0, wanted)
+        told = [e for row in wanted for e in one_by_one(job, row, name) if e.number > after]
+        found += (e for e in told if not task or e.task == task)
+        more = len(rows) > limit
+        for _, n, seq, *_ in rows[-1:]:
+            after = max(after, seq + n - 1)
     return tuple(found[:limit])
 
 
@@ -125,10 +131,12 @@ def _worker(row: Row) -> Worker:
     return Worker(incarnation(row), left > 0, draining, note, tuple(held), left, iso(started))
 
 
-def _told(job: str, row: Row) -> Iterator[Event]:
-    *told, ids = row
-    named = iter(ids or ())
-    return one_by_one(job, tuple(told), lambda _, many: islice(named, many))
+def _names(ask: Ask, job: int, rows: Iterable[EventSeen]) -> Name:
+    """How the tasks are called that these rows tell of."""
+    runs = [((job << PLACES) + place, many) for *_, body in rows for place, many, _ in body.get("runs", ())]
+    keys = chain.from_iterable(range(first, first + many) for first, many in runs)
+    ids: dict[int, str] = dict(ask("task_ids", keys=numbers(keys))) if runs else {}
+    return lambda place, many: (ids[(job << PLACES) + place + n] for n in range(many))
 
 
 def _log(ask: Ask, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:

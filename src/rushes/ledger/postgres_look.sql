@@ -80,17 +80,16 @@ SELECT key, output, manifest_sha256, size, count, schema_version, publishes FROM
 WHERE owner = %(owner)s AND key = ANY (%(keys)s);
 
 -- name: events
--- Event rows of a job from the one that holds a number on, with the ids of the tasks that one row tells of.
+-- Event rows of a job from the one that holds a number on.
 WITH mine AS (SELECT number FROM rushes.job WHERE id = %(job)s)
-SELECT seq, type, at, task, body, CASE WHEN type IN ('done', 'adopted') THEN ARRAY(
-    SELECT text.id FROM json_array_elements(body::json -> 'runs') WITH ORDINALITY AS run(told, place)
-    JOIN rushes.task_text AS text ON text.task BETWEEN (event.job << 20) + (told ->> 0)::integer
-        AND (event.job << 20) + (told ->> 0)::integer + (told ->> 1)::integer - 1
-    ORDER BY run.place, text.task) END
-FROM rushes.event
+SELECT job, n, seq, type, at, task, body FROM rushes.event
 WHERE job = (SELECT number FROM mine) AND seq >= coalesce(
     (SELECT max(seq) FROM rushes.event WHERE job = (SELECT number FROM mine) AND seq <= %(after)s), 0)
 ORDER BY seq LIMIT %(limit)s;
+
+-- name: task_ids
+-- The ids of tasks.
+SELECT task, id FROM rushes.task_text WHERE task = ANY (%(keys)s::bigint[]);
 
 -- name: log_lines
 -- Log lines of a task's latest attempt that has any.

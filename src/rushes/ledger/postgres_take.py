@@ -60,8 +60,8 @@ def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str)
     turn.run("drafts_drop", job=number, fence=fence)
     turn.run("draft_facts", job=number, fence=fence, facts=facts)
     turn.run("drafts_add", job=number, fence=fence, rows=encode([_draft(d) for d in tasks]))
-    if turn.column("draft_count", job=number, fence=fence)[0] > FIRST:
-        raise OverLimit(f"a plan has at most {FIRST} tasks", "Choose larger chunks with --chunk.")
+    if turn.column("draft_count", job=number, fence=fence)[0] >= FIRST:  # as on SQLite
+        raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
     return Said.OK
 
 

@@ -3,8 +3,7 @@
 A plan's tasks are mostly neighbours, and one write or one look for a run of them takes the place of one for each.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, count, pairwise, repeat
 from operator import ne, sub
 from typing import NamedTuple
@@ -12,12 +11,14 @@ from typing import NamedTuple
 from rushes.domain.event import Event, EventType
 from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.result import Result
-from rushes.domain.task import Finish
+from rushes.domain.task import Finish, Said
 from rushes.ledger.clock import iso
 from rushes.ledger.open_job import FIRST, OpenJob
+from rushes.ledger.standing import Standing
 
-EventSeen = tuple[int, str, int, str | None, str]  # seq, type, at, task, body
+EventSeen = tuple[int, str, int, str | None, JSON]  # seq, type, at, task, body
 Name = Callable[[int, int], Iterable[str]]  # the ids of that many tasks from a place in the plan on
+Look = Callable[[Iterable[str]], Mapping[str, Standing]]  # where tasks stand
 
 
 class Run(NamedTuple):
@@ -57,12 +58,35 @@ def finished_runs(keys: Sequence[int], finishes: Sequence[Finish]) -> list[Run]:
     ]
 
 
+def how_many(runs: Iterable[Run]) -> int:
+    """Their tasks."""
+    return sum(len(run.seconds) for run in runs)
+
+
+def answers(finishes: Sequence[Finish], won: Sequence[Run], standing: Look, *done: str) -> tuple[Said, ...]:
+    """An answer for each finish; where the tasks stand is looked up only if some lease did not count.
+
+    `done` are the outcomes by which a store knows what is done: said again at the same fence, it is OK again.
+    """
+    if how_many(won) == len(finishes):
+        return (Said.OK,) * len(finishes)
+    rows = standing(finish.task for finish in finishes)
+    ours = {(key, run.fence) for run in won for key in range(run.first, run.last + 1)}
+    return tuple(_answer(finish, ours, rows.get(finish.task), done) for finish in finishes)
+
+
+def _answer(finish: Finish, ours: set[tuple[int, int]], row: Standing | None, done: Sequence[str]) -> Said:
+    if row is None:
+        return Said.LOST
+    return Said.OK if (row.key, finish.fence) in ours else row.said(finish.fence, *done)
+
+
 def adopted_runs(keys: Sequence[int]) -> list[Run]:
     """Tasks that were done when their plan was opened."""
     return [Run(first, last, 0, True, (), (0.0,) * (last - first + 1)) for first, last in runs(keys)]  # noqa: FBT003
 
 
-def tell_runs(job: OpenJob, at: int, worker: str | None, finished: Iterable[Run]) -> None:
+def tell_runs(job: OpenJob, at: int, worker: str | None, finished: Sequence[Run]) -> None:
     """Tell of tasks that are done: one row for those that were worked on, one for those that were adopted."""
     for type, adopted in ((EventType.DONE, False), (EventType.ADOPTED, True)):
         told = [run for run in finished if run.adopted is adopted]
@@ -74,8 +98,8 @@ def tell_runs(job: OpenJob, at: int, worker: str | None, finished: Iterable[Run]
 
 def one_by_one(job: str, row: EventSeen, name: Name) -> Iterator[Event]:
     """The events of a row; `name` tells the tasks of a run."""
-    seq, kind, at, task, text = row
-    type, body, stamp = EventType(kind), json.loads(text), iso(at)
+    seq, kind, at, task, body = row
+    type, stamp = EventType(kind), iso(at)
     if "runs" not in body:
         yield Event(job, seq, type, stamp, task, body)
         return

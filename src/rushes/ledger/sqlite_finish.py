@@ -2,19 +2,19 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 
 from rushes.domain.result import Result
-from rushes.domain.task import Finish, Said
+from rushes.domain.task import Finish
 from rushes.ledger import sqlite_results
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.port import Completed
-from rushes.ledger.runs import Run, finished_runs, tell_runs
+from rushes.ledger.runs import Run, answers, finished_runs, how_many, tell_runs
 from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
 from rushes.ledger.sqlite_work import DONE, standing
-from rushes.ledger.standing import Standing
 
 UNKNOWN = -1  # the key of no task
 
@@ -24,9 +24,9 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[st
 
     `known` has the keys of tasks that were claimed here: a task's key never changes.
     """
-    won = _win(turn, worker, finishes, known)
+    won, look = _win(turn, worker, finishes, known), partial(standing, turn)
     if not won:
-        return Completed(_said(turn, finishes, won))
+        return Completed(answers(finishes, won, look, *DONE))
     down = _dependants(turn, won)  # before a plan is opened
     jobs, groups = JobRows(turn), _by_job(won)
     jobs.load(groups)
@@ -36,7 +36,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[st
     _keep_results(turn, jobs, groups)
     ready += count_down(turn, jobs, down)
     jobs.save()
-    return Completed(_said(turn, finishes, won), tuple(ready))
+    return Completed(answers(finishes, won, look, *DONE), tuple(ready))
 
 
 def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> list[Run]:
@@ -95,7 +95,7 @@ def _by_job(won: Sequence[Run]) -> dict[int, list[Run]]:
 
 def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
-    many = sum(len(run.seconds) for run in group)
+    many = how_many(group)
     job.done, job.live = job.done + many, job.live - many
     tell_runs(job, turn.wall, worker, group)
     first = next((run for run in group if not run.first & FIRST), None)
@@ -116,18 +116,3 @@ def _keep_results(turn: Turn, jobs: JobRows, groups: Mapping[int, Sequence[Run]]
     for owner, results in made.items():
         sqlite_results.keep(turn, owner, results)
     turn.many("debt_add", debts)
-
-
-def _said(turn: Turn, finishes: Sequence[Finish], won: Sequence[Run]) -> tuple[Said, ...]:
-    if sum(len(run.seconds) for run in won) == len(finishes):
-        return (Said.OK,) * len(finishes)
-    rows = standing(turn, (finish.task for finish in finishes))
-    ours = {(key, run.fence) for run in won for key in range(run.first, run.last + 1)}
-    return tuple(_answer(finish, ours, rows) for finish in finishes)
-
-
-def _answer(finish: Finish, ours: set[tuple[int, int]], rows: Mapping[str, Standing]) -> Said:
-    row = rows.get(finish.task)
-    if row is None:
-        return Said.LOST
-    return Said.OK if (row.key, finish.fence) in ours else row.said(finish.fence, *DONE)

@@ -72,7 +72,7 @@ def events(turn: Turn, job: str, after: int, types: Collection[EventType], task:
 
     while number and len(found) < limit:
         rows = turn.all("events", number[0], after, limit + 1)
-        told = [e for row in rows for e in one_by_one(job, row, name) if e.number > after]
+        told = [e for *row, body in rows for e in one_by_one(job, (*row, json.loads(body)), name) if e.number > after]
         if not told:
             break
         after = told[-1].number

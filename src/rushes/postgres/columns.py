@@ -7,7 +7,7 @@ def numbers(values: Iterable[int | None]) -> str:
     """Numbers or truth values, of which some may be missing."""
     column = [*values]
     alike = len(set(column)) == 1  # as versions mostly are: then a tenth of the time
-    text = ",".join([str(column[0])] * len(column)) if alike else str(column)[1:-1]
+    text = ",".join([repr(column[0])] * len(column)) if alike else repr(column)[1:-1]
     return "{" + text.replace("None", "NULL") + "}"
 
 

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -17,7 +17,7 @@ from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
 from rushes.domain.errors import NoRoom, NotAllowed, RushesError, StoreAway, StoreMissing, StoreRefuses
-from rushes.telemetry import effect
+from rushes.telemetry import effect, log
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what it ignores after an error that we have heard
 
@@ -25,8 +25,6 @@ Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 Cursor = psycopg.Cursor[Row]
 T = TypeVar("T")
-Hint = tuple[str, Mapping[str, str]]  # a statement that tells others of work, and its values
-Bell = Callable[[str, str], Hint]  # how they are told of a lane's task that becomes ready with a commit
 
 CONNECT_SECONDS = 5
 DEADLINE_SECONDS = 15.0  # of a server that accepts and says nothing; its own limits below come first
@@ -38,11 +36,23 @@ _LIMITS = """SELECT (extract(epoch FROM now()) * 1000)::bigint, set_config('stat
     set_config('idle_in_transaction_session_timeout', %(idle)s, true), set_config('lock_timeout', %(lock)s, true), """
 _LIMITS += ", ".join(f"set_config('enable_{way}', 'off', true)" for way in _PINS)
 _LIMITS += ", set_config('plan_cache_mode', 'force_generic_plan', true)"  # no plan here depends on a value
+_LIMITS += ", set_config('jit', 'off', true)"  # a way that is switched off counts as dear, and what is dear is compiled
 # The last says only that something before it failed: it hides what when both come with the end of a pipeline.
 _AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.UniqueViolation, errors.PipelineAborted)
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout,
          errors.ReadOnlySqlTransaction)  # fmt: skip
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+
+class Hint(NamedTuple):
+    """A statement that tells others of work, its values, and whom to tell that it was sent."""
+
+    statement: str
+    values: Mapping[str, str]
+    sent: Callable[[], None]
+
+
+Bell = Callable[[str, str], Hint]  # how others are told of a lane's task that becomes ready with a commit
 
 
 class Turn:
@@ -53,7 +63,7 @@ class Turn:
     two syncs is a transaction by itself, so that one which asks for nothing needs neither BEGIN nor COMMIT.
     """
 
-    __slots__ = ("_begun", "_db", "_hint", "_open", "_pipeline", "_sent", "_sql", "_wall", "given")
+    __slots__ = ("_begun", "_commit", "_db", "_hint", "_open", "_pipeline", "_sent", "_sql", "_wall", "given")
 
     def __init__(
         self,
@@ -67,6 +77,7 @@ class Turn:
         self.given = wall
         self._open = False
         self._hint: Hint | None = None
+        self._commit: Cursor | None = None
         self._begun = db.execute(_LIMITS, limits)
         self._sent = [self._begun]  # since the last sync
 
@@ -128,10 +139,19 @@ class Turn:
     def commit(self) -> None:
         """Let the next sync end it."""
         if self._open:
-            self._db.execute("COMMIT")
+            self._commit = self._db.execute("COMMIT")
         if self._hint:
-            self._db.execute(*self._hint)
+            self._db.execute(self._hint.statement, self._hint.values)
         self._open = True  # nothing is left to hold
+
+    def told(self) -> None:
+        """All of it went through, the hint too."""
+        if self._hint:
+            self._hint.sent()
+
+    def failed_to_tell(self) -> bool:
+        """Whether it is committed, so that what failed can only be the hint."""
+        return bool(self._hint and self._commit and self._commit.statusmessage == "COMMIT")
 
 
 class Postgres:
@@ -200,15 +220,24 @@ class Postgres:
     def _write(
         self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, patience: str
     ) -> T:
-        with self._borrowed() as db, contextlib.ExitStack() as line:
-            pipeline = line.enter_context(db.pipeline())
-            turn = Turn(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
-            line.callback(turn.hold)  # whatever ends it before its commit: the sync at the end of the line must not
-            value = body(turn)
-            with effect(name):
-                turn.commit()
-                _end(line)  # which syncs: to do so before would take one more round trip
-            return value
+        ended: tuple[Turn, T] | None = None
+        try:
+            with self._borrowed() as db, contextlib.ExitStack() as line:
+                pipeline = line.enter_context(db.pipeline())
+                turn = Turn(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
+                line.callback(turn.hold)  # whatever ends it before its commit: the sync at the end of the line must not
+                value = body(turn)
+                with effect(name):
+                    ended = turn, value
+                    turn.commit()
+                    _end(line)  # which syncs: to do so before would take one more round trip
+                turn.told()
+                return value
+        except RushesError as e:
+            if ended and ended[0].failed_to_tell():
+                log.warning("nobody was told of work: %s", e)
+                return ended[1]
+            raise
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator["_Timed"]:

@@ -23,8 +23,8 @@ from rushes.transport.poll import Poll
 CHECK_SECONDS = 3.0
 _CHANNEL = "rushes"
 _LOCK = 7310029
-_SEND = f"""SELECT CASE WHEN NOT pg_try_advisory_xact_lock({_LOCK})
-    THEN set_config('synchronous_commit', 'off', true) || pg_notify('{_CHANNEL}', %(hint)s)::text END"""
+_SEND = f"""SELECT CASE WHEN pg_try_advisory_lock({_LOCK}) THEN pg_advisory_unlock({_LOCK})::text
+    ELSE set_config('synchronous_commit', 'off', true) || pg_notify('{_CHANNEL}', %(hint)s)::text END"""
 _IDLE = {True: f"SELECT pg_advisory_lock_shared({_LOCK})", False: f"SELECT pg_advisory_unlock_shared({_LOCK})"}
 _MOST = 100  # ids in one hint: PostgreSQL carries 8,000 bytes
 _PATIENCE = 2.0  # seconds for the listener to end
@@ -41,7 +41,7 @@ class Notify(Poll):
         super().__init__()
         self._db, self._url = db, listen
         db.bell = self._ring  # a task that comes with a commit is told of in the same trip
-        self._rung: dict[tuple[str, str], None] = {}  # those, until they are announced
+        self._rung: set[tuple[str, str]] = set()  # those, until they are announced
         self._me = secrets.token_hex(8)
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
@@ -104,19 +104,14 @@ class Notify(Poll):
         os.close(self._in)
 
     def _ring(self, lane: str, task: str) -> Hint:
-        with self._changed:
-            self._rung[lane, task] = None
-            for old in list(self._rung)[:-_MOST]:  # of submissions that failed
-                del self._rung[old]
-        return _SEND, self._hint(lane, [task])
+        return Hint(_SEND, self._hint(lane, [task]), lambda: self._rung.add((lane, task)))
 
     def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
         """Whether others were told of each of these with a commit."""
-        with self._changed:
-            rung = [(lane, task) for task in tasks if (lane, task) in self._rung]
-            for one in rung:
-                del self._rung[one]
-        return len(rung) == len(tasks) > 0
+        these = {(lane, task) for task in tasks}
+        rung = these & self._rung
+        self._rung -= rung
+        return bool(these) and rung == these
 
     def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
         return {"hint": json.dumps([self._me, lane, list(tasks[:_MOST])])}
