@@ -54,7 +54,8 @@ GROWTH, SAMPLES, ROUNDS = 0.85, 40, 5
 UNDER_WAY = {1: 3, 2: 1}  # batches in each process: the best of 1, 2, 3
 PAUSE = 0.05  # seconds in which a worker becomes idle again
 
-Drain = Callable[[str], int]
+Ready = Callable[[], None]  # called when a drain is connected: then all begin together, as peers do
+Drain = Callable[[str, Ready], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,12 @@ def fill_ours(url: str, tasks: int, name: str = "") -> None:
     _settle(url)
 
 
-def drain_ours(url: str, limit: int = 10**9, under_way: int = UNDER_WAY[1]) -> int:
+def drain_ours(url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDER_WAY[1]) -> int:
     """Claim and complete until nothing is left, perhaps several batches under way: one is made ready, others commit."""
     ledger = PostgresLedger(Postgres(url))
     me = Incarnation(f"drainer-{os.getpid()}-{time.monotonic_ns()}", "bench", "bench", os.getpid(), "")
     ledger.renew(me, {}, {})
+    ready()
     done: list[int] = []
 
     def work() -> None:
@@ -137,10 +139,11 @@ def fill_raw(url: str, tasks: int, *, indexed: bool = True) -> None:
     _settle(url)
 
 
-def drain_raw(url: str) -> int:
+def drain_raw(url: str, ready: Ready) -> int:
     done = 0
     with psycopg.connect(url, autocommit=True) as connection:
         connection.prepare_threshold = 1
+        ready()
         while True:
             rows = _claim_raw(connection)
             ids = "{" + ",".join(str(id) for id, _ in rows) + "}"
@@ -172,10 +175,11 @@ def fill_rows(url: str, tasks: int) -> None:
     fill_raw(url, tasks)
 
 
-def drain_rows(url: str) -> int:
+def drain_rows(url: str, ready: Ready) -> int:
     done = 0
     with psycopg.connect(url, autocommit=True) as connection:
         connection.prepare_threshold = 1
+        ready()
         while rows := _claim_raw(connection):
             ids = [id for id, _ in rows]
             keys = [f"{n // CHUNKS * 2654435761 % 2**48:012x}-{n:040d}" for n in ids]
@@ -225,9 +229,14 @@ def measured(bench: Bench, drain: Drain, url: str, processes: int) -> Spent:
 
 def _drain(drain: Drain, url: str, barrier: Any, answers: Any) -> None:
     gc.disable()  # as for SQLite: nothing here makes cycles
-    barrier.wait(timeout=60)
-    begin, cpu = time.monotonic(), time.process_time()
-    done = drain(url)
+    begun: list[float] = []
+
+    def ready() -> None:
+        barrier.wait(timeout=60)
+        begun.extend((time.monotonic(), time.process_time()))
+
+    done = drain(url, ready)
+    begin, cpu = begun
     answers.put((done, begin, time.monotonic(), time.process_time() - cpu))
 
 
@@ -295,7 +304,7 @@ def growth(bench: Bench, quick: bool, count: int) -> bool:
     fill_ours(many, queued + count * tasks)
     for part in range(5):
         fill_ours(old, finished // 5, f"old {part} ")
-        drain_ours(old)
+        drain_ours(old, lambda: None)
     for n in range(count):
         empty, beside = bench.database(f"empty_{n}"), bench.database(f"beside_{n}")
         for url in (empty, old, beside):
