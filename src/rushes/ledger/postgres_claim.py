@@ -5,22 +5,25 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.task import Lease
 from rushes.postgres.columns import numbers
-from rushes.postgres.store import Postgres, Row
+from rushes.postgres.store import Cursor, Postgres, Row, Turn
 
 KNOWN = 20_000  # keys of leased tasks that are remembered
-_LARGE = 100  # smaller claims always look from the beginning
+_LARGE = 100  # smaller claims always look from the beginning, and their tasks have leases of their own
 _FRESH_SECONDS = 1.0
 _BEGINNING = (-(2**31), 0)
-_LANE, _KEY, _RANK = 2, -2, -1  # columns of a claimed row
-_key, _rank, _cut = itemgetter(_KEY), itemgetter(_RANK), str.partition
+_LANE, _KEY, _RANK, _RUN = 2, 6, 7, 8  # columns of a claimed row
+_key, _rank, _run, _cut = itemgetter(_KEY), itemgetter(_RANK), itemgetter(_RUN), str.partition
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
+_SPARE = 1.25  # rows that a large claim looks at for each that it is likely to need: others may be shorter
+_TURNS_IN_LINE = 5  # of a claim that finds only runs which others just take from
 
 
 class Claims:
@@ -34,6 +37,7 @@ class Claims:
         self._db, self._sql = db, sql
         self._marks: dict[str, tuple[int, int]] = {}
         self._fresh_until = 0.0
+        self._length = 1.0  # tasks in a run, as the last claim met them
         self._doubts: dict[str, float] = {}  # workers whose last claim was not answered, until when
         self.known: dict[str, int] = {}
 
@@ -45,10 +49,10 @@ class Claims:
         Raises:
             LeaseLost: the worker's own row is over.
         """
-        who = {"worker": worker, "n": n, "at": at}
+        who = {"worker": worker, "at": at}
         rows = self._unanswered(worker, n) if self._doubts else []
         if not rows:
-            rows = self._hinted(who, lanes, hinted) if hinted else self._next(who, tuple(dict.fromkeys(lanes)), n)
+            rows = self._hinted(who, lanes, n, hinted) if hinted else self._next(who, tuple(dict.fromkeys(lanes)), n)
         if not rows and not self._db.ask(self._sql["may_claim"], {"worker": worker, "at": at}):
             raise LeaseLost(f"the lease of worker {worker} is over")
         return self._leases(rows)
@@ -62,18 +66,34 @@ class Claims:
         deque(map(self.known.pop, tasks, repeat(None)), maxlen=0)  # without a step of ours for each
 
     def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
-        if n < _LARGE or time.monotonic() > self._fresh_until:
+        """The next tasks. A run that others just take from is waited for, in line with all who do."""
+        rows = self._look(who, lanes, n)
+        mine = {"worker": who["worker"], "lanes": list(lanes)}
+        for _ in range(_TURNS_IN_LINE):
+            if len(rows) == n or n >= _LARGE or not self._db.ask(self._sql["runs_left"], mine):
+                break
+            rows += self._look(who, lanes, n - len(rows), "in_line")
+        return rows
+
+    def _look(self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: str) -> list[Row]:
+        """What a claim takes that looks at so many rows as are likely to have n tasks; a few are all found."""
+        large = n >= _LARGE
+        if not large or time.monotonic() > self._fresh_until:
             self._marks.clear()
             self._fresh_until = time.monotonic() + _FRESH_SECONDS
         marked = any(lane in self._marks for lane in lanes)
         marks = [self._marks.get(lane, _BEGINNING) for lane in lanes]
         places = {"ranks": numbers(rank for rank, _ in marks), "keys": numbers(key for _, key in marks)}
-        rows = self._lease("claim", {**who, "lanes": list(lanes), **places})
-        if len(rows) < n and marked:
+        most = min(n, ceil(n / self._length * (_SPARE if large else 1)))
+        size = {"n": n, "rows": most, "width": n if large else 1}
+        rows = self._lease("claim", {**who, **size, "lanes": list(lanes), **places}, *before)
+        runs = len(set(map(_run, rows)))
+        self._length = len(rows) / runs if runs else 1.0
+        if len(rows) < n and runs < most and marked:
             self._marks.clear()
-            return rows or self._next(who, lanes, n)
+            return rows or self._look(who, lanes, n)
         self._mark(rows, len(lanes))
-        return rows
+        return rows + self._look(who, lanes, n - len(rows)) if len(rows) < n and runs == most and not large else rows
 
     def _mark(self, rows: Sequence[Row], lanes: int) -> None:
         """How far the lanes of these are taken: by the last one of each."""
@@ -85,12 +105,18 @@ class Claims:
         for lane, mark in last.items():
             self._marks[lane] = max(mark, self._marks.get(lane, mark))  # another thread may be further
 
-    def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], hinted: Collection[str]) -> list[Row]:
-        return self._lease("claim_hinted", {**who, "hinted": list(hinted), "lanes": list(lanes)})
+    def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
+        these = {"ids": list(hinted), "hinted": list(hinted), "lanes": list(lanes)}
+        return self._lease("claim_hinted", {**who, **these, "n": n}, "part_open")
 
-    def _lease(self, name: str, values: Mapping[str, object]) -> list[Row]:
+    def _lease(self, name: str, values: Mapping[str, object], *before: str) -> list[Row]:
+        def body(turn: Turn) -> Cursor:
+            for first in before:
+                turn.run(first, **values)
+            return turn.run_wide(name, **values)
+
         try:
-            asked = self._db.write("ledger.claim", self._sql, lambda turn: turn.run_wide(name, **values))
+            asked = self._db.write("ledger.claim", self._sql, body)
         except StoreAway:
             self._doubts[str(values["worker"])] = time.monotonic() + _DOUBT_SECONDS
             raise
@@ -111,7 +137,7 @@ class Claims:
             self.known.clear()  # leases that were lost; the others are looked up
         if not rows:
             return ()
-        ids, fences, lanes, specs, failures, losses, keys, _ = zip(*rows, strict=True)
+        ids, fences, lanes, specs, failures, losses, keys, _, _ = zip(*rows, strict=True)
         self.known.update(zip(ids, keys, strict=True))
         jobs, _, places = zip(*map(_cut, ids, repeat(".")), strict=True)
         stages, chunks = zip(*map(_stage_and_chunk, places), strict=True)

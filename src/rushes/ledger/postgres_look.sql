@@ -115,9 +115,9 @@ RETURNING job;
 
 -- name: workers
 -- Every worker whose row is not over, with what it holds.
-SELECT number, id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
+SELECT number, worker.id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
     coalesce(held.tasks, '{}'), coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
 FROM rushes.worker LEFT JOIN (
-    SELECT worker, array_agg(id ORDER BY key) AS tasks FROM rushes.task WHERE open AND worker IS NOT NULL
+    SELECT worker, array_agg(id ORDER BY task) AS tasks FROM rushes.lease JOIN rushes.task_text ON task BETWEEN first AND last
     GROUP BY worker) AS held ON held.worker = number
 WHERE NOT over ORDER BY number;

@@ -44,7 +44,7 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     else:
         turn.run("park", **_span(job), parked=job.stopped)
     if command is Command.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
-        turn.run("let_go", **_span(job))
+        turn.run("let_go", **_span(job), rank=-job.priority)
     jobs.save()
 
 

@@ -7,18 +7,22 @@ UPDATE rushes.worker SET draining = true WHERE number = %(number)s;
 -- name: worker_leave
 -- A worker has left: its row is over if it holds nothing, else only its lease, and the next sweep takes what it left.
 UPDATE rushes.worker SET until = least(until, %(at)s), (over, freed) = (
-    SELECT count(*) = 0, count(*) = 0 FROM rushes.task WHERE open AND task.worker = worker.number)
+    SELECT count(*) = 0, count(*) = 0 FROM rushes.lease WHERE lease.worker = worker.number)
 WHERE number = %(number)s;
 
 -- name: park
 -- Ready tasks of a job are parked or unparked.
 UPDATE rushes.task SET parked = %(parked)s, open = NOT %(parked)s AND due IS NULL
-WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready' AND worker IS NULL;
+WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready';
 
 -- name: let_go
 -- What is leased of a cancelled job is nobody's any more.
-UPDATE rushes.task SET worker = NULL, parked = true, open = false, progress = 0
-WHERE key BETWEEN %(first)s AND %(last)s AND worker IS NOT NULL;
+WITH ended AS (
+    DELETE FROM rushes.lease WHERE first BETWEEN %(first)s AND %(last)s RETURNING *
+)
+INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, lane, started)
+SELECT first, last, %(rank)s, fence, 'ready', failures, losses, true, lane, started
+FROM ended JOIN rushes.task_text ON task = first;
 
 -- name: rerank
 -- A job's priority, on its tasks.
@@ -26,12 +30,11 @@ UPDATE rushes.task SET rank = %(rank)s WHERE key BETWEEN %(first)s AND %(last)s 
 
 -- name: to_revive
 -- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off.
-SELECT text.task, text.id, coalesce(state::text, 'done') FROM rushes.task_text AS text
-LEFT JOIN rushes.task ON task.key = text.task
-WHERE text.task BETWEEN %(first)s AND %(last)s
-    AND (state = 'dead' OR CASE WHEN %(again)s THEN task.key IS NULL ELSE due IS NOT NULL END)
-    AND (%(stage)s = '' OR text.stage = %(stage)s) AND (%(every)s OR text.id = ANY (%(ids)s))
-ORDER BY text.task;
+SELECT task, id, state FROM rushes.task_row
+WHERE task BETWEEN %(first)s AND %(last)s
+    AND (state = 'dead' OR CASE WHEN %(again)s THEN state = 'done' ELSE due IS NOT NULL END)
+    AND (%(stage)s = '' OR stage = %(stage)s) AND (%(every)s OR id = ANY (%(ids)s))
+ORDER BY task;
 
 -- name: end_wait
 -- These tasks are due now.
@@ -40,14 +43,13 @@ UPDATE rushes.task SET due = NULL, open = state = 'ready' AND NOT parked WHERE k
 -- name: revive
 -- Dead tasks have fresh tries.
 UPDATE rushes.task
-SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0, parked = false,
-    open = false
+SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, parked = false, open = false
 WHERE key = ANY (%(keys)s);
 
 -- name: undo
 -- Tasks that were done have fresh tries.
-INSERT INTO rushes.task (key, rank, state, fence, started, outcome, id, lane, spec)
-SELECT task, %(rank)s, 'waiting', fence, started, 'done', id, lane, spec
+INSERT INTO rushes.task (key, last, rank, state, fence, started, outcome, lane)
+SELECT task, task, %(rank)s, 'waiting', fence, started, 'done', lane
 FROM rushes.task_text JOIN LATERAL (
     SELECT fence, started, last FROM rushes.task_done WHERE first <= task ORDER BY first DESC LIMIT 1) AS done ON last >= task
 WHERE task = ANY (%(keys)s);
@@ -73,13 +75,14 @@ WHERE ref BETWEEN %(first)s AND %(last)s AND NOT need.task BETWEEN %(first)s AND
 -- Who has not begun waits again for a task of this job that is done no more; those of them that were ready.
 WITH waiting AS (
     SELECT DISTINCT need.task FROM rushes.need
-    WHERE ref BETWEEN %(first)s AND %(last)s AND EXISTS (SELECT FROM rushes.task WHERE key = need.ref)
+    WHERE ref BETWEEN %(first)s AND %(last)s
+        AND coalesce((SELECT last FROM rushes.task_done WHERE first <= ref ORDER BY first DESC LIMIT 1) < ref, true)
 ), up AS (
     SELECT waiting.task, state = 'ready' AS was_ready, (
         (SELECT count(*) FROM rushes.need WHERE need.task = waiting.task
-            AND (need.ref < 0 OR EXISTS (SELECT FROM rushes.task WHERE key = need.ref)))
+            AND coalesce((SELECT last FROM rushes.task_done WHERE first <= ref ORDER BY first DESC LIMIT 1) < ref, true))
         + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = waiting.task AND NOT met))::integer AS n
-    FROM waiting JOIN rushes.task ON key = waiting.task AND worker IS NULL
+    FROM waiting JOIN rushes.task ON key = waiting.task
 ), counted AS (
     UPDATE rushes.task SET unmet = n, parked = false, due = NULL, open = false,
         state = CASE WHEN was_ready THEN 'waiting' ELSE state END

@@ -3,21 +3,24 @@
 -- name: hold_jobs
 -- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
+    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
+    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: hold_job
 -- The same for one job by its id.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
+    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE id = %(id)s FOR NO KEY UPDATE;
 
@@ -71,8 +74,8 @@ WITH made AS (
     INSERT INTO rushes.task_text (task, id, stage, chunk, lane, place, created, spec)
     SELECT number << 20, %(task)s, %(stage)s, %(chunk)s, %(lane)s, %(place)s, created, %(spec)s FROM made
 ), ready AS (
-    INSERT INTO rushes.task (key, rank, state, open, id, lane, spec)
-    SELECT number << 20, -%(priority)s, 'ready', true, %(task)s, %(lane)s, %(spec)s FROM made
+    INSERT INTO rushes.task (key, last, rank, state, open, lane)
+    SELECT number << 20, number << 20, -%(priority)s, 'ready', true, %(lane)s FROM made
 ), told AS (
     INSERT INTO rushes.event (job, seq, n, type, at, body) SELECT number, 1, 1, 'submitted', created, %(told)s FROM made
 )
@@ -167,22 +170,25 @@ JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(firs
 WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND adopted;
 
 -- name: plant_tasks
--- Those without unmet needs are ready, the others wait.
-INSERT INTO rushes.task (key, rank, state, parked, open, unmet, id, lane, spec)
-SELECT mine.task, %(rank)s, (CASE WHEN n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
-    %(stopped)s AND n = 0, NOT %(stopped)s AND n = 0, n, mine.id, mine.lane, mine.spec
-FROM rushes.draft
-JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
-CROSS JOIN LATERAL (SELECT (
-    (SELECT count(*) FROM rushes.need WHERE need.task = mine.task
-        AND coalesce((SELECT last FROM rushes.task_done WHERE first <= need.ref ORDER BY first DESC LIMIT 1) < need.ref, true))
-    + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = mine.task AND NOT met))::integer AS n) AS open
-WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT adopted;
+-- Those without unmet needs are ready, the others wait. Neighbours that need nothing at all and go to one lane are one run.
+INSERT INTO rushes.task (key, last, rank, state, parked, open, unmet, lane)
+SELECT min(task), max(task), %(rank)s, (CASE WHEN n = 0 THEN 'ready' ELSE 'waiting' END)::rushes.task_state,
+    %(stopped)s AND n = 0, NOT %(stopped)s AND n = 0, n, lane
+FROM (
+    SELECT mine.task, mine.lane, free, n,
+        CASE WHEN free THEN mine.task - row_number() OVER (PARTITION BY mine.lane, free ORDER BY mine.task) ELSE mine.task END AS run
+    FROM rushes.draft
+    JOIN rushes.task_text AS mine ON mine.id = draft.id AND mine.task BETWEEN %(first)s AND %(last)s
+    CROSS JOIN LATERAL (SELECT json_array_length(draft.needs) = 0 AS free, (
+        (SELECT count(*) FROM rushes.need WHERE need.task = mine.task
+            AND coalesce((SELECT last FROM rushes.task_done WHERE first <= need.ref ORDER BY first DESC LIMIT 1) < need.ref, true))
+        + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = mine.task AND NOT met))::integer AS n) AS open
+    WHERE draft.job = %(job)s AND draft.fence = %(fence)s AND NOT adopted) AS new
+GROUP BY lane, free, run, n;
 
 -- name: planted
 -- The new tasks in plan order; those without a state are done.
-SELECT text.task, text.id, state::text FROM rushes.task_text AS text LEFT JOIN rushes.task ON task.key = text.task
-WHERE text.task BETWEEN %(first)s AND %(last)s ORDER BY text.task;
+SELECT task, id, nullif(state, 'done') FROM rushes.task_row WHERE task BETWEEN %(first)s AND %(last)s ORDER BY task;
 
 -- name: drafts_done
 -- The drafts of a job whose plan is open.
@@ -208,6 +214,6 @@ WITH met AS (
     SET unmet = unmet - n, parked = CASE WHEN state = 'waiting' AND unmet = n THEN stopped ELSE parked END,
         open = CASE WHEN state = 'waiting' AND unmet = n THEN NOT stopped ELSE open END,
         state = CASE WHEN state = 'waiting' AND unmet = n THEN 'ready' ELSE state END
-    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
+    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, state, unmet, parked
 )
-SELECT key, id, parked FROM counted WHERE unmet = 0 AND state = 'ready' ORDER BY key;
+SELECT key, id, parked FROM counted JOIN rushes.task_text ON task = key WHERE unmet = 0 AND state = 'ready' ORDER BY key;

@@ -85,30 +85,35 @@ class Ends:
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._released: list[dict[str, object]] = []
-        self._buried: list[dict[str, object]] = []
+        self._ids: list[str] = []
+        self._rows: list[dict[str, object]] = []
 
     def release(
         self, job: OpenJob, row: Standing, outcome: str, failures: int = 0, losses: int = 0, due: int | None = None
     ) -> None:
         """Ready again."""
-        end = {"key": row.key, "outcome": outcome, "due": due, "failures": failures, "losses": losses}
-        self._released.append({**end, "parked": job.stopped})
+        self._end(job, row, outcome, failures, losses, {"state": "ready", "due": due, "parked": job.stopped})
 
     def bury(
         self, job: OpenJob, row: Standing, outcome: str, about: dict[str, JSON], failures: int = 0, losses: int = 0
     ) -> None:
         """For the last time: a dead letter."""
-        self._buried.append({"key": row.key, "outcome": outcome, "failures": failures, "losses": losses})
+        self._end(job, row, outcome, failures, losses, {"state": "dead", "parked": False})
         job.dead, job.live = job.dead + 1, job.live - 1
         job.tell(EventType.DEAD, self._turn.wall, about, row.id)
 
     def save(self) -> None:
         """Write them with the commit."""
-        if self._released:
-            self._turn.run("release", rows=encode(self._released))
-        if self._buried:
-            self._turn.run("bury", rows=encode(self._buried), at=self._turn.wall)
+        if self._rows:
+            self._turn.run("part_leases", ids=self._ids)
+            self._turn.run("end_leases", rows=encode(self._rows), at=self._turn.wall)
+
+    def _end(
+        self, job: OpenJob, row: Standing, outcome: str, failures: int, losses: int, so: Mapping[str, object]
+    ) -> None:
+        self._ids.append(row.id)
+        end = {"key": row.key, "rank": -job.priority, "outcome": outcome, "failures": failures, "losses": losses}
+        self._rows.append({**end, **so})
 
 
 def legible(text: str) -> str:
@@ -124,6 +129,7 @@ def _check_schema(turn: Turn, known: int) -> None:
 def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if rows:
+        turn.run("part_leases", ids=[row["id"] for row in rows])
         turn.run("progress", number=number, rows=encode(rows))
 
 

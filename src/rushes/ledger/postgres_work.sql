@@ -1,52 +1,109 @@
 -- Working: claims, leases, outcomes, sweeps.
 
 -- name: claim
--- Lease the next tasks of some lanes, each from a mark on; a row that somebody holds is passed over. Where there are
--- any, the worker's own row is held too, so that it cannot be over before the leases are there. In no order: sorting
--- these rows here takes longer than where they are read.
+-- Lease the next tasks of some lanes, each from a mark on: rows that nobody holds, as whole runs, and of the last one as
+-- much as is asked for; what is left of it stays where it was, so that whoever waits for the row has it. The leases have
+-- rows of at most `width` tasks. Where there are any, the worker's own row is held too, so that it cannot be over before
+-- the leases are there. In no order: sorting these rows here takes longer than where they are read.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
-), next AS (
-    SELECT lot.place FROM unnest(%(lanes)s::text[], %(ranks)s::integer[], %(keys)s::bigint[]) AS mark(lane, rank, key)
+), next AS MATERIALIZED (
+    SELECT lot.* FROM unnest(%(lanes)s::text[], %(ranks)s::integer[], %(keys)s::bigint[]) AS mark(lane, rank, key)
     CROSS JOIN LATERAL (
-        SELECT t.ctid AS place, t.rank, t.key FROM rushes.task AS t
-        WHERE t.open AND t.lane = mark.lane AND (t.rank, t.key) >= (mark.rank, mark.key) AND t.worker IS NULL
+        SELECT t.ctid AS row, t.rank, t.key, t.last FROM rushes.task AS t
+        WHERE t.open AND t.lane = mark.lane AND (t.rank, t.key) >= (mark.rank, mark.key)
             AND (SELECT NOT draining FROM me)
-        ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE SKIP LOCKED) AS lot
-    ORDER BY lot.rank, lot.key LIMIT %(n)s
+        ORDER BY t.rank, t.key LIMIT %(rows)s FOR UPDATE SKIP LOCKED) AS lot
+    ORDER BY lot.rank, lot.key LIMIT %(rows)s
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
+), lot AS MATERIALIZED (
+    SELECT row, key, last, least(last, key + %(n)s - before - 1) AS till FROM (
+        SELECT *, sum(last - key + 1) OVER (ORDER BY rank, key)::bigint - (last - key + 1) AS before FROM next) AS next, mine
+    WHERE before < %(n)s
+), whole AS (
+    DELETE FROM rushes.task WHERE task.ctid = ANY (ARRAY(SELECT row FROM lot WHERE till = last))
+    RETURNING key, last, fence + 1 AS fence, lane, failures, losses, rank
+), part AS (
+    UPDATE rushes.task SET key = till + 1 FROM lot
+    WHERE task.ctid = ANY (ARRAY(SELECT row FROM lot WHERE till < last)) AND till < lot.last
+    RETURNING lot.key, till, fence + 1, lane, failures, losses, rank
+), run AS MATERIALIZED (
+    SELECT * FROM whole UNION ALL SELECT * FROM part
+), leased AS (
+    INSERT INTO rushes.lease (first, last, started, worker, fence, failures, losses)
+    SELECT first, least(last, first + %(width)s - 1), at, number, fence, failures, losses
+    FROM run CROSS JOIN generate_series(key, last, %(width)s::bigint) AS first, mine
 )
-UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
-FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-RETURNING id, fence, lane, spec, failures, losses, key, rank;
+SELECT id, fence, run.lane, spec, failures, losses, task, rank, run.key
+FROM run JOIN rushes.task_text ON task BETWEEN run.key AND run.last;
 
 -- name: claim_hinted
--- The same among tasks that were hinted at.
+-- The same among tasks that were hinted at, each of which has a row of its own.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
-), next AS (
-    SELECT t.ctid AS place FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
-    WHERE task_text.id = ANY (%(hinted)s) AND t.open AND t.lane = ANY (%(lanes)s) AND t.worker IS NULL
+), next AS MATERIALIZED (
+    SELECT t.ctid AS row FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
+    WHERE task_text.id = ANY (%(hinted)s) AND t.open AND t.last = t.key AND t.lane = ANY (%(lanes)s)
         AND (SELECT NOT draining FROM me)
     ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE OF t SKIP LOCKED
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
+), run AS (
+    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(SELECT row FROM next, mine))
+    RETURNING key, fence + 1 AS fence, lane, failures, losses, rank
+), leased AS (
+    INSERT INTO rushes.lease (first, last, started, worker, fence, failures, losses)
+    SELECT key, key, at, number, fence, failures, losses FROM run, mine
 )
-UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
-FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
-RETURNING id, fence, lane, spec, failures, losses, key, rank;
+SELECT id, fence, run.lane, spec, failures, losses, task, rank, key FROM run JOIN rushes.task_text ON task = key;
+
+-- name: part_open
+-- Runs with one of these tasks that nobody holds: each of their tasks has a row of its own from now on.
+WITH run AS (
+    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(
+        SELECT run.ctid FROM rushes.task_text AS text CROSS JOIN LATERAL (
+            SELECT ctid, key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1
+            FOR UPDATE SKIP LOCKED) AS run
+        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key))
+    RETURNING *
+)
+INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, open, lane, started, outcome)
+SELECT task, task, rank, fence, state, failures, losses, parked, open, lane, started, outcome
+FROM run CROSS JOIN generate_series(key, last) AS task;
+
+-- name: part_leases
+-- The same for runs that are leased.
+WITH run AS (
+    DELETE FROM rushes.lease WHERE first IN (
+        SELECT run.first FROM rushes.task_text AS text CROSS JOIN LATERAL (
+            SELECT first, last FROM rushes.lease WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS run
+        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.first)
+    RETURNING *
+)
+INSERT INTO rushes.lease (first, last, started, progress, worker, fence, failures, losses)
+SELECT task, task, started, progress, worker, fence, failures, losses
+FROM run CROSS JOIN generate_series(first, last) AS task;
+
+-- name: in_line
+-- Whoever found a run that others held waits here for those who wait too.
+SELECT pg_advisory_xact_lock(7310029);
+
+-- name: runs_left
+-- Whether there is a run in these lanes that a worker could take from, once nobody holds it.
+SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND last > key
+    AND EXISTS (SELECT FROM rushes.worker WHERE id = %(worker)s AND NOT over AND NOT draining) LIMIT 1;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
-SELECT id, fence, lane, spec, failures, losses, key, rank FROM rushes.task
-WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over)
-    AND id <> ALL (%(known)s)
-ORDER BY rank, key LIMIT %(n)s;
+SELECT text.id, fence, lane, spec, lease.failures, lease.losses, task, -priority, lease.first
+FROM rushes.lease JOIN rushes.task_text AS text ON task BETWEEN first AND last JOIN rushes.job ON number = task >> 20
+WHERE worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over) AND text.id <> ALL (%(known)s)
+ORDER BY priority DESC, task LIMIT %(n)s;
 
 -- name: may_claim
 -- Whether a worker's lease is not over.
@@ -74,13 +131,13 @@ UPDATE rushes.worker SET until = %(until)s, note = %(note)s WHERE number = %(num
 -- name: progress
 -- How far leases have come; a row that somebody holds is passed over.
 WITH held AS (
-    SELECT task.key, p.progress
+    SELECT lease.first, p.progress
     FROM json_to_recordset(%(rows)s::json) AS p(id text, fence integer, progress double precision)
-    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.task ON task.key = task_text.task
-    WHERE task.fence = p.fence AND task.worker = %(number)s
-    FOR UPDATE OF task SKIP LOCKED
+    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.lease ON lease.first = task_text.task
+    WHERE lease.fence = p.fence AND lease.worker = %(number)s AND lease.last = lease.first
+    FOR UPDATE OF lease SKIP LOCKED
 )
-UPDATE rushes.task SET progress = held.progress FROM held WHERE task.key = held.key;
+UPDATE rushes.lease SET progress = held.progress FROM held WHERE lease.first = held.first;
 
 -- name: keys
 -- The keys of tasks.
@@ -92,18 +149,14 @@ SELECT DISTINCT need.task >> 20 FROM rushes.need
 WHERE ref = ANY (%(keys)s::bigint[]) AND need.task >> 20 <> ref >> 20;
 
 -- name: finish
--- Done, if the lease is still this worker's at this fence, by runs of keys; the counts of those who need them follow, and
--- at none left a task that waited is ready. How many are done, which runs if not all, and what became ready.
-WITH finished AS (
-    DELETE FROM rushes.task USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
-    WHERE key BETWEEN asked.first AND asked.last AND fence = %(fence)s
-        AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
-    RETURNING key, started, progress, failures, losses
-), run AS MATERIALIZED (
-    SELECT min(key) AS first, max(key) AS last, count(*) AS n, started, progress, failures, losses
-    FROM (SELECT *, key - row_number() OVER (PARTITION BY started, progress, failures, losses ORDER BY key) AS base
-        FROM finished) AS alike
-    GROUP BY base, started, progress, failures, losses
+-- Done, if the lease is still this worker's at this fence, by runs of keys that hold whole rows of leases; the counts of
+-- those who need them follow, and at none left a task that waited is ready. How many are done, which if not all, and what
+-- became ready.
+WITH run AS (
+    DELETE FROM rushes.lease USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
+    WHERE lease.first BETWEEN asked.first AND asked.last AND lease.last <= asked.last AND fence = %(fence)s
+        AND worker + 0 = (SELECT number FROM rushes.worker WHERE id = %(worker)s)  -- not by what the worker has held
+    RETURNING lease.first, lease.last, started, progress, failures, losses
 ), kept AS (
     INSERT INTO rushes.task_done (first, last, started, finished, progress, fence, failures, losses, adopted)
     SELECT first, last, started, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint), progress, %(fence)s,
@@ -118,11 +171,12 @@ WITH finished AS (
     SET unmet = greatest(unmet - n, 0), parked = CASE WHEN state = 'waiting' AND unmet <= n THEN stopped ELSE parked END,
         open = CASE WHEN state = 'waiting' AND unmet <= n THEN NOT stopped ELSE open END,
         state = CASE WHEN state = 'waiting' AND unmet <= n THEN 'ready' ELSE state END
-    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, id, state, unmet, parked
+    FROM down WHERE key = down.task AND unmet > 0 RETURNING key, state, unmet, parked
 )
-SELECT done.n, CASE WHEN done.n < %(all)s THEN done.runs END,
-    (SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted WHERE unmet = 0 AND state = 'ready')
-FROM (SELECT coalesce(sum(n), 0)::integer AS n, json_agg(json_build_array(first, last)) AS runs FROM run) AS done;
+SELECT done.n, CASE WHEN done.n < %(all)s THEN done.runs END, (
+    SELECT json_agg(json_build_array(key, id, parked) ORDER BY key) FROM counted JOIN rushes.task_text ON task = key
+    WHERE unmet = 0 AND state = 'ready')
+FROM (SELECT coalesce(sum(last - first + 1), 0)::integer AS n, json_agg(json_build_array(first, last)) AS runs FROM run) AS done;
 
 -- name: results_add
 -- Results that are not there: if one is, the transaction is tried again with `results_keep`.
@@ -148,33 +202,22 @@ SELECT owner, job, key FROM json_to_recordset(%(rows)s::json) AS r(owner text, j
 
 -- name: standing
 -- Where tasks stand, for an answer about a fence.
-SELECT text.id, text.task, CASE WHEN task.worker IS NULL THEN coalesce(task.state::text, 'done') ELSE 'leased' END,
-    coalesce(task.fence, done.fence),
-    CASE WHEN done.first IS NULL THEN task.outcome ELSE 'done' END, worker.id, job.cancelled, job.paused,
-    text.stage, text.chunk, coalesce(task.losses, done.losses)
-FROM rushes.task_text AS text JOIN rushes.job ON job.number = text.task >> 20
-LEFT JOIN rushes.task ON task.key = text.task
-LEFT JOIN LATERAL (
-    SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task
-LEFT JOIN rushes.worker ON worker.number = task.worker
-WHERE text.id = ANY (%(ids)s) ORDER BY text.task;
+SELECT row.id, task, row.state, fence, outcome, worker.id, job.cancelled, job.paused, stage, chunk, row.losses
+FROM rushes.task_row AS row JOIN rushes.job ON job.number = task >> 20
+LEFT JOIN rushes.worker ON worker.number = row.worker
+WHERE row.id = ANY (%(ids)s) ORDER BY task;
 
--- name: release
--- Leases that ended without success: ready again, perhaps not before a time.
-UPDATE rushes.task SET worker = NULL, outcome = r.outcome, due = r.due, parked = r.parked,
-    open = r.due IS NULL AND NOT r.parked,
-    failures = task.failures + r.failures, losses = task.losses + r.losses, progress = 0
-FROM json_to_recordset(%(rows)s::json)
-    AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
-WHERE task.key = r.key;
-
--- name: bury
--- Leases that ended without success for the last time.
-UPDATE rushes.task SET state = 'dead', open = false, worker = NULL, outcome = r.outcome, failures = task.failures + r.failures,
-    losses = task.losses + r.losses, finished = %(at)s
-FROM json_to_recordset(%(rows)s::json)
-    AS r(key bigint, outcome text, due bigint, parked boolean, failures smallint, losses smallint)
-WHERE task.key = r.key;
+-- name: end_leases
+-- Leases that ended without success, each with a row of its own: ready again, perhaps not before a time, or dead.
+WITH ended AS (
+    DELETE FROM rushes.lease USING json_to_recordset(%(rows)s::json) AS r(key bigint, rank integer, outcome text,
+        state rushes.task_state, due bigint, parked boolean, failures smallint, losses smallint)
+    WHERE first = r.key RETURNING r.*, fence, started, lease.failures AS failed, lease.losses AS lost
+)
+INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, open, lane, started, due, finished, outcome)
+SELECT key, key, rank, fence, state, failed + failures, lost + losses, parked, state = 'ready' AND due IS NULL AND NOT parked,
+    lane, started, due, CASE WHEN state = 'dead' THEN %(at)s END, outcome
+FROM ended JOIN rushes.task_text ON task = key;
 
 -- name: failure_keep
 -- Why the last attempt failed.
@@ -198,8 +241,8 @@ SELECT number FROM rushes.worker WHERE over AND NOT freed;
 
 -- name: orphans
 -- Tasks leased to these workers.
-SELECT id, fence FROM rushes.task WHERE open AND worker = ANY (%(numbers)s)
-ORDER BY key LIMIT %(limit)s;
+SELECT id, fence FROM rushes.lease JOIN rushes.task_text ON task BETWEEN first AND last
+WHERE worker = ANY (%(numbers)s) ORDER BY task LIMIT %(limit)s;
 
 -- name: workers_free
 -- They hold nothing any more and are not looked for again.
@@ -225,16 +268,18 @@ DELETE FROM rushes.draft USING rushes.job WHERE job.number = draft.job AND job.f
 -- name: ready
 -- Tasks to announce, an equal share of each lane.
 WITH RECURSIVE lane(name) AS (
-    SELECT min(lane) FROM rushes.task WHERE open AND worker IS NULL
+    SELECT min(lane) FROM rushes.task WHERE open
     UNION ALL
-    SELECT (SELECT min(task.lane) FROM rushes.task WHERE open AND worker IS NULL AND task.lane > lane.name)
+    SELECT (SELECT min(task.lane) FROM rushes.task WHERE open AND task.lane > lane.name)
     FROM lane WHERE lane.name IS NOT NULL
 ), share AS (
     SELECT name, greatest(1, %(limit)s / count(*) OVER ()) AS n FROM lane WHERE name IS NOT NULL
 )
 SELECT lot.id FROM share CROSS JOIN LATERAL (
-    SELECT id, key, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
-    ORDER BY rank, key LIMIT share.n) AS lot ORDER BY share.name, lot.rank, lot.key;
+    SELECT id, task, rank FROM (
+        SELECT key, last, rank FROM rushes.task WHERE open AND lane = share.name ORDER BY rank, key LIMIT share.n) AS run
+    JOIN rushes.task_text ON task BETWEEN run.key AND run.last
+    ORDER BY rank, task LIMIT share.n) AS lot ORDER BY share.name, lot.rank, lot.task;
 
 -- name: debts_paid
 -- Published names that were made.
