@@ -19,7 +19,7 @@ from rushes.domain.errors import RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import Command, JobState
 from rushes.domain.keys import task_id
-from rushes.domain.task import Draft, Need
+from rushes.domain.task import Draft, Need, TaskState
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
@@ -388,6 +388,86 @@ def test_a_large_claim_leaves_out_nothing_that_became_ready_before_its_mark(db: 
     taken = claim(one, n=150) + claim(one, n=150) + claim(one, n=150)
     assert len(taken) == 250
     other.close()
+
+
+# Runs
+def test_all_who_want_a_task_of_one_run_at_once_get_one(db: Postgres) -> None:
+    ledgers = [PostgresLedger(Postgres(db.url)) for _ in range(8)]
+    opened(ledgers[0], NEW, film(NEW, 64))
+    for n, ledger in enumerate(ledgers):
+        worker(ledger, f"w{n}")
+    gate = threading.Barrier(len(ledgers))
+    got: list[tuple[str, ...]] = []
+
+    def work(n: int) -> None:
+        for _ in range(4):
+            gate.wait(LONG)
+            got.append(tuple(lease.task for lease in claim(ledgers[n], f"w{n}", 2)))
+
+    _together([lambda n=n: work(n) for n in range(len(ledgers))])
+    for ledger in ledgers:
+        ledger.close()
+    assert [len(tasks) for tasks in got] == [2] * 32
+    assert len({task for tasks in got for task in tasks}) == 64
+
+
+@pytest.mark.parametrize("large", [2, 100])
+def test_a_job_that_is_steered_while_its_run_is_claimed_from_keeps_every_task_in_step(db: Postgres, large: int) -> None:
+    ledgers = [PostgresLedger(Postgres(db.url)) for _ in range(4)]
+    for ledger in ledgers:
+        ledger._claims.large = large
+    opened(ledgers[0], NEW, film(NEW, 400))
+    stop = threading.Event()
+
+    def work(n: int) -> None:
+        worker(ledgers[n], f"w{n}")
+        while not stop.is_set():
+            leases = claim(ledgers[n], f"w{n}", 3)
+            ledgers[n].complete(f"w{n}", [done(lease) for lease in leases[:2]])
+            ledgers[n].give_back(f"w{n}", [(lease.task, lease.fence) for lease in leases[2:]], "for another")
+
+    def steer() -> None:
+        try:
+            for n in range(1, 21):
+                steer_once(n)
+        finally:
+            stop.set()
+
+    def steer_once(n: int) -> None:
+        ledger = ledgers[3]
+        ledger.control(NEW.id, Command.PRIORITY, n)
+        assert db.ask("SELECT DISTINCT rank FROM rushes.task", {}) == [(-n,)]
+        ledger.control(NEW.id, Command.PAUSE)
+        before = {t.id: t.fence for t in ledger.tasks(NEW.id).rows if t.state is not TaskState.LEASED}
+        rows = ledger.tasks(NEW.id, TaskState.READY).rows
+        assert all(t.parked and t.fence == before.get(t.id, t.fence) for t in rows)
+        ledger.control(NEW.id, Command.RESUME)
+
+    _together([*(lambda n=n: work(n) for n in range(3)), steer])
+    worker(ledgers[0], "last")
+    while leases := claim(ledgers[0], "last", 50):
+        ledgers[0].complete("last", [done(lease) for lease in leases])
+    assert ledgers[0].job(NEW.id).state is JobState.COMPLETED
+    assert ledgers[0].job(NEW.id).counts.done == 402
+    for ledger in ledgers:
+        ledger.close()
+
+
+def test_of_a_run_that_is_leased_whole_each_task_ends_by_itself(ledger: PostgresLedger) -> None:
+    ledger._claims.large = 2
+    opened(ledger, NEW, film(NEW, 10))
+    me = worker(ledger)
+    leases = claim(ledger, n=8)
+    assert ledger._db.ask("SELECT count(*) FROM rushes.task WHERE worker IS NOT NULL", {}) == [(1,)]
+    ledger.renew(me, {lease.task: lease.fence for lease in leases}, {leases[0].task: 0.5})
+    ledger.fail("w1", leases[1].task, leases[1].fence, BROKEN, 60.0)
+    ledger.give_back("w1", [(leases[2].task, leases[2].fence)], "drain")
+    ledger.complete("w1", [done(leases[3]), done(leases[4])])
+    rows = ledger.tasks(NEW.id).rows[1:]
+    assert [t.state.value for t in rows[:6]] == ["leased", "ready", "ready", "done", "done", "leased"]
+    assert [t.progress for t in rows[:2]] == [0.5, 0.0]
+    assert [t.state.value for t in rows[8:]] == ["ready", "ready", "waiting"]
+    assert set(ledger.workers()[-1].held) == {leases[n].task for n in (0, 5, 6, 7)}
 
 
 def _together(works: list[object]) -> None:

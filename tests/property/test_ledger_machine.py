@@ -48,11 +48,11 @@ FAILURE = Failure("SlotDied", "it died", "hint", "may work next time", ("line",)
 def plan(job: str, shape: int) -> list[Draft]:
     """Chunks, joins, a task that needs a key, adopted ones: some of these by the bits of a number."""
     chunks = shape & 3
+    probe = (Need(task_id(job, "probe", None)),) if shape & 128 else ()
     parts = [
-        Draft(task_id(job, "part", n), job, "part", n, "{}", "cpu", n + 1, (Need(task_id(job, "probe", None)),),
-              adopted=bool(shape >> 4 + n & 1))
+        Draft(task_id(job, "part", n), job, "part", n, "{}", "cpu", n + 1, probe, adopted=bool(shape >> 4 + n & 1))
         for n in range(chunks)
-    ]  # fmt: skip
+    ]
     needs = tuple(Need(part.id) for part in parts)
     join = Draft(task_id(job, "join", None), job, "join", None, "{}", "now", 8, needs)
     last = Draft(task_id(job, "last", None), job, "last", None, "{}", "cpu", 9, (Need(join.id), Need("k2", True)))

@@ -11,11 +11,11 @@ from typing import Any
 
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.task import Lease
+from rushes.ledger.postgres_work import part
 from rushes.postgres.columns import numbers
 from rushes.postgres.store import Cursor, Postgres, Row, Turn
 
 KNOWN = 20_000  # keys of leased tasks that are remembered
-_LARGE = 100  # smaller claims always look from the beginning, and their tasks have leases of their own
 _FRESH_SECONDS = 1.0
 _BEGINNING = (-(2**31), 0)
 _LANE, _KEY, _RANK, _RUN = 2, 6, 7, 8  # columns of a claimed row
@@ -23,7 +23,8 @@ _key, _rank, _run, _cut = itemgetter(_KEY), itemgetter(_RANK), itemgetter(_RUN),
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 _SPARE = 1.25  # rows that a large claim looks at for each that it is likely to need: others may be shorter
-_TURNS_IN_LINE = 5  # of a claim that finds only runs which others just take from
+_TURNS_IN_LINE = 20  # of a claim that finds only runs which others just take from
+Step = Callable[[Turn], object]  # what a claim does before it looks
 
 
 class Claims:
@@ -33,11 +34,13 @@ class Claims:
     marks, 105,000 with. A mark holds for a second, because tasks before it may become ready.
     """
 
+    large = 100  # smaller claims look from the beginning, and each of their tasks has a row: they will end one by one
+
     def __init__(self, db: Postgres, sql: Mapping[str, str]) -> None:
         self._db, self._sql = db, sql
         self._marks: dict[str, tuple[int, int]] = {}
         self._fresh_until = 0.0
-        self._length = 1.0  # tasks in a run, as the last claim met them
+        self._length = 16.0  # tasks in a row, as the last claim met them
         self._doubts: dict[str, float] = {}  # workers whose last claim was not answered, until when
         self.known: dict[str, int] = {}
 
@@ -66,18 +69,29 @@ class Claims:
         deque(map(self.known.pop, tasks, repeat(None)), maxlen=0)  # without a step of ours for each
 
     def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
-        """The next tasks. A run that others just take from is waited for, in line with all who do."""
-        rows = self._look(who, lanes, n)
-        mine = {"worker": who["worker"], "lanes": list(lanes)}
+        """The next tasks. Runs that others just take from are waited for, in line with all who do."""
+        mine, line = {"worker": who["worker"], "lanes": list(lanes)}, list[Step]()
+        rows: list[Row] = []
         for _ in range(_TURNS_IN_LINE):
-            if len(rows) == n or n >= _LARGE or not self._db.ask(self._sql["runs_left"], mine):
+            rows += self._free(who, lanes, n - len(rows), *line, large=n >= self.large)
+            if len(rows) >= min(n, self.large) or not self._db.ask(self._sql["runs_left"], mine):
                 break
-            rows += self._look(who, lanes, n - len(rows), "in_line")
+            line = [lambda turn: turn.run("in_line")]
         return rows
 
-    def _look(self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: str) -> list[Row]:
-        """What a claim takes that looks at so many rows as are likely to have n tasks; a few are all found."""
-        large = n >= _LARGE
+    def _free(self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: Step, large: bool) -> list[Row]:
+        """The next that nobody holds, look by look: how many tasks a row has is only guessed."""
+        rows: list[Row] = []
+        more = True
+        while more and len(rows) < n:
+            got, more = self._look(who, lanes, n - len(rows), *before, large=large)
+            rows += got
+        return rows
+
+    def _look(
+        self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: Step, large: bool
+    ) -> tuple[list[Row], bool]:
+        """What one statement takes, and whether there may be more."""
         if not large or time.monotonic() > self._fresh_until:
             self._marks.clear()
             self._fresh_until = time.monotonic() + _FRESH_SECONDS
@@ -86,14 +100,14 @@ class Claims:
         places = {"ranks": numbers(rank for rank, _ in marks), "keys": numbers(key for _, key in marks)}
         most = min(n, ceil(n / self._length * (_SPARE if large else 1)))
         size = {"n": n, "rows": most, "width": n if large else 1}
-        rows = self._lease("claim", {**who, **size, "lanes": list(lanes), **places}, *before)
+        rows = self._lease("claim", {**who, **size, **places, "lanes": list(lanes)}, *before)
         runs = len(set(map(_run, rows)))
-        self._length = len(rows) / runs if runs else 1.0
-        if len(rows) < n and runs < most and marked:
+        self._length = len(rows) / runs if runs else self._length
+        if len(rows) < n and runs < most:
             self._marks.clear()
-            return rows or self._look(who, lanes, n)
+            return rows, marked
         self._mark(rows, len(lanes))
-        return rows + self._look(who, lanes, n - len(rows)) if len(rows) < n and runs == most and not large else rows
+        return rows, True
 
     def _mark(self, rows: Sequence[Row], lanes: int) -> None:
         """How far the lanes of these are taken: by the last one of each."""
@@ -106,13 +120,14 @@ class Claims:
             self._marks[lane] = max(mark, self._marks.get(lane, mark))  # another thread may be further
 
     def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
-        these = {"ids": list(hinted), "hinted": list(hinted), "lanes": list(lanes)}
-        return self._lease("claim_hinted", {**who, **these, "n": n}, "part_open")
+        ids = list(hinted)
+        these = {"ids": ids, "lanes": list(lanes), "n": n}
+        return self._lease("claim_hinted", {**who, **these}, lambda turn: part(turn, ids))
 
-    def _lease(self, name: str, values: Mapping[str, object], *before: str) -> list[Row]:
+    def _lease(self, name: str, values: Mapping[str, object], *before: Step) -> list[Row]:
         def body(turn: Turn) -> Cursor:
-            for first in before:
-                turn.run(first, **values)
+            for step in before:
+                step(turn)
             return turn.run_wide(name, **values)
 
         try:

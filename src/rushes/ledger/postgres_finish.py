@@ -76,7 +76,7 @@ def _those_that_count(
     jobs.load({key >> PLACES for key in keys})
     if jobs.needed():
         jobs.load(turn.column("needing_jobs", keys=numbers(keys)))
-    turn.run("part_leases", ids=[finish.task for finish in told])
+    turn.run("part", ids=[finish.task for finish in told])
     lost, newly = _lost(turn, _finish(turn, _questions(worker, finished_runs(keys, told))))
     won = [(key, finish) for key, finish in zip(keys, told, strict=True) if (key, finish.fence) not in lost]
     runs = finished_runs([key for key, _ in won], [finish for _, finish in won])

@@ -118,6 +118,6 @@ RETURNING job;
 SELECT number, worker.id, host, boot, pid, pid_start, lanes, slots, machine, version, until, draining, note, started,
     coalesce(held.tasks, '{}'), coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint)
 FROM rushes.worker LEFT JOIN (
-    SELECT worker, array_agg(id ORDER BY task) AS tasks FROM rushes.lease JOIN rushes.task_text ON task BETWEEN first AND last
-    GROUP BY worker) AS held ON held.worker = number
+    SELECT worker, array_agg(id ORDER BY task) AS tasks FROM rushes.task JOIN rushes.task_text ON task BETWEEN key AND last
+    WHERE open AND worker IS NOT NULL GROUP BY worker) AS held ON held.worker = number
 WHERE NOT over ORDER BY number;

@@ -7,22 +7,18 @@ UPDATE rushes.worker SET draining = true WHERE number = %(number)s;
 -- name: worker_leave
 -- A worker has left: its row is over if it holds nothing, else only its lease, and the next sweep takes what it left.
 UPDATE rushes.worker SET until = least(until, %(at)s), (over, freed) = (
-    SELECT count(*) = 0, count(*) = 0 FROM rushes.lease WHERE lease.worker = worker.number)
+    SELECT count(*) = 0, count(*) = 0 FROM rushes.task WHERE open AND task.worker = worker.number)
 WHERE number = %(number)s;
 
 -- name: park
 -- Ready tasks of a job are parked or unparked.
 UPDATE rushes.task SET parked = %(parked)s, open = NOT %(parked)s AND due IS NULL
-WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready';
+WHERE key BETWEEN %(first)s AND %(last)s AND state = 'ready' AND worker IS NULL;
 
 -- name: let_go
 -- What is leased of a cancelled job is nobody's any more.
-WITH ended AS (
-    DELETE FROM rushes.lease WHERE first BETWEEN %(first)s AND %(last)s RETURNING *
-)
-INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, lane, started)
-SELECT first, last, %(rank)s, fence, 'ready', failures, losses, true, lane, started
-FROM ended JOIN rushes.task_text ON task = first;
+UPDATE rushes.task SET worker = NULL, parked = true, open = false, progress = 0
+WHERE key BETWEEN %(first)s AND %(last)s AND worker IS NOT NULL;
 
 -- name: rerank
 -- A job's priority, on its tasks.
@@ -43,7 +39,8 @@ UPDATE rushes.task SET due = NULL, open = state = 'ready' AND NOT parked WHERE k
 -- name: revive
 -- Dead tasks have fresh tries.
 UPDATE rushes.task
-SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, parked = false, open = false
+SET state = 'waiting', failures = 0, losses = 0, due = NULL, finished = NULL, progress = 0, parked = false,
+    open = false
 WHERE key = ANY (%(keys)s);
 
 -- name: undo
@@ -82,7 +79,7 @@ WITH waiting AS (
         (SELECT count(*) FROM rushes.need WHERE need.task = waiting.task
             AND coalesce((SELECT last FROM rushes.task_done WHERE first <= ref ORDER BY first DESC LIMIT 1) < ref, true))
         + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = waiting.task AND NOT met))::integer AS n
-    FROM waiting JOIN rushes.task ON key = waiting.task
+    FROM waiting JOIN rushes.task ON key = waiting.task AND worker IS NULL
 ), counted AS (
     UPDATE rushes.task SET unmet = n, parked = false, due = NULL, open = false,
         state = CASE WHEN was_ready THEN 'waiting' ELSE state END

@@ -3,24 +3,21 @@
 -- name: hold_jobs
 -- Job rows by number, held by this transaction, locked in order so that no two wait for each other.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
-    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: hold_free_jobs
 -- The same for those that nobody else holds.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
-    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE number = ANY (%(numbers)s::bigint[]) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: hold_job
 -- The same for one job by its id.
 SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures, last_event,
-    coalesce(started, (SELECT started FROM rushes.lease WHERE first = number << 20),
-    (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
+    coalesce(started, (SELECT started FROM rushes.task WHERE key = number << 20)), finished, false, needed
 FROM rushes.job
 WHERE id = %(id)s FOR NO KEY UPDATE;
 

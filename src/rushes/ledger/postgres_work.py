@@ -26,6 +26,14 @@ def hold_tasks(turn: Turn, jobs: JobRows, ids: Sequence[str], patient: bool = Tr
     return {id: row for id, row in standing(turn, ids).items() if row.key in jobs}
 
 
+def part(turn: Turn, ids: Sequence[str]) -> None:
+    """Give these tasks rows of their own."""
+    numbers = turn.column("jobs_of_runs", ids=ids)
+    if numbers:
+        JobRows(turn).load(numbers)
+        turn.run("part", ids=ids)
+
+
 def renew(
     turn: Turn, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str, schema: int
 ) -> Renewed:
@@ -92,28 +100,25 @@ class Ends:
         self, job: OpenJob, row: Standing, outcome: str, failures: int = 0, losses: int = 0, due: int | None = None
     ) -> None:
         """Ready again."""
-        self._end(job, row, outcome, failures, losses, {"state": "ready", "due": due, "parked": job.stopped})
+        self._end(row, outcome, failures, losses, {"state": "ready", "due": due, "parked": job.stopped})
 
     def bury(
         self, job: OpenJob, row: Standing, outcome: str, about: dict[str, JSON], failures: int = 0, losses: int = 0
     ) -> None:
         """For the last time: a dead letter."""
-        self._end(job, row, outcome, failures, losses, {"state": "dead", "parked": False})
+        self._end(row, outcome, failures, losses, {"state": "dead", "parked": False})
         job.dead, job.live = job.dead + 1, job.live - 1
         job.tell(EventType.DEAD, self._turn.wall, about, row.id)
 
     def save(self) -> None:
         """Write them with the commit."""
         if self._rows:
-            self._turn.run("part_leases", ids=self._ids)
+            self._turn.run("part", ids=self._ids)
             self._turn.run("end_leases", rows=encode(self._rows), at=self._turn.wall)
 
-    def _end(
-        self, job: OpenJob, row: Standing, outcome: str, failures: int, losses: int, so: Mapping[str, object]
-    ) -> None:
+    def _end(self, row: Standing, outcome: str, failures: int, losses: int, so: Mapping[str, object]) -> None:
         self._ids.append(row.id)
-        end = {"key": row.key, "rank": -job.priority, "outcome": outcome, "failures": failures, "losses": losses}
-        self._rows.append({**end, **so})
+        self._rows.append({"key": row.key, "outcome": outcome, "failures": failures, "losses": losses, **so})
 
 
 def legible(text: str) -> str:
@@ -129,7 +134,7 @@ def _check_schema(turn: Turn, known: int) -> None:
 def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if rows:
-        turn.run("part_leases", ids=[row["id"] for row in rows])
+        part(turn, list(progress))
         turn.run("progress", number=number, rows=encode(rows))
 
 

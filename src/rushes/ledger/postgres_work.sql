@@ -1,18 +1,19 @@
 -- Working: claims, leases, outcomes, sweeps.
 
 -- name: claim
--- Lease the next tasks of some lanes, each from a mark on: rows that nobody holds, as whole runs, and of the last one as
--- much as is asked for; what is left of it stays where it was, so that whoever waits for the row has it. The leases have
--- rows of at most `width` tasks. Where there are any, the worker's own row is held too, so that it cannot be over before
--- the leases are there. In no order: sorting these rows here takes longer than where they are read.
+-- Lease the next tasks of some lanes, each from a mark on: rows that nobody holds, and of the last one as many as are
+-- asked for. A run of at most `width` is leased as it is; of a longer one each task gets a row of its own, and what is
+-- left stays where it was, so that whoever waits for the row has it. Where there are any, the worker's own row is held
+-- too, so that it cannot be over before the leases are there. In no order: sorting these rows here takes longer than
+-- where they are read.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
 ), next AS MATERIALIZED (
     SELECT lot.* FROM unnest(%(lanes)s::text[], %(ranks)s::integer[], %(keys)s::bigint[]) AS mark(lane, rank, key)
     CROSS JOIN LATERAL (
-        SELECT t.ctid AS row, t.rank, t.key, t.last FROM rushes.task AS t
-        WHERE t.open AND t.lane = mark.lane AND (t.rank, t.key) >= (mark.rank, mark.key)
+        SELECT t.ctid AS place, t.rank, t.key, t.last FROM rushes.task AS t
+        WHERE t.open AND t.lane = mark.lane AND (t.rank, t.key) >= (mark.rank, mark.key) AND t.worker IS NULL
             AND (SELECT NOT draining FROM me)
         ORDER BY t.rank, t.key LIMIT %(rows)s FOR UPDATE SKIP LOCKED) AS lot
     ORDER BY lot.rank, lot.key LIMIT %(rows)s
@@ -20,74 +21,71 @@ WITH me AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
 ), lot AS MATERIALIZED (
-    SELECT row, key, last, least(last, key + %(n)s - before - 1) AS till FROM (
+    SELECT place, key, last, least(last, key + %(n)s - before - 1) AS till FROM (
         SELECT *, sum(last - key + 1) OVER (ORDER BY rank, key)::bigint - (last - key + 1) AS before FROM next) AS next, mine
     WHERE before < %(n)s
 ), whole AS (
-    DELETE FROM rushes.task WHERE task.ctid = ANY (ARRAY(SELECT row FROM lot WHERE till = last))
-    RETURNING key, last, fence + 1 AS fence, lane, failures, losses, rank
-), part AS (
+    UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
+    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM lot WHERE till = last AND last - key < %(width)s))
+    RETURNING key, last, fence, lane, failures, losses, rank
+), apart AS (
+    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(SELECT place FROM lot WHERE till = last AND last - key >= %(width)s))
+    RETURNING key, last, fence + 1, lane, failures, losses, rank
+), begun AS (
     UPDATE rushes.task SET key = till + 1 FROM lot
-    WHERE task.ctid = ANY (ARRAY(SELECT row FROM lot WHERE till < last)) AND till < lot.last
+    WHERE task.ctid = ANY (ARRAY(SELECT place FROM lot WHERE till < last)) AND till < lot.last
     RETURNING lot.key, till, fence + 1, lane, failures, losses, rank
-), run AS MATERIALIZED (
-    SELECT * FROM whole UNION ALL SELECT * FROM part
+), cut(key, last, fence, lane, failures, losses, rank) AS MATERIALIZED (
+    SELECT * FROM apart UNION ALL SELECT * FROM begun
 ), leased AS (
-    INSERT INTO rushes.lease (first, last, started, worker, fence, failures, losses)
-    SELECT first, least(last, first + %(width)s - 1), at, number, fence, failures, losses
-    FROM run CROSS JOIN generate_series(key, last, %(width)s::bigint) AS first, mine
+    INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, open, lane, worker, started)
+    SELECT one, least(last, one + %(width)s - 1), rank, fence, 'ready', failures, losses, true, lane, number, at
+    FROM mine, cut CROSS JOIN generate_series(key, last, %(width)s::bigint) AS one
 )
-SELECT id, fence, run.lane, spec, failures, losses, task, rank, run.key
-FROM run JOIN rushes.task_text ON task BETWEEN run.key AND run.last;
+SELECT id, fence, run.lane, spec, failures, losses, task, rank, key
+FROM (SELECT * FROM whole UNION ALL SELECT * FROM cut) AS run JOIN rushes.task_text ON task BETWEEN key AND last;
 
 -- name: claim_hinted
 -- The same among tasks that were hinted at, each of which has a row of its own.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
-), next AS MATERIALIZED (
-    SELECT t.ctid AS row FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
-    WHERE task_text.id = ANY (%(hinted)s) AND t.open AND t.last = t.key AND t.lane = ANY (%(lanes)s)
+), next AS (
+    SELECT t.ctid AS place FROM rushes.task_text JOIN rushes.task AS t ON t.key = task_text.task
+    WHERE task_text.id = ANY (%(ids)s) AND t.last = t.key AND t.open AND t.lane = ANY (%(lanes)s) AND t.worker IS NULL
         AND (SELECT NOT draining FROM me)
     ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE OF t SKIP LOCKED
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
-), run AS (
-    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(SELECT row FROM next, mine))
-    RETURNING key, fence + 1 AS fence, lane, failures, losses, rank
-), leased AS (
-    INSERT INTO rushes.lease (first, last, started, worker, fence, failures, losses)
-    SELECT key, key, at, number, fence, failures, losses FROM run, mine
+), whole AS (
+    UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
+    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
+    RETURNING key, fence, lane, failures, losses, rank
 )
-SELECT id, fence, run.lane, spec, failures, losses, task, rank, key FROM run JOIN rushes.task_text ON task = key;
+SELECT id, fence, whole.lane, spec, failures, losses, task, rank, key FROM whole JOIN rushes.task_text ON task = key;
 
--- name: part_open
--- Runs with one of these tasks that nobody holds: each of their tasks has a row of its own from now on.
+-- name: part
+-- Runs with one of these tasks: each of their tasks has a row of its own from now on. Their jobs are held, so that nobody
+-- passes over the new rows because the old ones were there when he looked.
 WITH run AS (
-    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(
-        SELECT run.ctid FROM rushes.task_text AS text CROSS JOIN LATERAL (
-            SELECT ctid, key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1
-            FOR UPDATE SKIP LOCKED) AS run
-        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key))
+    DELETE FROM rushes.task WHERE key IN (
+        SELECT run.key FROM rushes.task_text AS text CROSS JOIN LATERAL (
+            SELECT key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS run
+        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key)
     RETURNING *
 )
-INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, open, lane, started, outcome)
-SELECT task, task, rank, fence, state, failures, losses, parked, open, lane, started, outcome
-FROM run CROSS JOIN generate_series(key, last) AS task;
+INSERT INTO rushes.task (key, last, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker,
+    started, due, finished, outcome)
+SELECT one, one, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker, started, due, finished,
+    outcome
+FROM run CROSS JOIN generate_series(key, last) AS one;
 
--- name: part_leases
--- The same for runs that are leased.
-WITH run AS (
-    DELETE FROM rushes.lease WHERE first IN (
-        SELECT run.first FROM rushes.task_text AS text CROSS JOIN LATERAL (
-            SELECT first, last FROM rushes.lease WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS run
-        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.first)
-    RETURNING *
-)
-INSERT INTO rushes.lease (first, last, started, progress, worker, fence, failures, losses)
-SELECT task, task, started, progress, worker, fence, failures, losses
-FROM run CROSS JOIN generate_series(first, last) AS task;
+-- name: jobs_of_runs
+-- The jobs of runs with one of these tasks.
+SELECT DISTINCT text.task >> 20 FROM rushes.task_text AS text CROSS JOIN LATERAL (
+    SELECT key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS run
+WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key;
 
 -- name: in_line
 -- Whoever found a run that others held waits here for those who wait too.
@@ -95,15 +93,15 @@ SELECT pg_advisory_xact_lock(7310029);
 
 -- name: runs_left
 -- Whether there is a run in these lanes that a worker could take from, once nobody holds it.
-SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND last > key
+SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND worker IS NULL AND last > key
     AND EXISTS (SELECT FROM rushes.worker WHERE id = %(worker)s AND NOT over AND NOT draining) LIMIT 1;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
-SELECT text.id, fence, lane, spec, lease.failures, lease.losses, task, -priority, lease.first
-FROM rushes.lease JOIN rushes.task_text AS text ON task BETWEEN first AND last JOIN rushes.job ON number = task >> 20
-WHERE worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over) AND text.id <> ALL (%(known)s)
-ORDER BY priority DESC, task LIMIT %(n)s;
+SELECT text.id, fence, text.lane, spec, failures, losses, text.task, rank, key
+FROM rushes.task JOIN rushes.task_text AS text ON text.task BETWEEN key AND last
+WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s AND NOT over) AND text.id <> ALL (%(known)s)
+ORDER BY rank, text.task LIMIT %(n)s;
 
 -- name: may_claim
 -- Whether a worker's lease is not over.
@@ -129,15 +127,15 @@ VALUES (%(worker)s, %(until)s, %(note)s, %(at)s, %(host)s, %(boot)s, %(pid)s, %(
 UPDATE rushes.worker SET until = %(until)s, note = %(note)s WHERE number = %(number)s;
 
 -- name: progress
--- How far leases have come; a row that somebody holds is passed over.
+-- How far leases have come, each of which has a row of its own; a row that somebody holds is passed over.
 WITH held AS (
-    SELECT lease.first, p.progress
+    SELECT task.key, p.progress
     FROM json_to_recordset(%(rows)s::json) AS p(id text, fence integer, progress double precision)
-    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.lease ON lease.first = task_text.task
-    WHERE lease.fence = p.fence AND lease.worker = %(number)s AND lease.last = lease.first
-    FOR UPDATE OF lease SKIP LOCKED
+    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.task ON task.key = task_text.task
+    WHERE task.fence = p.fence AND task.worker = %(number)s
+    FOR UPDATE OF task SKIP LOCKED
 )
-UPDATE rushes.lease SET progress = held.progress FROM held WHERE lease.first = held.first;
+UPDATE rushes.task SET progress = held.progress FROM held WHERE task.key = held.key;
 
 -- name: keys
 -- The keys of tasks.
@@ -149,14 +147,19 @@ SELECT DISTINCT need.task >> 20 FROM rushes.need
 WHERE ref = ANY (%(keys)s::bigint[]) AND need.task >> 20 <> ref >> 20;
 
 -- name: finish
--- Done, if the lease is still this worker's at this fence, by runs of keys that hold whole rows of leases; the counts of
--- those who need them follow, and at none left a task that waited is ready. How many are done, which if not all, and what
--- became ready.
-WITH run AS (
-    DELETE FROM rushes.lease USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
-    WHERE lease.first BETWEEN asked.first AND asked.last AND lease.last <= asked.last AND fence = %(fence)s
-        AND worker + 0 = (SELECT number FROM rushes.worker WHERE id = %(worker)s)  -- not by what the worker has held
-    RETURNING lease.first, lease.last, started, progress, failures, losses
+-- Done, if the lease is still this worker's at this fence, by runs of keys that hold whole rows; the counts of those who
+-- need them follow, and at none left a task that waited is ready. How many are done, which if not all, and what became
+-- ready.
+WITH finished AS (
+    DELETE FROM rushes.task USING unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS asked(first, last)
+    WHERE key BETWEEN asked.first AND asked.last AND task.last <= asked.last AND fence = %(fence)s
+        AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s)
+    RETURNING key, task.last, started, progress, failures, losses
+), run AS MATERIALIZED (
+    SELECT min(key) AS first, max(last) AS last, started, progress, failures, losses
+    FROM (SELECT *, last - sum(last - key + 1) OVER (PARTITION BY started, progress, failures, losses ORDER BY key) AS base
+        FROM finished) AS alike
+    GROUP BY base, started, progress, failures, losses
 ), kept AS (
     INSERT INTO rushes.task_done (first, last, started, finished, progress, fence, failures, losses, adopted)
     SELECT first, last, started, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint), progress, %(fence)s,
@@ -208,16 +211,14 @@ LEFT JOIN rushes.worker ON worker.number = row.worker
 WHERE row.id = ANY (%(ids)s) ORDER BY task;
 
 -- name: end_leases
--- Leases that ended without success, each with a row of its own: ready again, perhaps not before a time, or dead.
-WITH ended AS (
-    DELETE FROM rushes.lease USING json_to_recordset(%(rows)s::json) AS r(key bigint, rank integer, outcome text,
-        state rushes.task_state, due bigint, parked boolean, failures smallint, losses smallint)
-    WHERE first = r.key RETURNING r.*, fence, started, lease.failures AS failed, lease.losses AS lost
-)
-INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, parked, open, lane, started, due, finished, outcome)
-SELECT key, key, rank, fence, state, failed + failures, lost + losses, parked, state = 'ready' AND due IS NULL AND NOT parked,
-    lane, started, due, CASE WHEN state = 'dead' THEN %(at)s END, outcome
-FROM ended JOIN rushes.task_text ON task = key;
+-- Leases that ended without success, each of which has a row of its own: ready again, perhaps not before a time, or dead.
+UPDATE rushes.task SET worker = NULL, state = r.state, outcome = r.outcome, due = r.due, parked = r.parked,
+    open = r.state = 'ready' AND r.due IS NULL AND NOT r.parked, failures = task.failures + r.failures,
+    losses = task.losses + r.losses, progress = CASE WHEN r.state = 'dead' THEN progress ELSE 0 END,
+    finished = CASE WHEN r.state = 'dead' THEN %(at)s::bigint END
+FROM json_to_recordset(%(rows)s::json) AS r(key bigint, state rushes.task_state, outcome text, due bigint, parked boolean,
+    failures smallint, losses smallint)
+WHERE task.key = r.key;
 
 -- name: failure_keep
 -- Why the last attempt failed.
@@ -241,8 +242,8 @@ SELECT number FROM rushes.worker WHERE over AND NOT freed;
 
 -- name: orphans
 -- Tasks leased to these workers.
-SELECT id, fence FROM rushes.lease JOIN rushes.task_text ON task BETWEEN first AND last
-WHERE worker = ANY (%(numbers)s) ORDER BY task LIMIT %(limit)s;
+SELECT id, fence FROM rushes.task JOIN rushes.task_text ON task BETWEEN key AND last
+WHERE open AND worker = ANY (%(numbers)s) ORDER BY task LIMIT %(limit)s;
 
 -- name: workers_free
 -- They hold nothing any more and are not looked for again.
@@ -268,16 +269,17 @@ DELETE FROM rushes.draft USING rushes.job WHERE job.number = draft.job AND job.f
 -- name: ready
 -- Tasks to announce, an equal share of each lane.
 WITH RECURSIVE lane(name) AS (
-    SELECT min(lane) FROM rushes.task WHERE open
+    SELECT min(lane) FROM rushes.task WHERE open AND worker IS NULL
     UNION ALL
-    SELECT (SELECT min(task.lane) FROM rushes.task WHERE open AND task.lane > lane.name)
+    SELECT (SELECT min(task.lane) FROM rushes.task WHERE open AND worker IS NULL AND task.lane > lane.name)
     FROM lane WHERE lane.name IS NOT NULL
 ), share AS (
     SELECT name, greatest(1, %(limit)s / count(*) OVER ()) AS n FROM lane WHERE name IS NOT NULL
 )
 SELECT lot.id FROM share CROSS JOIN LATERAL (
     SELECT id, task, rank FROM (
-        SELECT key, last, rank FROM rushes.task WHERE open AND lane = share.name ORDER BY rank, key LIMIT share.n) AS run
+        SELECT key, last, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
+        ORDER BY rank, key LIMIT share.n) AS run
     JOIN rushes.task_text ON task BETWEEN run.key AND run.last
     ORDER BY rank, task LIMIT share.n) AS lot ORDER BY share.name, lot.rank, lot.task;
 

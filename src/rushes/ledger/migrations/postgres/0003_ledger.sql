@@ -63,23 +63,27 @@ CREATE TABLE rushes.task_text (
     spec text NOT NULL
 );
 
--- Tasks that wait, are ready or dead. Neighbours in the plan that are ready from its beginning and go to one lane are one
--- row, from `key` to `last`, for as long as they stand alike: a claim takes such a run, or its beginning, by one write. One
--- that needs something, or of which an attempt has ended, has a row of its own. `open` is what a claim looks through; every
--- statement that moves a task says what becomes of it, and tests have the database check that: as a generated column it
--- took a tenth of a claim, as a constraint a twentieth.
+-- Tasks that are not done. Neighbours in the plan that are ready from its beginning and go to one lane are one row, from
+-- `key` to `last`, for as long as they stand alike: they are claimed and finished by one write. What needs something, or
+-- ended an attempt without success, has a row of its own. `open` is what a claim looks through: a lease changes no column
+-- of any index, and half of each page is left free, so that it is written in place (without: -40 %). Every statement that
+-- moves a task says what becomes of `open`, and tests have the database check that: as a generated column it took a tenth
+-- of a claim, as a constraint a twentieth. What is never NULL comes first, and of that what has one width: behind a NULL
+-- every column of a row must be looked for (a tenth of a claim).
 CREATE TABLE rushes.task (
     key bigint PRIMARY KEY,
     last bigint NOT NULL,
+    progress double precision NOT NULL DEFAULT 0,
     rank integer NOT NULL,                     -- minus the job's priority
     unmet integer NOT NULL DEFAULT 0,
-    fence integer NOT NULL DEFAULT 0,          -- of the last lease
+    fence integer NOT NULL DEFAULT 0,
     state rushes.task_state NOT NULL,
     failures smallint NOT NULL DEFAULT 0,
     losses smallint NOT NULL DEFAULT 0,
     parked boolean NOT NULL DEFAULT false,     -- ready, but its job is paused or cancelled
     open boolean NOT NULL DEFAULT false,       -- state = 'ready' AND NOT parked AND due IS NULL
     lane text COLLATE "C" NOT NULL,
+    worker integer,                            -- who has leased it; it is ready all the while
     started bigint,
     due bigint,                                -- ready, but not before
     finished bigint,                           -- when it died
@@ -89,22 +93,9 @@ CREATE TABLE rushes.task (
 CREATE INDEX task_open ON rushes.task (lane, rank, key) WHERE open;
 CREATE INDEX task_due ON rushes.task (due) WHERE due IS NOT NULL;
 
--- Tasks that are leased: a row from `first` to `last` for what was one row before.
-CREATE TABLE rushes.lease (
-    first bigint PRIMARY KEY,
-    last bigint NOT NULL,
-    started bigint NOT NULL,
-    progress double precision NOT NULL DEFAULT 0,
-    worker integer NOT NULL,
-    fence integer NOT NULL,
-    failures smallint NOT NULL,
-    losses smallint NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.2);
-CREATE INDEX lease_of ON rushes.lease (worker);
-
--- Tasks that are done: what they leave behind, out of the way of claims; a row from `first` to `last` for each lease.
--- A task is in one row of one of the three tables, so that the last one from below tells of it.
+-- Tasks that are done: what they leave behind, out of the way of claims. Those that stand together in the plan and were
+-- begun and finished together leave one row. No two rows overlap, here or above, so that the last one from below tells of
+-- a task.
 CREATE TABLE rushes.task_done (
     first bigint PRIMARY KEY,
     last bigint NOT NULL,
@@ -230,27 +221,24 @@ CREATE TABLE rushes.log (
 -- a claim writes no job; what is unfinished in a cancelled job is cancelled.
 CREATE VIEW rushes.job_seen AS
 SELECT job.id, owner, team, request_id, name, recipe, payload, facts,
-    CASE WHEN job.state = 'created' AND lease.first IS NOT NULL THEN 'chunking_in_progress' ELSE job.state END AS state,
+    CASE WHEN job.state = 'created' AND first.worker IS NOT NULL THEN 'chunking_in_progress' ELSE job.state END AS state,
     paused > 0 AS paused, priority, total, done, dead, live, job.losses, job.failures, last_event, created,
-    coalesce(job.started, lease.started, task.started) AS started, job.finished, number, job.state AS kept_state
+    coalesce(job.started, first.started) AS started, job.finished, number, job.state AS kept_state
 FROM rushes.job
 JOIN rushes.job_text ON job_text.job = job.number
-LEFT JOIN rushes.lease ON lease.first = job.number << 20
-LEFT JOIN rushes.task ON task.key = job.number << 20;
+LEFT JOIN rushes.task first ON first.key = job.number << 20;
 
--- Every task with its row.
+-- Every task with what its row says, here or among those that are done.
 CREATE VIEW rushes.task_row AS
-SELECT text.*, CASE WHEN lease.first IS NOT NULL THEN 'leased' ELSE coalesce(task.state::text, 'done') END AS state,
-    coalesce(lease.fence, task.fence, done.fence) AS fence, coalesce(lease.failures, task.failures, done.failures) AS failures,
-    coalesce(lease.losses, task.losses, done.losses) AS losses, coalesce(unmet, 0) AS unmet, lease.worker, parked, due,
-    coalesce(lease.progress, done.progress, 0) AS progress, coalesce(lease.started, task.started, done.started) AS started,
+SELECT text.*, CASE WHEN worker IS NULL THEN coalesce(task.state::text, 'done') ELSE 'leased' END AS state,
+    coalesce(task.fence, done.fence) AS fence, coalesce(task.failures, done.failures) AS failures,
+    coalesce(task.losses, done.losses) AS losses, coalesce(unmet, 0) AS unmet, worker, coalesce(parked, false) AS parked, due,
+    coalesce(task.progress, done.progress) AS progress, coalesce(task.started, done.started) AS started,
     coalesce(task.finished, done.finished) AS finished, CASE WHEN done.first IS NULL THEN outcome ELSE 'done' END AS outcome,
     coalesce(adopted, false) AS adopted
 FROM rushes.task_text AS text
 LEFT JOIN LATERAL (
     SELECT * FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS task ON task.last >= text.task
-LEFT JOIN LATERAL (
-    SELECT * FROM rushes.lease WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS lease ON lease.last >= text.task
 LEFT JOIN LATERAL (
     SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task;
 
@@ -258,7 +246,7 @@ CREATE VIEW rushes.task_seen AS
 SELECT row.task AS key, row.id, job.id AS job, stage, chunk, lane, place,
     CASE WHEN job.cancelled AND row.state NOT IN ('done', 'dead') THEN 'cancelled' ELSE row.state END AS state,
     fence, row.failures, row.losses, unmet, spec, worker.id AS worker,
-    coalesce(row.state = 'ready' AND parked AND NOT job.cancelled, false) AS parked, due, progress, row.created, row.started,
+    row.state = 'ready' AND parked AND NOT job.cancelled AS parked, due, progress, row.created, row.started,
     row.finished, failure.body AS failure, adopted
 FROM rushes.task_row AS row
 JOIN rushes.job ON job.number = row.task >> 20
