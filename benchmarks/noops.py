@@ -38,15 +38,15 @@ def drain(house: House, batch: int = 0) -> tuple[int, Sequence[float]]:
 
 
 def drain_in_turns(other: Path, house: House) -> tuple[int, Sequence[float]]:
-    """A batch of this home, a batch of the other, so that both have the same weather; seconds of a task in each."""
+    """A batch of this home, a batch of the other, so that both have the same weather; seconds of a task in each.
+
+    The first of each counts as done, not as measured: connections are made there, and statements are planned.
+    """
     beside = open_home(other, create=False)
-    tasks, seconds = [0, 0], [0.0, 0.0]
-    for batches in zip(_timed(house), _timed(beside), strict=False):
-        for n, (done, took) in enumerate(batches):
-            tasks[n] += done
-            seconds[n] += took
+    first, *batches = zip(_timed(house), _timed(beside), strict=False)
     beside.close()
-    return sum(tasks), [took / done for took, done in zip(seconds, tasks, strict=True)]
+    each = [[sum(part) for part in zip(*home, strict=True)] for home in zip(*batches, strict=True)]
+    return int(sum(done for done, _ in (*first, *each))), [took / done for done, took in each]
 
 
 def _timed(house: House) -> Iterator[tuple[int, float]]:

@@ -194,6 +194,20 @@ def test_what_a_dead_worker_took_is_missing_although_others_wait(valkey_server: 
     assert hints.missing("cpu", ["t0"]) == ()
 
 
+def test_a_list_that_is_never_empty_forgets_what_was_taken(valkey_server: Running) -> None:
+    name = f"test{next(_fresh)}"
+    hints = RedisHints(valkey_server.url, name)
+    hints.announce("cpu", ["first", "second"])
+    for n in range(40):
+        hints.announce("cpu", [f"t{n}.{m}" for m in range(100)])
+        assert len(hints.wait(["cpu"], LONG, 100)) == 100
+    with redis.Redis.from_url(valkey_server.url) as someone:
+        assert someone.hlen(f"{name}:places:cpu") < 2000
+    assert hints.missing("cpu", ["first", "t39.97", "t39.98", "t39.99"]) == ("first", "t39.97")
+    hints.announce("cpu", ["t39.97", "t39.98", "t39.99", "first"])
+    assert hints.wait(["cpu"], LONG) == ("t39.98", "t39.99", "t39.97", "first")
+
+
 def test_losing_everything_only_loses_hints(valkey_server: Running) -> None:
     hints = RedisHints(valkey_server.url, f"test{next(_fresh)}")
     hints.announce("cpu", ["a", "b"])

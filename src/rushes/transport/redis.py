@@ -1,6 +1,7 @@
-"""Hints by Redis or Valkey: a list of task ids per lane and a set beside it, so that none waits twice.
+"""Hints by Redis or Valkey: a list of task ids per lane, and where in it each was put, so that none waits twice.
 
-Nothing is acknowledged: an id that is lost is announced again by whoever reconciles.
+Ids are put in at the end and taken from the beginning, so that the length of the list tells which places are taken:
+whoever takes writes nothing down. Nothing is acknowledged: an id that is lost is announced again by who reconciles.
 """
 
 import contextlib
@@ -22,41 +23,54 @@ CHECK_SECONDS = 3.0
 _SLICE = 5.0  # seconds of one blocking call; a dead connection is noticed after one
 _REST = 1.0  # seconds without a try after the server was away
 
-# A worker that died between taking an id and striking it out leaves it in the set: an empty list empties the set.
+# Whether ids wait: KEYS are the list and the hash of places, whose empty field has the last place that was given. An
+# empty list begins anew; where most places are of ids that were taken, they are noted anew from the list.
+_PLACES = """
+local SLICE = 1000
+local length = redis.call('LLEN', KEYS[1])
+if length == 0 then redis.call('DEL', KEYS[2]) end
+local last = tonumber(redis.call('HGET', KEYS[2], '') or length)
+local taken = last - length
+
+local function slices(count, work)
+  for first = 1, count, SLICE do work(first, math.min(first + SLICE - 1, count)) end
+end
+
+local function note(tasks, place)
+  local noted = {'', place + #tasks}
+  for n, task in ipairs(tasks) do
+    noted[2 * n + 1], noted[2 * n + 2] = task, place + n
+  end
+  redis.call('HSET', KEYS[2], unpack(noted))
+end
+
+local function missing()
+  local found, seen = {}, {}
+  slices(#ARGV, function(first, till)
+    local places = redis.call('HMGET', KEYS[2], unpack(ARGV, first, till))
+    for n, place in ipairs(places) do
+      local task = ARGV[first + n - 1]
+      if not seen[task] and (not place or tonumber(place) <= taken) then table.insert(found, task) end
+      seen[task] = true
+    end
+  end)
+  return found
+end
+"""
+
 _ANNOUNCE = """
-if redis.call('LLEN', KEYS[1]) == 0 then redis.call('DEL', KEYS[2]) end
-for _, task in ipairs(ARGV) do
-  if redis.call('SADD', KEYS[2], task) == 1 then redis.call('RPUSH', KEYS[1], task) end
-end
-"""
-
-# Taken and struck out in one trip: to name 500 ids again took as long as to claim them.
-_TAKE = """
-for n = 1, #KEYS, 2 do
-  local tasks = redis.call('LPOP', KEYS[n], ARGV[1])
-  if tasks then
-    redis.call('SREM', KEYS[n + 1], unpack(tasks))
-    return tasks
-  end
-end
-return {}
-"""
-
-# As when announcing, for a list that is never empty: where the two differ, the set is made anew from the list.
-_MISSING = """
-local count = redis.call('LLEN', KEYS[1])
-if redis.call('SCARD', KEYS[2]) ~= count then
+if redis.call('HLEN', KEYS[2]) > 2 * length + SLICE then
   redis.call('DEL', KEYS[2])
-  for first = 0, count - 1, 1000 do
-    redis.call('SADD', KEYS[2], unpack(redis.call('LRANGE', KEYS[1], first, first + 999)))
-  end
+  slices(length, function(first, till) note(redis.call('LRANGE', KEYS[1], first - 1, till - 1), taken + first - 1) end)
 end
-local missing = {}
-for _, task in ipairs(ARGV) do
-  if redis.call('SISMEMBER', KEYS[2], task) == 0 then table.insert(missing, task) end
-end
-return missing
+local new = missing()
+slices(#new, function(first, till)
+  redis.call('RPUSH', KEYS[1], unpack(new, first, till))
+  note({unpack(new, first, till)}, last + first - 1)
+end)
 """
+
+_MISSING = "return missing()"
 
 
 class RedisHints:
@@ -74,8 +88,7 @@ class RedisHints:
             retry=Retry(NoBackoff(), 1),  # an idle connection may have been closed: once more on a new one
             decode_responses=True,
         )
-        scripts = (_ANNOUNCE, _TAKE, _MISSING)
-        self._announce, self._pop, self._missing = map(self._server.register_script, scripts)
+        self._announce, self._missing = (self._server.register_script(_PLACES + do) for do in (_ANNOUNCE, _MISSING))
         self._name = name
         self._changed = threading.Condition()
         self._woken = 0
@@ -88,12 +101,11 @@ class RedisHints:
         """As the port says."""
         with effect("hint"):
             if tasks:
-                self._ask(lambda: self._announce(keys=[self._list(lane), self._set(lane)], args=list(tasks)))
+                self._ask(lambda: self._announce(keys=self._keys(lane), args=list(tasks)))
 
     def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
         """As the port says."""
-        keys = [self._list(lane), self._set(lane)]
-        return tuple(self._ask(lambda: self._missing(keys=keys, args=list(tasks))) or ())
+        return tuple(self._ask(lambda: self._missing(keys=self._keys(lane), args=list(tasks))) or ())
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """As the port says."""
@@ -152,19 +164,10 @@ class RedisHints:
 
     def _take(self, me: str, lanes: Sequence[str], n: int, seconds: float) -> tuple[str, ...]:
         """What is there; if nothing is, the first that comes."""
-        keys = [key for lane in lanes for key in (self._list(lane), self._set(lane))]
-        there = self._ask(lambda: self._pop(keys=keys, args=[n]))
-        return self._await(me, lanes, n, seconds) if seconds > 0 and not there else tuple(there or ())
-
-    def _await(self, me: str, lanes: Sequence[str], n: int, seconds: float) -> tuple[str, ...]:
         keys = [me, *map(self._list, lanes)]
-        pop = ("BLMPOP", seconds, len(keys), *keys, "LEFT", "COUNT", n)
-        found = self._ask(lambda: self._server.execute_command(*pop))
-        if not found or found[0] == me:
-            return ()
-        key, tasks = found
-        self._ask(lambda: self._server.srem(self._set(key.removeprefix(self._list(""))), *tasks))
-        return tuple(tasks)
+        pop = ("BLMPOP", seconds) if seconds > 0 else ("LMPOP",)
+        found = self._ask(lambda: self._server.execute_command(*pop, len(keys), *keys, "LEFT", "COUNT", n))
+        return tuple(found[1]) if found and found[0] != me else ()
 
     def _end(self, waits: Sequence[str]) -> None:
         with self._server.pipeline(transaction=False) as line:
@@ -193,5 +196,6 @@ class RedisHints:
     def _list(self, lane: str) -> str:
         return f"{self._name}:hints:{lane}"
 
-    def _set(self, lane: str) -> str:
-        return f"{self._name}:hinted:{lane}"
+    def _keys(self, lane: str) -> list[str]:
+        """The list and the places of a lane."""
+        return [self._list(lane), f"{self._name}:places:{lane}"]
