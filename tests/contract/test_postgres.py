@@ -411,6 +411,19 @@ def test_all_who_want_a_task_of_one_run_at_once_get_one(db: Postgres) -> None:
     assert len({task for tasks in got for task in tasks}) == 64
 
 
+def test_a_claim_that_broke_off_halfway_is_found_by_the_next(
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(ledger, NEW, film(NEW, 3))
+    worker(ledger)
+    with monkeypatch.context() as away:
+        away.setattr(ledger._db, "ask", lambda *_: _raise(StoreAway("after three were leased")))
+        with pytest.raises(StoreAway):
+            claim(ledger, n=5)
+    assert [lease.fence for lease in claim(ledger, n=5)] == [1, 1, 1]
+    assert claim(ledger, n=5) == ()
+
+
 @pytest.mark.parametrize("large", [2, 100])
 def test_a_job_that_is_steered_while_its_run_is_claimed_from_keeps_every_task_in_step(db: Postgres, large: int) -> None:
     ledgers = [PostgresLedger(Postgres(db.url)) for _ in range(4)]
@@ -468,6 +481,10 @@ def test_of_a_run_that_is_leased_whole_each_task_ends_by_itself(ledger: Postgres
     assert [t.progress for t in rows[:2]] == [0.5, 0.0]
     assert [t.state.value for t in rows[8:]] == ["ready", "ready", "waiting"]
     assert set(ledger.workers()[-1].held) == {leases[n].task for n in (0, 5, 6, 7)}
+
+
+def _raise(e: Exception) -> None:
+    raise e
 
 
 def _together(works: list[object]) -> None:

@@ -1,4 +1,7 @@
-"""Claims on PostgreSQL: one statement each, and marks that spare large ones the walk over what was taken before."""
+"""Claims on PostgreSQL: a statement that takes whole runs of tasks, said again while it is short and there is more.
+
+Marks spare large claims the walk over what was taken before.
+"""
 
 import time
 from collections import deque
@@ -9,7 +12,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any
 
-from rushes.domain.errors import LeaseLost, StoreAway
+from rushes.domain.errors import LeaseLost, RushesError
 from rushes.domain.task import Lease
 from rushes.ledger.postgres_work import part
 from rushes.postgres.columns import numbers
@@ -24,7 +27,7 @@ _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a th
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 _SPARE = 1.25  # rows that a large claim looks at for each that it is likely to need: others may be shorter
 _TURNS_IN_LINE = 20  # of a claim that finds only runs which others just take from
-Step = Callable[[Turn], object]  # what a claim does before it looks
+Who = Mapping[str, Any]  # the values of a statement: the worker, its lanes, the moment if tests give it, and more
 
 
 class Claims:
@@ -52,12 +55,13 @@ class Claims:
         Raises:
             LeaseLost: the worker's own row is over.
         """
-        who = {"worker": worker, "at": at}
+        who = {"worker": worker, "at": at, "lanes": list(dict.fromkeys(lanes))}
         rows = self._unanswered(worker, n) if self._doubts else []
-        if not rows:
-            rows = self._hinted(who, lanes, n, hinted) if hinted else self._next(who, tuple(dict.fromkeys(lanes)), n)
-        if not rows and not self._db.ask(self._sql["may_claim"], {"worker": worker, "at": at}):
-            raise LeaseLost(f"the lease of worker {worker} is over")
+        try:
+            rows = rows or (self._hinted(who, n, hinted) if hinted else self._next(who, n))
+        except RushesError:  # it may have been done, or some of it
+            self._doubts[worker] = time.monotonic() + _DOUBT_SECONDS
+            raise
         return self._leases(rows)
 
     def forget(self) -> None:
@@ -68,46 +72,52 @@ class Claims:
         """These leases have ended: their keys need not be remembered."""
         deque(map(self.known.pop, tasks, repeat(None)), maxlen=0)  # without a step of ours for each
 
-    def _next(self, who: Mapping[str, object], lanes: Sequence[str], n: int) -> list[Row]:
+    def _next(self, who: Who, n: int) -> list[Row]:
         """The next tasks. Runs that others just take from are waited for, in line with all who do."""
-        mine, line = {"worker": who["worker"], "lanes": list(lanes)}, list[Step]()
-        rows: list[Row] = []
-        for _ in range(_TURNS_IN_LINE):
-            rows += self._free(who, lanes, n - len(rows), *line, large=n >= self.large)
-            if len(rows) >= min(n, self.large) or not self._db.ask(self._sql["runs_left"], mine):
+        large, rows = n >= self.large, list[Row]()
+        for turn in range(_TURNS_IN_LINE):
+            rows += self._free(who, n - len(rows), large=large, in_line=turn > 0)
+            if len(rows) >= min(n, self.large) or not self._runs_left(who, rows):
                 break
-            line = [lambda turn: turn.run("in_line")]
         return rows
 
-    def _free(self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: Step, large: bool) -> list[Row]:
+    def _free(self, who: Who, n: int, *, large: bool, in_line: bool) -> list[Row]:
         """The next that nobody holds, look by look: how many tasks a row has is only guessed."""
-        rows: list[Row] = []
-        more = True
+        rows, more = list[Row](), True
         while more and len(rows) < n:
-            got, more = self._look(who, lanes, n - len(rows), *before, large=large)
+            got, more = self._look(who, n - len(rows), large=large, in_line=in_line)
             rows += got
         return rows
 
-    def _look(
-        self, who: Mapping[str, object], lanes: Sequence[str], n: int, *before: Step, large: bool
-    ) -> tuple[list[Row], bool]:
+    def _look(self, who: Who, n: int, *, large: bool, in_line: bool) -> tuple[list[Row], bool]:
         """What one statement takes, and whether there may be more."""
         if not large or time.monotonic() > self._fresh_until:
             self._marks.clear()
             self._fresh_until = time.monotonic() + _FRESH_SECONDS
-        marked = any(lane in self._marks for lane in lanes)
-        marks = [self._marks.get(lane, _BEGINNING) for lane in lanes]
+        marked = any(lane in self._marks for lane in who["lanes"])
+        marks = [self._marks.get(lane, _BEGINNING) for lane in who["lanes"]]
         places = {"ranks": numbers(rank for rank, _ in marks), "keys": numbers(key for _, key in marks)}
         most = min(n, ceil(n / self._length * (_SPARE if large else 1)))
-        size = {"n": n, "rows": most, "width": n if large else 1}
-        rows = self._lease("claim", {**who, **size, **places, "lanes": list(lanes)}, *before)
+        asked = {**who, **places, "n": n, "rows": most, "width": n if large else 1}
+        rows = self._lease("claim", asked, lambda turn: turn.run("in_line") if in_line else None)
         runs = len(set(map(_run, rows)))
         self._length = len(rows) / runs if runs else self._length
         if len(rows) < n and runs < most:
             self._marks.clear()
             return rows, marked
-        self._mark(rows, len(lanes))
+        self._mark(rows, len(marks))
         return rows, True
+
+    def _runs_left(self, who: Who, rows: Sequence[Row]) -> bool:
+        """Whether there are runs that others just hold.
+
+        Raises:
+            LeaseLost: there is nothing because the worker's own row is over.
+        """
+        found = self._db.ask(self._sql["may_claim"], who)
+        if not found and not rows:
+            raise LeaseLost(f"the lease of worker {who['worker']} is over")
+        return bool(found and found[0][0])
 
     def _mark(self, rows: Sequence[Row], lanes: int) -> None:
         """How far the lanes of these are taken: by the last one of each."""
@@ -119,23 +129,19 @@ class Claims:
         for lane, mark in last.items():
             self._marks[lane] = max(mark, self._marks.get(lane, mark))  # another thread may be further
 
-    def _hinted(self, who: Mapping[str, object], lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
+    def _hinted(self, who: Who, n: int, hinted: Collection[str]) -> list[Row]:
         ids = list(hinted)
-        these = {"ids": ids, "lanes": list(lanes), "n": n}
-        return self._lease("claim_hinted", {**who, **these}, lambda turn: part(turn, ids))
+        rows = self._lease("claim_hinted", {**who, "ids": ids, "n": n}, lambda turn: part(turn, ids))
+        if not rows:
+            self._runs_left(who, rows)
+        return rows
 
-    def _lease(self, name: str, values: Mapping[str, object], *before: Step) -> list[Row]:
+    def _lease(self, name: str, values: Who, before: Callable[[Turn], object]) -> list[Row]:
         def body(turn: Turn) -> Cursor:
-            for step in before:
-                step(turn)
+            before(turn)
             return turn.run_wide(name, **values)
 
-        try:
-            asked = self._db.write("ledger.claim", self._sql, body)
-        except StoreAway:
-            self._doubts[str(values["worker"])] = time.monotonic() + _DOUBT_SECONDS
-            raise
-        rows = asked.fetchall()  # the answer came with the commit
+        rows = self._db.write("ledger.claim", self._sql, body).fetchall()  # the answer came with the commit
         rows.sort(key=_key)
         rows.sort(key=_rank)  # two sorts by a number take half the time of one by a pair
         return rows

@@ -14,7 +14,7 @@ from rushes.ledger.port import Completed
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
-from rushes.ledger.runs import Run, answers, finished_runs, how_many, tell_runs
+from rushes.ledger.runs import Run, answers, by_job, finished_runs, how_many, tell_runs
 from rushes.postgres.columns import numbers, texts
 from rushes.postgres.store import Cursor, Row, Turn
 
@@ -138,10 +138,8 @@ def _lost(turn: Turn, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
 
 
 def _gains(turn: Turn, jobs: JobRows, worker: str, runs: Iterable[Run]) -> list[str]:
-    groups: dict[int, list[Run]] = defaultdict(list)
-    for run in runs:
-        groups[run.first >> PLACES].append(run)
-    return [id for group in groups.values() for id in _gain(turn, jobs, jobs.of(group[0].first), worker, group)]
+    groups = by_job(runs).values()
+    return [id for group in groups for id in _gain(turn, jobs, jobs.of(group[0].first), worker, group)]
 
 
 def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:

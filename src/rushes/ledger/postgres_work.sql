@@ -91,11 +91,6 @@ WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key;
 -- Whoever found a run that others held waits here for those who wait too.
 SELECT pg_advisory_xact_lock(7310029);
 
--- name: runs_left
--- Whether there is a run in these lanes that a worker could take from, once nobody holds it.
-SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND worker IS NULL AND last > key
-    AND EXISTS (SELECT FROM rushes.worker WHERE id = %(worker)s AND NOT over AND NOT draining) LIMIT 1;
-
 -- name: unanswered
 -- What a worker has leased without knowing it.
 SELECT text.id, fence, text.lane, spec, failures, losses, text.task, rank, key
@@ -104,8 +99,10 @@ WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s 
 ORDER BY rank, text.task LIMIT %(n)s;
 
 -- name: may_claim
--- Whether a worker's lease is not over.
-SELECT FROM rushes.worker
+-- A worker whose lease is not over: whether there is a run in its lanes that it could take from, once nobody holds it.
+SELECT NOT draining AND EXISTS (
+    SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND task.worker IS NULL AND last > key)
+FROM rushes.worker
 WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint);
 
 -- name: worker_row

@@ -3,6 +3,7 @@
 A plan's tasks are mostly neighbours, and one write or one look for a run of them takes the place of one for each.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, count, pairwise, repeat
 from operator import ne, sub
@@ -13,7 +14,7 @@ from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Finish, Said
 from rushes.ledger.clock import iso
-from rushes.ledger.open_job import FIRST, OpenJob
+from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.standing import Standing
 
 EventSeen = tuple[int, str, int, str | None, JSON]  # seq, type, at, task, body
@@ -61,6 +62,14 @@ def finished_runs(keys: Sequence[int], finishes: Sequence[Finish]) -> list[Run]:
 def how_many(runs: Iterable[Run]) -> int:
     """Their tasks."""
     return sum(len(run.seconds) for run in runs)
+
+
+def by_job(runs: Iterable[Run]) -> dict[int, list[Run]]:
+    """Those of each job, by its number."""
+    groups: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[run.first >> PLACES].append(run)
+    return groups
 
 
 def answers(finishes: Sequence[Finish], won: Sequence[Run], standing: Look, *done: str) -> tuple[Said, ...]:

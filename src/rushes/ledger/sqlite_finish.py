@@ -10,7 +10,7 @@ from rushes.domain.task import Finish
 from rushes.ledger import sqlite_results
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.port import Completed
-from rushes.ledger.runs import Run, answers, finished_runs, how_many, tell_runs
+from rushes.ledger.runs import Run, answers, by_job, finished_runs, how_many, tell_runs
 from rushes.ledger.sqlite_jobs import JobRows
 from rushes.ledger.sqlite_store import Row, Turn, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
@@ -28,7 +28,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[st
     if not won:
         return Completed(answers(finishes, won, look, *DONE))
     down = _dependants(turn, won)  # before a plan is opened
-    jobs, groups = JobRows(turn), _by_job(won)
+    jobs, groups = JobRows(turn), by_job(won)
     jobs.load(groups)
     ready: list[str] = []
     for number, group in groups.items():
@@ -84,13 +84,6 @@ def _dependants(turn: Turn, won: Sequence[Run]) -> list[Row]:
     """Who waits for these tasks, and for how many of them."""
     who: str | None = turn.column("dependants", encode([run[:2] for run in won]))[0]
     return [(int(task), n) for task, n in Counter(who.split(",")).items()] if who else []
-
-
-def _by_job(won: Sequence[Run]) -> dict[int, list[Run]]:
-    groups: dict[int, list[Run]] = defaultdict(list)
-    for run in won:
-        groups[run.first >> PLACES].append(run)
-    return groups
 
 
 def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
