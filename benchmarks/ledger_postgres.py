@@ -1,11 +1,12 @@
 """How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against queues and a raw loop.
 
 Every commit is durable. Ours: jobs of 40 tasks and a join, claim 2,000, complete 2,000 with a result each (fence,
-count-down, event, counters). The raw loop claims as many rows of three columns by an index of what is free, and deletes
-them. Two more stand beside it without a bar: one without that index, which walks the primary key and what is dead in
-it, as no queue can for long; and one that leaves the rows which a ledger must leave. graphile-worker is compared where
-Node is. Rounds are interleaved; medians of tasks per wall second and, because machines are shared, per CPU second of
-clients and server together.
+count-down, event, counters); the 40 are ready from the beginning and stand as one run. The raw loop claims as many rows
+of three columns by an index of what is free, and deletes them. Beside these without a bar: ours with a row for each of
+the 40, as tasks have that become ready one by one; a raw loop without that index, which walks the primary key and what
+is dead in it, as no queue can for long; and one that leaves the rows which a ledger must leave. graphile-worker is
+compared where Node is. Rounds are interleaved; medians of tasks per wall second and, because machines are shared, per
+CPU second of clients and server together.
 """
 
 import argparse
@@ -55,6 +56,7 @@ UNDER_WAY = {1: 3, 2: 1}  # batches in each process: the best of 1, 2, 3
 PAUSE = 0.05  # seconds in which a worker becomes idle again
 
 Ready = Callable[[], None]  # called when a drain is connected: then all begin together, as peers do
+Fill = Callable[[str, int], None]
 Drain = Callable[[str, Ready], int]
 
 
@@ -90,13 +92,13 @@ class Bench:
 
 
 # Ours
-def fill_ours(url: str, tasks: int, name: str = "") -> None:
+def fill_ours(url: str, tasks: int, name: str = "", *, apart: bool = False) -> None:
     with contextlib.closing(Postgres(url)) as db:
         PostgresLedger(db)
     with psycopg.connect(url) as connection:
         connection.execute("SET synchronous_commit = off")
         rows = connection.execute(FILL["jobs"].encode(), {"jobs": tasks // 41, "name": name}).fetchall()
-        span = {"first": rows[0][0], "last": rows[-1][0], "spec": SPEC}
+        span = {"first": rows[0][0], "last": rows[-1][0], "spec": SPEC, "apart": apart}
         for part in ("changes", "texts", "task_texts", "probes", "tasks", "needs"):
             connection.execute(FILL[part].encode(), span)
     _settle(url)
@@ -205,10 +207,16 @@ def _settle(url: str) -> None:
         connection.execute("CHECKPOINT")
 
 
-RAW: Mapping[str, tuple[Callable[[str, int], None], Drain]] = {
+RAW: Mapping[str, tuple[Fill, Drain]] = {
     "raw loop": (fill_raw, drain_raw),
     "raw, no index": (functools.partial(fill_raw, indexed=False), drain_raw),
     "raw, with such rows": (fill_rows, drain_rows),
+}
+
+
+OURS: Mapping[str, Fill] = {
+    "rushes": fill_ours,
+    "rushes, no runs": functools.partial(fill_ours, apart=True),
 }
 
 
@@ -266,16 +274,15 @@ def _spent(ran: Sequence[Sequence[float]], server: float) -> Spent:
 def compare(bench: Bench, quick: bool, processes: int, count: int) -> bool:
     """Ours against other queues and the raw loop, in turns."""
     many, few = (8_200, 4_000) if quick else (82_000, 40_000)
-    spent: dict[str, list[Spent]] = {name: [] for name in ("rushes", *RAW, *bench.peers)}
+    spent: dict[str, list[Spent]] = {name: [] for name in (*OURS, *RAW, *bench.peers)}
     for n in range(count):
         urls = {name: bench.database(f"{name.translate({32: None, 44: None})}_{processes}_{n}") for name in spent}
         for name, peer in bench.peers.items():
             peer.fill(urls[name], few)
             _settle(urls[name])
-        fill_ours(urls["rushes"], many)
         ours = functools.partial(drain_ours, under_way=UNDER_WAY[processes])
-        spent["rushes"].append(measured(bench, ours, urls["rushes"], processes))
-        for name, (fill, drain) in RAW.items():
+        loops: dict[str, tuple[Fill, Drain]] = {name: (fill, ours) for name, fill in OURS.items()}
+        for name, (fill, drain) in {**loops, **RAW}.items():
             fill(urls[name], many)
             spent[name].append(measured(bench, drain, urls[name], processes))
         for name in bench.peers:

@@ -29,12 +29,12 @@ INSERT INTO rushes.task_done (first, last, finished, progress, fence, failures, 
 SELECT number << 20, number << 20, 0, 0, 1, 0, 0, false FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
 
 -- name: tasks
--- The chunks are ready, as one run; the joins wait for them.
+-- The chunks are ready, as one run (or apart, as tasks are that became ready one by one); the joins wait for them.
 INSERT INTO rushes.task (key, last, rank, open, state, unmet, lane)
 SELECT min(task), max(task), 0, stage <> 'join', (CASE WHEN stage = 'join' THEN 'waiting' ELSE 'ready' END)::rushes.task_state,
     CASE WHEN stage = 'join' THEN 40 ELSE 0 END, lane
 FROM rushes.task_text WHERE task >> 20 BETWEEN %(first)s AND %(last)s AND stage <> 'probe'
-GROUP BY task >> 20, stage, lane ORDER BY 1;
+GROUP BY task >> 20, stage, lane, CASE WHEN %(apart)s THEN task END ORDER BY 1;
 
 -- name: needs
 -- What the joins need.
