@@ -6,9 +6,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import postgres_kit
 import psycopg
@@ -411,17 +413,71 @@ def test_all_who_want_a_task_of_one_run_at_once_get_one(db: Postgres) -> None:
     assert len({task for tasks in got for task in tasks}) == 64
 
 
+@pytest.mark.parametrize("large", [2, 100])
 def test_a_claim_that_broke_off_halfway_is_found_by_the_next(
-    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+    ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, large: int
 ) -> None:
-    opened(ledger, NEW, film(NEW, 3))
+    for chunks in (1, 1, 1, 1, 1, 1, 40):
+        new = new_job(f"job {next(_fresh)}")
+        opened(ledger, new, film(new, chunks))
     worker(ledger)
+    ledger._claims.large = large
+    write, calls = ledger._db.write, itertools.count(1)
+
+    def once(*values: Any) -> Any:
+        return write(*values) if next(calls) == 1 else _raise(StoreAway("after some were leased"))
+
     with monkeypatch.context() as away:
-        away.setattr(ledger._db, "ask", lambda *_: _raise(StoreAway("after three were leased")))
+        away.setattr(ledger._db, "write", once)
         with pytest.raises(StoreAway):
-            claim(ledger, n=5)
-    assert [lease.fence for lease in claim(ledger, n=5)] == [1, 1, 1]
-    assert claim(ledger, n=5) == ()
+            claim(ledger, n=30)
+    leased = len(ledger.tasks(state=TaskState.LEASED).rows)
+    assert 0 < leased < 30
+    assert [lease.fence for lease in claim(ledger, n=30)] == [1] * leased
+    assert len(claim(ledger, n=30)) == 30
+
+
+def test_while_somebody_holds_a_run_nothing_that_matters_less_is_taken(ledger: PostgresLedger) -> None:
+    urgent, later = new_job("urgent", priority=5), new_job("later")
+    opened(ledger, later, film(later, 2))
+    opened(ledger, urgent, film(urgent, 10))
+    worker(ledger)
+    with psycopg.connect(ledger._db.url) as holder:
+        holder.execute("SELECT FROM rushes.task WHERE rank = -5 AND last > key FOR UPDATE")
+        assert claim(ledger, n=3) == ()
+    assert [lease.job for lease in claim(ledger, n=11)] == [urgent.id] * 10 + [later.id]
+
+
+def test_of_a_long_run_only_what_is_wanted_next_is_taken_apart(ledger: PostgresLedger) -> None:
+    opened(ledger, NEW, film(NEW, 500))
+    worker(ledger)
+    assert [lease.chunk for lease in claim(ledger, n=2)] == [0, 1]
+    assert _lengths(ledger) == [1] * 100 + [400, 1]
+    (lease,) = claim(ledger, hinted=[film(NEW, 500)[300].id])
+    assert lease.chunk == 300
+    assert _lengths(ledger) == [1] * 100 + [200, 1, 199, 1]
+
+
+def _lengths(ledger: PostgresLedger) -> list[int]:
+    return [n for (n,) in ledger._db.ask("SELECT (last - key + 1)::integer FROM rushes.task ORDER BY key", {})]
+
+
+def test_a_task_that_is_leased_while_what_it_needs_is_done_again_is_not_lost(db: Postgres) -> None:
+    ledger = PostgresLedger(db)
+    opened(ledger, NEW, film(NEW, 2))
+    worker(ledger)
+    worker(ledger, "w2")
+    parts = claim(ledger, n=2)
+    ledger.complete("w1", [done(lease) for lease in parts])
+    with psycopg.connect(db.url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(SQL["claim"], {"worker": "w2", "at": None, "lanes": ["cpu"], "n": 1})
+        reviving = pool.submit(ledger.revive, NEW.id, [parts[0].task], "", True)
+        _until(lambda: ledger._db.ask("SELECT FROM pg_locks WHERE NOT granted", {}))
+        other.commit()
+        reviving.result(LONG)
+    assert [t.state.value for t in ledger.tasks(NEW.id).rows] == ["done", "ready", "done", "leased"]
+    ledger.control("w2", Command.LEAVE)
+    assert ledger.sweep().released == 1
 
 
 @pytest.mark.parametrize("large", [2, 100])
@@ -471,7 +527,8 @@ def test_of_a_run_that_is_leased_whole_each_task_ends_by_itself(ledger: Postgres
     opened(ledger, NEW, film(NEW, 10))
     me = worker(ledger)
     leases = claim(ledger, n=8)
-    assert ledger._db.ask("SELECT count(*) FROM rushes.task WHERE worker IS NOT NULL", {}) == [(1,)]
+    assert _lengths(ledger) == [8, 2, 1]
+    assert ledger.workers()[-1].held == tuple(lease.task for lease in leases)
     ledger.renew(me, {lease.task: lease.fence for lease in leases}, {leases[0].task: 0.5})
     ledger.fail("w1", leases[1].task, leases[1].fence, BROKEN, 60.0)
     ledger.give_back("w1", [(leases[2].task, leases[2].fence)], "drain")
@@ -485,6 +542,12 @@ def test_of_a_run_that_is_leased_whole_each_task_ends_by_itself(ledger: Postgres
 
 def _raise(e: Exception) -> None:
     raise e
+
+
+def _until(seen: Callable[[], object]) -> None:
+    end = time.monotonic() + LONG
+    while not seen() and time.monotonic() < end:
+        threading.Event().wait(0.01)
 
 
 def _together(works: list[object]) -> None:

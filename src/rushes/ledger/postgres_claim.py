@@ -1,4 +1,4 @@
-"""Claims on PostgreSQL: a statement that takes whole runs of tasks, said again while it is short and there is more.
+"""Claims on PostgreSQL: of a few tasks, each with a row of its own, or of many as runs, which are leased as they are.
 
 Marks spare large claims the walk over what was taken before.
 """
@@ -21,13 +21,15 @@ from rushes.postgres.store import Cursor, Postgres, Row, Turn
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _FRESH_SECONDS = 1.0
 _BEGINNING = (-(2**31), 0)
-_LANE, _KEY, _RANK, _RUN = 2, 6, 7, 8  # columns of a claimed row
+_ID, _LANE, _KEY, _RANK, _RUN = 0, 2, 6, 7, 8  # columns of a claimed row
 _key, _rank, _run, _cut = itemgetter(_KEY), itemgetter(_RANK), itemgetter(_RUN), str.partition
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 _SPARE = 1.25  # rows that a large claim looks at for each that it is likely to need: others may be shorter
-_TURNS_IN_LINE = 20  # of a claim that finds only runs which others just take from
+_LOOSE = 100  # tasks of a run that get rows of their own when a few are wanted: whoever comes next finds them
+_TRIES, _PAUSE_SECONDS = 20, 0.002  # of a claim that meets a run which others hold: for as long as a commit takes
 Who = Mapping[str, Any]  # the values of a statement: the worker, its lanes, the moment if tests give it, and more
+Before = Callable[[Turn, Who], object]  # what is to be done before a claim looks
 
 
 class Claims:
@@ -37,7 +39,7 @@ class Claims:
     marks, 105,000 with. A mark holds for a second, because tasks before it may become ready.
     """
 
-    large = 100  # smaller claims look from the beginning, and each of their tasks has a row: they will end one by one
+    large = 100  # tasks of smaller claims have rows of their own, because they end one by one
 
     def __init__(self, db: Postgres, sql: Mapping[str, str]) -> None:
         self._db, self._sql = db, sql
@@ -58,10 +60,12 @@ class Claims:
         who = {"worker": worker, "at": at, "lanes": list(dict.fromkeys(lanes))}
         rows = self._unanswered(worker, n) if self._doubts else []
         try:
-            rows = rows or (self._hinted(who, n, hinted) if hinted else self._next(who, n))
+            rows = rows or (self._hinted(who, n, list(hinted)) if hinted else self._next(who, n))
         except RushesError:  # it may have been done, or some of it
             self._doubts[worker] = time.monotonic() + _DOUBT_SECONDS
             raise
+        if not rows and not self._db.ask(self._sql["may_claim"], who):
+            raise LeaseLost(f"the lease of worker {worker} is over")
         return self._leases(rows)
 
     def forget(self) -> None:
@@ -73,33 +77,37 @@ class Claims:
         deque(map(self.known.pop, tasks, repeat(None)), maxlen=0)  # without a step of ours for each
 
     def _next(self, who: Who, n: int) -> list[Row]:
-        """The next tasks. Runs that others just take from are waited for, in line with all who do."""
-        large, rows = n >= self.large, list[Row]()
-        for turn in range(_TURNS_IN_LINE):
-            rows += self._free(who, n - len(rows), large=large, in_line=turn > 0)
-            if len(rows) >= min(n, self.large) or not self._runs_left(who, rows):
+        return self._many(who, n) if n >= self.large else self._few(who, n)
+
+    def _few(self, who: Who, n: int) -> list[Row]:
+        """The next tasks, one by one. Of a run that is in the way some get rows of their own; others may just do so."""
+        rows: list[Row] = []
+        for attempt in range(_TRIES):
+            time.sleep(_PAUSE_SECONDS if attempt > 1 else 0)
+            found = self._lease("claim", {**who, "n": n - len(rows)}, _loosen if attempt else _nothing)
+            rows += (row for row in found if row[_ID])
+            if len(rows) == n or all(row[_ID] for row in found):
                 break
         return rows
 
-    def _free(self, who: Who, n: int, *, large: bool, in_line: bool) -> list[Row]:
+    def _many(self, who: Who, n: int) -> list[Row]:
         """The next that nobody holds, look by look: how many tasks a row has is only guessed."""
         rows, more = list[Row](), True
         while more and len(rows) < n:
-            got, more = self._look(who, n - len(rows), large=large, in_line=in_line)
+            got, more = self._look(who, n - len(rows))
             rows += got
         return rows
 
-    def _look(self, who: Who, n: int, *, large: bool, in_line: bool) -> tuple[list[Row], bool]:
-        """What one statement takes, and whether there may be more."""
-        if not large or time.monotonic() > self._fresh_until:
+    def _look(self, who: Who, n: int) -> tuple[list[Row], bool]:
+        """What one statement takes as runs, and whether there may be more."""
+        if time.monotonic() > self._fresh_until:
             self._marks.clear()
             self._fresh_until = time.monotonic() + _FRESH_SECONDS
         marked = any(lane in self._marks for lane in who["lanes"])
         marks = [self._marks.get(lane, _BEGINNING) for lane in who["lanes"]]
         places = {"ranks": numbers(rank for rank, _ in marks), "keys": numbers(key for _, key in marks)}
-        most = min(n, ceil(n / self._length * (_SPARE if large else 1)))
-        asked = {**who, **places, "n": n, "rows": most, "width": n if large else 1}
-        rows = self._lease("claim", asked, lambda turn: turn.run("in_line") if in_line else None)
+        most = min(n, ceil(n / self._length * _SPARE))
+        rows = self._lease("claim_runs", {**who, **places, "n": n, "rows": most}, _nothing)
         runs = len(set(map(_run, rows)))
         self._length = len(rows) / runs if runs else self._length
         if len(rows) < n and runs < most:
@@ -107,17 +115,6 @@ class Claims:
             return rows, marked
         self._mark(rows, len(marks))
         return rows, True
-
-    def _runs_left(self, who: Who, rows: Sequence[Row]) -> bool:
-        """Whether there are runs that others just hold.
-
-        Raises:
-            LeaseLost: there is nothing because the worker's own row is over.
-        """
-        found = self._db.ask(self._sql["may_claim"], who)
-        if not found and not rows:
-            raise LeaseLost(f"the lease of worker {who['worker']} is over")
-        return bool(found and found[0][0])
 
     def _mark(self, rows: Sequence[Row], lanes: int) -> None:
         """How far the lanes of these are taken: by the last one of each."""
@@ -129,16 +126,20 @@ class Claims:
         for lane, mark in last.items():
             self._marks[lane] = max(mark, self._marks.get(lane, mark))  # another thread may be further
 
-    def _hinted(self, who: Who, n: int, hinted: Collection[str]) -> list[Row]:
-        ids = list(hinted)
-        rows = self._lease("claim_hinted", {**who, "ids": ids, "n": n}, lambda turn: part(turn, ids))
-        if not rows:
-            self._runs_left(who, rows)
+    def _hinted(self, who: Who, n: int, ids: list[str]) -> list[Row]:
+        """Of these only; if others took from their run meanwhile, once more."""
+        in_runs: list[bool] = []
+        for _ in range(_TRIES):
+            rows = self._lease(
+                "claim_hinted", {**who, "ids": ids, "n": n}, lambda turn, _: in_runs.append(part(turn, ids))
+            )
+            if rows or not in_runs[-1]:
+                break
         return rows
 
-    def _lease(self, name: str, values: Who, before: Callable[[Turn], object]) -> list[Row]:
+    def _lease(self, name: str, values: Who, before: Before) -> list[Row]:
         def body(turn: Turn) -> Cursor:
-            before(turn)
+            before(turn, values)
             return turn.run_wide(name, **values)
 
         rows = self._db.write("ledger.claim", self._sql, body).fetchall()  # the answer came with the commit
@@ -164,6 +165,14 @@ class Claims:
         stages, chunks = zip(*map(_stage_and_chunk, places), strict=True)
         leases = zip(ids, fences, jobs, stages, chunks, lanes, specs, failures, losses, strict=True)
         return tuple(map(_lease, leases))
+
+
+def _nothing(_turn: Turn, _who: Who) -> None:
+    """The claim looks at once."""
+
+
+def _loosen(turn: Turn, who: Who) -> None:
+    turn.run("loosen", lanes=who["lanes"], loose=_LOOSE)
 
 
 @lru_cache(maxsize=10_000)  # plans are much alike

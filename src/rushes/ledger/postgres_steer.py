@@ -39,11 +39,11 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     job = jobs.find(id)
     if job.is_over(command) or not job.steer(command, value, turn.wall):
         return
-    if command is Command.PRIORITY:
-        for _ in range(2):  # the second sees what claims cut off from runs while the first waited for them
+    for _ in range(2):  # the second sees what claims cut off from runs while the first waited for them
+        if command is Command.PRIORITY:
             turn.run("rerank", **_span(job), rank=-value)
-    else:
-        turn.run("park", **_span(job), parked=job.stopped)
+        else:
+            turn.run("park", **_span(job), parked=job.stopped)
     if command is Command.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
         turn.run("let_go", **_span(job))
     jobs.save()

@@ -83,7 +83,7 @@ WITH waiting AS (
 ), counted AS (
     UPDATE rushes.task SET unmet = n, parked = false, due = NULL, open = false,
         state = CASE WHEN was_ready THEN 'waiting' ELSE state END
-    FROM up WHERE key = up.task AND unmet <> n RETURNING key, was_ready
+    FROM up WHERE key = up.task AND unmet <> n AND task.worker IS NULL RETURNING key, was_ready
 )
 SELECT key FROM counted WHERE was_ready;
 

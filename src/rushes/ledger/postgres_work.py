@@ -26,12 +26,15 @@ def hold_tasks(turn: Turn, jobs: JobRows, ids: Sequence[str], patient: bool = Tr
     return {id: row for id, row in standing(turn, ids).items() if row.key in jobs}
 
 
-def part(turn: Turn, ids: Sequence[str]) -> None:
-    """Give these tasks rows of their own."""
+def part(turn: Turn, ids: Sequence[str]) -> bool:
+    """Give these tasks rows of their own, unless others hold their jobs; whether some were in runs."""
     numbers = turn.column("jobs_of_runs", ids=ids)
     if numbers:
-        JobRows(turn).load(numbers)
-        turn.run("part", ids=ids)
+        jobs = JobRows(turn)
+        jobs.load(numbers, patient=False)
+        if all(number << PLACES in jobs for number in numbers):
+            turn.run("part", ids=ids)
+    return bool(numbers)
 
 
 def renew(
@@ -134,7 +137,7 @@ def _check_schema(turn: Turn, known: int) -> None:
 def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if rows:
-        part(turn, list(progress))
+        part(turn, [task for task in progress if task in holding])
         turn.run("progress", number=number, rows=encode(rows))
 
 

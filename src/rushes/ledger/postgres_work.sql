@@ -1,11 +1,65 @@
 -- Working: claims, leases, outcomes, sweeps.
 
 -- name: claim
--- Lease the next tasks of some lanes, each from a mark on: rows that nobody holds, and of the last one as many as are
--- asked for. A run of at most `width` is leased as it is; of a longer one each task gets a row of its own, and what is
--- left stays where it was, so that whoever waits for the row has it. Where there are any, the worker's own row is held
--- too, so that it cannot be over before the leases are there. In no order: sorting these rows here takes longer than
--- where they are read.
+-- Lease the next few tasks of some lanes, each of which has a row of its own; one that somebody holds is passed over. A run
+-- is not: nothing behind it is taken, whoever holds it, or what matters less would come first; the first run that is in
+-- the way is answered too, without an id. Where there are any, the worker's own row is held, so that it cannot be over
+-- before the leases are there. In no order: sorting these rows here takes longer than where they are read.
+WITH me AS MATERIALIZED (
+    SELECT NOT draining AND NOT over AND until > at AS able, at FROM rushes.worker
+    CROSS JOIN (SELECT coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at) AS now WHERE id = %(worker)s
+), next AS MATERIALIZED (
+    SELECT lot.* FROM unnest(%(lanes)s::text[]) AS asked(lane) CROSS JOIN LATERAL (
+        SELECT t.ctid AS place, t.rank, t.key FROM rushes.task AS t
+        WHERE t.open AND t.lane = asked.lane AND t.worker IS NULL AND (SELECT able FROM me)
+        ORDER BY t.rank, t.key LIMIT %(n)s FOR UPDATE SKIP LOCKED) AS lot
+    ORDER BY lot.rank, lot.key LIMIT %(n)s
+), farthest AS MATERIALIZED (
+    SELECT rank, key FROM next ORDER BY rank, key OFFSET %(n)s - 1
+), run AS MATERIALIZED (
+    SELECT lot.* FROM unnest(%(lanes)s::text[]) AS asked(lane) CROSS JOIN LATERAL (
+        SELECT t.rank, t.key FROM rushes.task AS t
+        WHERE t.open AND t.lane = asked.lane AND t.worker IS NULL AND t.last > t.key AND (SELECT able FROM me)
+            AND (t.rank, t.key) <= (coalesce((SELECT rank FROM farthest), 2147483647), coalesce((SELECT key FROM farthest), 0))
+        ORDER BY t.rank, t.key LIMIT 1) AS lot
+    ORDER BY lot.rank, lot.key LIMIT 1
+), mine AS MATERIALIZED (
+    SELECT number, at FROM rushes.worker, me
+    WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
+), leased AS (
+    UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
+    FROM mine WHERE task.ctid = ANY (ARRAY(
+        SELECT place FROM next WHERE NOT EXISTS (SELECT FROM run WHERE (run.rank, run.key) <= (next.rank, next.key))))
+    RETURNING key, fence, lane, failures, losses, rank
+)
+SELECT id, fence, leased.lane, spec, failures, losses, task, rank, key FROM leased JOIN rushes.task_text ON task = key
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, key, rank, key FROM run;
+
+-- name: loosen
+-- Of the first run of some lanes, unless somebody holds it, so many tasks get rows of their own.
+WITH first AS MATERIALIZED (
+    SELECT lot.* FROM unnest(%(lanes)s::text[]) AS asked(lane) CROSS JOIN LATERAL (
+        SELECT t.ctid AS place, t.rank, t.key FROM rushes.task AS t
+        WHERE t.open AND t.lane = asked.lane AND t.worker IS NULL AND t.last > t.key
+        ORDER BY t.rank, t.key LIMIT 1) AS lot
+    ORDER BY lot.rank, lot.key LIMIT 1
+), run AS MATERIALIZED (
+    SELECT ctid AS place, key, last, least(last, key + %(loose)s - 1) AS till FROM rushes.task
+    WHERE ctid = (SELECT place FROM first) FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM rushes.task WHERE ctid = (SELECT place FROM run WHERE till = last)
+    RETURNING rank, fence, failures, losses, lane, started, outcome
+), rest AS (
+    UPDATE rushes.task SET key = (SELECT till FROM run) + 1 WHERE ctid = (SELECT place FROM run WHERE till < last)
+    RETURNING rank, fence, failures, losses, lane, started, outcome
+)
+INSERT INTO rushes.task (key, last, state, open, rank, fence, failures, losses, lane, started, outcome)
+SELECT one, one, 'ready', true, alike.*
+FROM (SELECT * FROM gone UNION ALL SELECT * FROM rest) AS alike, run, generate_series(run.key, run.till) AS one;
+
+-- name: claim_runs
+-- The same for many tasks, each lane from a mark on: rows are leased as they are, of the last one as much as is asked for.
+-- What is left of that stays where it was, so that whoever waits for the row has it.
 WITH me AS MATERIALIZED (
     SELECT draining, coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint) AS at FROM rushes.worker
     WHERE id = %(worker)s
@@ -26,24 +80,18 @@ WITH me AS MATERIALIZED (
     WHERE before < %(n)s
 ), whole AS (
     UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
-    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM lot WHERE till = last AND last - key < %(width)s))
+    FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM lot WHERE till = last))
     RETURNING key, last, fence, lane, failures, losses, rank
-), apart AS (
-    DELETE FROM rushes.task WHERE ctid = ANY (ARRAY(SELECT place FROM lot WHERE till = last AND last - key >= %(width)s))
-    RETURNING key, last, fence + 1, lane, failures, losses, rank
-), begun AS (
+), rest AS (
     UPDATE rushes.task SET key = till + 1 FROM lot
-    WHERE task.ctid = ANY (ARRAY(SELECT place FROM lot WHERE till < last)) AND till < lot.last
-    RETURNING lot.key, till, fence + 1, lane, failures, losses, rank
-), cut(key, last, fence, lane, failures, losses, rank) AS MATERIALIZED (
-    SELECT * FROM apart UNION ALL SELECT * FROM begun
-), leased AS (
-    INSERT INTO rushes.task (key, last, rank, fence, state, failures, losses, open, lane, worker, started)
-    SELECT one, least(last, one + %(width)s - 1), rank, fence, 'ready', failures, losses, true, lane, number, at
-    FROM mine, cut CROSS JOIN generate_series(key, last, %(width)s::bigint) AS one
+    WHERE task.ctid = (SELECT place FROM lot WHERE till < last) AND till < lot.last
+    RETURNING lot.key, till AS last, fence + 1 AS fence, lane, failures, losses, rank
+), cut AS (
+    INSERT INTO rushes.task (key, last, fence, lane, failures, losses, rank, state, open, worker, started)
+    SELECT rest.*, 'ready', true, number, at FROM rest, mine
 )
 SELECT id, fence, run.lane, spec, failures, losses, task, rank, key
-FROM (SELECT * FROM whole UNION ALL SELECT * FROM cut) AS run JOIN rushes.task_text ON task BETWEEN key AND last;
+FROM (SELECT * FROM whole UNION ALL SELECT * FROM rest) AS run JOIN rushes.task_text ON task BETWEEN key AND last;
 
 -- name: claim_hinted
 -- The same among tasks that were hinted at, each of which has a row of its own.
@@ -58,38 +106,41 @@ WITH me AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT number, at FROM rushes.worker, me
     WHERE id = %(worker)s AND NOT over AND until > at AND EXISTS (SELECT FROM next) FOR SHARE OF worker
-), whole AS (
+), leased AS (
     UPDATE rushes.task SET worker = mine.number, fence = fence + 1, started = mine.at, outcome = NULL, progress = 0
     FROM mine WHERE task.ctid = ANY (ARRAY(SELECT place FROM next))
     RETURNING key, fence, lane, failures, losses, rank
 )
-SELECT id, fence, whole.lane, spec, failures, losses, task, rank, key FROM whole JOIN rushes.task_text ON task = key;
-
--- name: part
--- Runs with one of these tasks: each of their tasks has a row of its own from now on. Their jobs are held, so that nobody
--- passes over the new rows because the old ones were there when he looked.
-WITH run AS (
-    DELETE FROM rushes.task WHERE key IN (
-        SELECT run.key FROM rushes.task_text AS text CROSS JOIN LATERAL (
-            SELECT key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS run
-        WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key)
-    RETURNING *
-)
-INSERT INTO rushes.task (key, last, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker,
-    started, due, finished, outcome)
-SELECT one, one, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker, started, due, finished,
-    outcome
-FROM run CROSS JOIN generate_series(key, last) AS one;
+SELECT id, fence, leased.lane, spec, failures, losses, task, rank, key FROM leased JOIN rushes.task_text ON task = key;
 
 -- name: jobs_of_runs
 -- The jobs of runs with one of these tasks.
 SELECT DISTINCT text.task >> 20 FROM rushes.task_text AS text CROSS JOIN LATERAL (
-    SELECT key, last FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS run
+    SELECT key, last FROM rushes.task WHERE key BETWEEN (text.task >> 20) << 20 AND text.task ORDER BY key DESC LIMIT 1) AS run
 WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key;
 
--- name: in_line
--- Whoever found a run that others held waits here for those who wait too.
-SELECT pg_advisory_xact_lock(7310029);
+-- name: part
+-- Tasks of runs get rows of their own, and those between them too. Their jobs are held, so that nobody passes over the new
+-- rows because the old ones were there when he looked.
+WITH asked AS MATERIALIZED (
+    SELECT text.task, run.key, run.last FROM rushes.task_text AS text CROSS JOIN LATERAL (
+        SELECT key, last FROM rushes.task WHERE key BETWEEN (text.task >> 20) << 20 AND text.task
+        ORDER BY key DESC LIMIT 1) AS run
+    WHERE text.id = ANY (%(ids)s) AND run.last >= text.task AND run.last > run.key
+), gone AS (
+    DELETE FROM rushes.task WHERE key IN (SELECT key FROM asked) RETURNING *
+), piece AS MATERIALIZED (
+    SELECT key AS run, task AS first, task AS last FROM asked
+    UNION ALL
+    SELECT key, coalesce(lag(task) OVER (PARTITION BY key ORDER BY task) + 1, key), task - 1 FROM asked
+    UNION ALL
+    SELECT key, max(task) + 1, min(last) FROM asked GROUP BY key
+)
+INSERT INTO rushes.task (key, last, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker,
+    started, due, finished, outcome)
+SELECT first, piece.last, progress, rank, unmet, fence, state, failures, losses, parked, open, lane, worker, started, due,
+    finished, outcome
+FROM gone JOIN piece ON run = key WHERE first <= piece.last;
 
 -- name: unanswered
 -- What a worker has leased without knowing it.
@@ -99,14 +150,12 @@ WHERE open AND worker = (SELECT number FROM rushes.worker WHERE id = %(worker)s 
 ORDER BY rank, text.task LIMIT %(n)s;
 
 -- name: may_claim
--- A worker whose lease is not over: whether there is a run in its lanes that it could take from, once nobody holds it.
-SELECT NOT draining AND EXISTS (
-    SELECT FROM rushes.task WHERE open AND lane = ANY (%(lanes)s) AND task.worker IS NULL AND last > key)
-FROM rushes.worker
+-- Whether a worker's lease is not over.
+SELECT FROM rushes.worker
 WHERE id = %(worker)s AND NOT over AND until > coalesce(%(at)s, (extract(epoch FROM now()) * 1000)::bigint);
 
 -- name: worker_row
--- A worker's own row, held, and the schema of the ledger.
+-- A worker's own row, held.
 SELECT number, over, draining, until FROM rushes.worker WHERE id = %(worker)s FOR NO KEY UPDATE;
 
 -- name: schema
@@ -125,12 +174,13 @@ UPDATE rushes.worker SET until = %(until)s, note = %(note)s WHERE number = %(num
 
 -- name: progress
 -- How far leases have come, each of which has a row of its own; a row that somebody holds is passed over.
-WITH held AS (
-    SELECT task.key, p.progress
+WITH told AS MATERIALIZED (
+    SELECT task AS key, fence, progress
     FROM json_to_recordset(%(rows)s::json) AS p(id text, fence integer, progress double precision)
-    JOIN rushes.task_text ON task_text.id = p.id JOIN rushes.task ON task.key = task_text.task
-    WHERE task.fence = p.fence AND task.worker = %(number)s
-    FOR UPDATE OF task SKIP LOCKED
+    JOIN rushes.task_text ON task_text.id = p.id
+), held AS (
+    SELECT told.* FROM told JOIN rushes.task ON task.key = told.key
+    WHERE task.fence + 0 = told.fence AND task.worker + 0 = %(number)s AND task.last = task.key FOR UPDATE OF task SKIP LOCKED
 )
 UPDATE rushes.task SET progress = held.progress FROM held WHERE task.key = held.key;
 
@@ -238,9 +288,10 @@ WHERE number IN (SELECT number FROM rushes.worker WHERE number = ANY (%(numbers)
 SELECT number FROM rushes.worker WHERE over AND NOT freed;
 
 -- name: orphans
--- Tasks leased to these workers.
-SELECT id, fence FROM rushes.task JOIN rushes.task_text ON task BETWEEN key AND last
-WHERE open AND worker = ANY (%(numbers)s) ORDER BY task LIMIT %(limit)s;
+-- Tasks leased to these workers. Rows are counted off first: else the planner may walk all tasks that there ever were.
+SELECT id, fence FROM (
+    SELECT key, last, fence FROM rushes.task WHERE open AND worker = ANY (%(numbers)s) ORDER BY key LIMIT %(limit)s) AS run
+JOIN rushes.task_text ON task BETWEEN run.key AND run.last ORDER BY task LIMIT %(limit)s;
 
 -- name: workers_free
 -- They hold nothing any more and are not looked for again.
@@ -275,10 +326,11 @@ WITH RECURSIVE lane(name) AS (
 )
 SELECT lot.id FROM share CROSS JOIN LATERAL (
     SELECT id, task, rank FROM (
-        SELECT key, last, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
-        ORDER BY rank, key LIMIT share.n) AS run
-    JOIN rushes.task_text ON task BETWEEN run.key AND run.last
-    ORDER BY rank, task LIMIT share.n) AS lot ORDER BY share.name, lot.rank, lot.task;
+        SELECT *, sum(last - key + 1) OVER (ORDER BY rank, key)::bigint - (last - key + 1) AS before FROM (
+            SELECT key, last, rank FROM rushes.task WHERE open AND worker IS NULL AND lane = share.name
+            ORDER BY rank, key LIMIT share.n) AS next) AS run
+    JOIN rushes.task_text ON task BETWEEN run.key AND least(run.last, run.key + share.n - before - 1)
+    WHERE before < share.n) AS lot ORDER BY share.name, lot.rank, lot.task;
 
 -- name: debts_paid
 -- Published names that were made.

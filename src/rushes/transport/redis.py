@@ -28,7 +28,7 @@ _REST = 1.0  # seconds without a try after the server was away
 _PLACES = """
 local SLICE = 1000
 local length = redis.call('LLEN', KEYS[1])
-if length == 0 then redis.call('DEL', KEYS[2]) end
+if length == 0 then redis.call('UNLINK', KEYS[2]) end
 local last = tonumber(redis.call('HGET', KEYS[2], '') or length)
 local taken = last - length
 
@@ -60,7 +60,7 @@ end
 
 _ANNOUNCE = """
 if redis.call('HLEN', KEYS[2]) > 2 * length + SLICE then
-  redis.call('DEL', KEYS[2])
+  redis.call('UNLINK', KEYS[2])
   slices(length, function(first, till) note(redis.call('LRANGE', KEYS[1], first - 1, till - 1), taken + first - 1) end)
 end
 local new = missing()
@@ -68,6 +68,7 @@ slices(#new, function(first, till)
   redis.call('RPUSH', KEYS[1], unpack(new, first, till))
   note({unpack(new, first, till)}, last + first - 1)
 end)
+redis.call('EXPIRE', KEYS[2], 86400)
 """
 
 _MISSING = "return missing()"

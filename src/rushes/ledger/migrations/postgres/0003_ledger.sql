@@ -238,9 +238,11 @@ SELECT text.*, CASE WHEN worker IS NULL THEN coalesce(task.state::text, 'done') 
     coalesce(adopted, false) AS adopted
 FROM rushes.task_text AS text
 LEFT JOIN LATERAL (
-    SELECT * FROM rushes.task WHERE key <= text.task ORDER BY key DESC LIMIT 1) AS task ON task.last >= text.task
+    SELECT * FROM rushes.task_done WHERE first BETWEEN (text.task >> 20) << 20 AND text.task
+    ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task
 LEFT JOIN LATERAL (
-    SELECT * FROM rushes.task_done WHERE first <= text.task ORDER BY first DESC LIMIT 1) AS done ON done.last >= text.task;
+    SELECT * FROM rushes.task WHERE done.first IS NULL AND key BETWEEN (text.task >> 20) << 20 AND text.task
+    ORDER BY key DESC LIMIT 1) AS task ON task.last >= text.task;
 
 CREATE VIEW rushes.task_seen AS
 SELECT row.task AS key, row.id, job.id AS job, stage, chunk, lane, place,
