@@ -27,7 +27,7 @@ _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a th
 _DOUBT_SECONDS = 30.0  # after a claim without an answer; the server ends one after ten
 _SPARE = 1.25  # rows that a large claim looks at for each that it is likely to need: others may be shorter
 _LOOSE = 100  # tasks of a run that get rows of their own when a few are wanted: whoever comes next finds them
-_TRIES, _PAUSE_SECONDS = 20, 0.002  # of a claim that meets a run which others hold: for as long as a commit takes
+_TRIES, _PAUSE_SECONDS = 20, 0.002  # of a claim that meets a run which others hold: 0.4 s, longer than a commit takes
 Who = Mapping[str, Any]  # the values of a statement: the worker, its lanes, the moment if tests give it, and more
 Before = Callable[[Turn, Who], object]  # what is to be done before a claim looks
 
@@ -80,10 +80,11 @@ class Claims:
         return self._many(who, n) if n >= self.large else self._few(who, n)
 
     def _few(self, who: Who, n: int) -> list[Row]:
-        """The next tasks, one by one. Of a run that is in the way some get rows of their own; others may just do so."""
+        """The next tasks, one by one; of a run that is in the way some get rows of their own, when nobody holds it."""
         rows: list[Row] = []
         for attempt in range(_TRIES):
-            time.sleep(_PAUSE_SECONDS if attempt > 1 else 0)
+            if attempt > 1:
+                time.sleep(_PAUSE_SECONDS * attempt)
             found = self._lease("claim", {**who, "n": n - len(rows)}, _loosen if attempt else _nothing)
             rows += (row for row in found if row[_ID])
             if len(rows) == n or all(row[_ID] for row in found):
