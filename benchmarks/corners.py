@@ -18,7 +18,7 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft, Finish, Need
 from rushes.domain.worker import Incarnation
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 
 CHUNKS = 40  # of a job, and a join
 OWNER, LANE = "bench", "cpu"
@@ -57,9 +57,9 @@ class Corners:
             home = self.folder / name
             home.mkdir(parents=True)
             (home / "rushes.toml").write_text(self.servers.settings(kind, name))
-            house = open_home(home)
-            self.filled[name] = fill(house, tasks)
-            house.close()
+            opened = open_home(home)
+            self.filled[name] = fill(opened, tasks)
+            opened.close()
         return name
 
     def _settings(self, setup: str, database: str) -> str:
@@ -75,25 +75,25 @@ class Corners:
             db.execute(order.encode())
 
 
-def fill(house: House, tasks: int) -> tuple[str, ...]:
+def fill(home: Home, tasks: int) -> tuple[str, ...]:
     """Put in so many tasks, rounded down to whole jobs; those that are ready, as a worker would announce them."""
     ready: list[str] = []
     jobs, filler = tasks // (CHUNKS + 1), worker()
     for begin in range(0, jobs, 100):
-        house.ledger.renew(filler, {}, {})
+        home.ledger.renew(filler, {}, {})
         for _ in range(begin, min(begin + 100, jobs)):
-            _submit(house)
-        leases = house.ledger.claim(filler.id, ["first"], 100)
+            _submit(home)
+        leases = home.ledger.claim(filler.id, ["first"], 100)
         for lease in leases:
-            house.ledger.draft(lease.job, lease.task, lease.fence, _plan(lease.job), "{}")
-        ready += house.ledger.complete(filler.id, [Finish(lease.task, lease.fence) for lease in leases]).ready
+            home.ledger.draft(lease.job, lease.task, lease.fence, _plan(lease.job), "{}")
+        ready += home.ledger.complete(filler.id, [Finish(lease.task, lease.fence) for lease in leases]).ready
     return tuple(ready)
 
 
-def _submit(house: House) -> None:
+def _submit(home: Home) -> None:
     job = job_id(OWNER, secrets.token_hex(8))
     probe = Draft(task_id(job, "probe", None), job, "probe", None, SPEC, "first")
-    house.ledger.submit(NewJob(job, OWNER, job, "film.mp4", "bench", "{}"), probe)
+    home.ledger.submit(NewJob(job, OWNER, job, "film.mp4", "bench", "{}"), probe)
 
 
 def _plan(job: str) -> list[Draft]:
@@ -104,10 +104,10 @@ def _plan(job: str) -> list[Draft]:
 
 def announce(home: Path, tasks: Sequence[str]) -> None:
     """Put hints of these where hints queue."""
-    house = open_home(home, create=False)
-    for begin in range(0, len(tasks) if house.transport.queues else 0, 500):
-        house.transport.announce(LANE, tasks[begin : begin + 500])
-    house.close()
+    opened = open_home(home, create=False)
+    for begin in range(0, len(tasks) if opened.transport.queues else 0, 500):
+        opened.transport.announce(LANE, tasks[begin : begin + 500])
+    opened.close()
 
 
 def worker() -> Incarnation:

@@ -29,7 +29,7 @@ from typing import Any
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
-from rushes.domain.task import RENEW_SECONDS, Draft, Finish, Lease, Need, Said
+from rushes.domain.task import RENEW_SECONDS, Draft, Finish, Lease, Need, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.sqlite import SqliteLedger
 
@@ -92,7 +92,7 @@ def drain_ours(path: Path, limit: int) -> int:
             renewed = time.monotonic()
         leases = ledger.claim(me.id, ["cpu"], BATCH)
         completed = ledger.complete(me.id, finishes(leases))
-        done += completed.said.count(Said.OK)
+        done += completed.said.count(Verdict.OK)
         if not leases:
             break
     ledger.close()

@@ -14,7 +14,7 @@ from benchmarks.corners import LANE, worker
 from rushes.domain.result import Result
 from rushes.domain.task import RENEW_SECONDS, Finish, Lease
 from rushes.jobs.follow import follow
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,79 +28,79 @@ class Ran:
     seconds: tuple[float, ...] = ()
 
 
-Work = Callable[[House], tuple[int, Sequence[float]]]  # how much was done, and seconds to tell of
+Work = Callable[[Home], tuple[int, Sequence[float]]]  # how much was done, and seconds to tell of
 
 
-def drain(house: House, batch: int = 0) -> tuple[int, Sequence[float]]:
+def drain(home: Home, batch: int = 0) -> tuple[int, Sequence[float]]:
     """Work until nothing is left, by as many at once as the ledger takes unless told; the seconds of each claim."""
-    worked = list(_batches(house, batch or house.ledger.batch))
+    worked = list(_batches(home, batch or home.ledger.batch))
     return sum(done for done, _ in worked), [claim for _, claim in worked]
 
 
-def drain_in_turns(other: Path, house: House) -> tuple[int, Sequence[float]]:
+def drain_in_turns(other: Path, home: Home) -> tuple[int, Sequence[float]]:
     """A batch of this home, a batch of the other, so that both have the same weather; seconds of a task in each.
 
     The first of each counts as done, not as measured: connections are made there, and statements are planned.
     """
     beside = open_home(other, create=False)
-    first, *batches = zip(_timed(house), _timed(beside), strict=False)
+    first, *batches = zip(_timed(home), _timed(beside), strict=False)
     beside.close()
-    each = [[sum(part) for part in zip(*home, strict=True)] for home in zip(*batches, strict=True)]
+    each = [[sum(part) for part in zip(*these, strict=True)] for these in zip(*batches, strict=True)]
     return int(sum(done for done, _ in (*first, *each))), [took / done for done, took in each]
 
 
-def _timed(house: House) -> Iterator[tuple[int, float]]:
+def _timed(home: Home) -> Iterator[tuple[int, float]]:
     begin = time.perf_counter()
-    for done, _ in _batches(house, house.ledger.batch):
+    for done, _ in _batches(home, home.ledger.batch):
         yield done, time.perf_counter() - begin
         begin = time.perf_counter()
 
 
-def _batches(house: House, batch: int) -> Iterator[tuple[int, float]]:
+def _batches(home: Home, batch: int) -> Iterator[tuple[int, float]]:
     """Claim and complete by the product's verbs, led by hints where they queue: how many, and seconds of the claim.
 
     As in a worker, threads of their own tell hints and listen for them while a batch is worked on.
     """
     me, renewed = worker(), -RENEW_SECONDS
     with ThreadPoolExecutor(1) as ear, ThreadPoolExecutor(1) as mouth:
-        for hints in _hints(house, batch, ear):
+        for hints in _hints(home, batch, ear):
             if time.monotonic() - renewed >= RENEW_SECONDS:
-                house.ledger.renew(me, {}, {})
+                home.ledger.renew(me, {}, {})
                 renewed = time.monotonic()
             asked = time.perf_counter()
-            leases = house.ledger.claim(me.id, [LANE], batch, () if house.ledger.finds_next else hints)
+            leases = home.ledger.claim(me.id, [LANE], batch, () if home.ledger.finds_next else hints)
             claimed = time.perf_counter() - asked
             if not leases and not hints:
                 return
-            completed = house.ledger.complete(me.id, [_finish(lease) for lease in leases])
+            completed = home.ledger.complete(me.id, [_finish(lease) for lease in leases])
             if completed.ready:
-                mouth.submit(house.transport.announce, LANE, completed.ready)
+                mouth.submit(home.transport.announce, LANE, completed.ready)
             yield sum(said == "ok" for said in completed.said), claimed
 
 
-def _hints(house: House, batch: int, ear: ThreadPoolExecutor) -> Iterator[tuple[str, ...]]:
+def _hints(home: Home, batch: int, ear: ThreadPoolExecutor) -> Iterator[tuple[str, ...]]:
     """What each batch is hinted by, where hints queue."""
-    if not house.transport.queues:
+    if not home.transport.queues:
         yield from repeat(())
-    coming = ear.submit(house.transport.wait, [LANE], 0, batch)
+    coming = ear.submit(home.transport.wait, [LANE], 0, batch)
     while True:
-        heard, coming = coming, ear.submit(house.transport.wait, [LANE], 0, batch)
+        heard, coming = coming, ear.submit(home.transport.wait, [LANE], 0, batch)
         yield heard.result()
 
 
-def drain_singly(house: House) -> tuple[int, Sequence[float]]:
+def drain_singly(home: Home) -> tuple[int, Sequence[float]]:
     """The same, task by task, as a worker with one free slot does it."""
-    return drain(house, 1)
+    return drain(home, 1)
 
 
-def read(house: House) -> tuple[int, Sequence[float]]:
+def read(home: Home) -> tuple[int, Sequence[float]]:
     """Read every event of every job that changed, as a follower does; how many events."""
     count, cursor = 0, ""
     while True:
-        jobs, cursor = house.ledger.changed(cursor)
+        jobs, cursor = home.ledger.changed(cursor)
         if not jobs:
             return count, ()
-        count += sum(1 for job in jobs for _ in follow(house.ledger, job, 0, lambda: False))
+        count += sum(1 for job in jobs for _ in follow(home.ledger, job, 0, lambda: False))
 
 
 def _finish(lease: Lease) -> Finish:
@@ -124,11 +124,11 @@ def together(work: Work, home: Path, processes: int) -> list[Ran]:
 
 
 def _run(work: Work, home: Path, barrier: Barrier, out: Connection) -> None:
-    house = open_home(home, create=False)
-    house.ledger.workers()  # connected
-    house.transport.missing(LANE, ())
+    opened = open_home(home, create=False)
+    opened.ledger.workers()  # connected
+    opened.transport.missing(LANE, ())
     barrier.wait(timeout=300)
     begin, cpu = time.monotonic(), time.process_time()
-    count, seconds = work(house)
+    count, seconds = work(opened)
     out.send(Ran(count, begin, time.monotonic(), time.process_time() - cpu, tuple(seconds)))
-    house.close()
+    opened.close()

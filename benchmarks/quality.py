@@ -132,13 +132,13 @@ def _run(film: Path, home: Path, profile: str) -> Seen:
 def _manifests(library: Library, job: str) -> Iterator[Manifest]:
     for task in library.tasks(job):
         for key in results_of(task.spec).values():
-            yield read_manifest(library.house.blobs, library.house.settings.owner, key)
+            yield read_manifest(library.home.blobs, library.home.settings.owner, key)
 
 
 def _files(library: Library, manifest: Manifest) -> Iterator[tuple[str, bytes]]:
     for artifact in manifest.artifacts:
         if artifact.size < 10_000_000:
-            with library.house.blobs.open(library.house.settings.owner, artifact.sha256) as f:
+            with library.home.blobs.open(library.home.settings.owner, artifact.sha256) as f:
                 yield artifact.name, f.read()
 
 

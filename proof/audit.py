@@ -12,7 +12,7 @@ from rushes.domain.task import TaskState
 from rushes.jobs.verify import verify
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +28,35 @@ class Audit:
 
 def audit(home: Path, witness: Path | None = None) -> Audit:
     """Check a home after its work is done."""
-    house = open_home(home, create=False)
+    opened = open_home(home, create=False)
     bad: list[str] = []
     tasks = events = given_back = 0
-    for job in all_jobs(house.ledger, house.settings.owner):
+    for job in all_jobs(opened.ledger, opened.settings.owner):
         if job.state is not JobState.COMPLETED:
             bad.append(f"{job.id} is {job.state}")
-        found = all_tasks(house.ledger, job.id)
+        found = all_tasks(opened.ledger, job.id)
         tasks += len(found)
         bad += [f"lost: {t.id} is {t.state}" for t in found if t.state is not TaskState.DONE]
-        types, trouble = _events(house.ledger, job.id, {t.id for t in found})
+        types, trouble = _events(opened.ledger, job.id, {t.id for t in found})
         events, given_back = events + types.total(), given_back + types[EventType.GIVEN_BACK]
         bad += trouble
-    checked = verify(house.ledger, house.blobs, house.settings.owner)
+    checked = verify(opened.ledger, opened.blobs, opened.settings.owner)
     bad += [f"damaged: {d.task} {d.output}: {d.what}" for d in checked.damages]
-    found_outputs = outputs(house)
-    house.close()
+    found_outputs = outputs(opened)
+    opened.close()
     return Audit(tuple(bad), tasks, events, _redone(witness) - given_back, found_outputs)
 
 
-def outputs(house: House) -> dict[str, str]:
+def outputs(home: Home) -> dict[str, str]:
     """Every blob that a result names, and every published name, by hash; provenance is left out."""
     found: dict[str, str] = {}
-    for key in house.blobs.keys("results/"):
-        doc = json.loads(house.blobs.read(key) or b"{}")
+    for key in home.blobs.keys("results/"):
+        doc = json.loads(home.blobs.read(key) or b"{}")
         doc.pop("provenance", None)
         found[key] = hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()
-    for name in house.blobs.keys(""):
+    for name in home.blobs.keys(""):
         if not name.startswith(("results/", "blobs/")):
-            found[name] = hashlib.sha256(house.blobs.read(name) or b"").hexdigest()
+            found[name] = hashlib.sha256(home.blobs.read(name) or b"").hexdigest()
     return found
 
 

@@ -143,7 +143,7 @@ def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Sequen
 
 
 def _held(home: Path) -> int:
-    house = open_home(home, create=False)
-    held = len(house.ledger.tasks(state=TaskState.LEASED).rows)
-    house.close()
+    opened = open_home(home, create=False)
+    held = len(opened.ledger.tasks(state=TaskState.LEASED).rows)
+    opened.close()
     return held

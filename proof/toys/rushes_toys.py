@@ -11,7 +11,7 @@ from pathlib import Path
 from proof.peers import body
 
 from rushes.domain.errors import NeverWorks, TryAgain
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 
 
@@ -38,7 +38,7 @@ def hold(work: Work) -> None:
 class ToyChunk:
     """Bytes that depend on the chunk alone."""
 
-    card = Card("toy_chunk", 1, Scope.CHUNK, ("piece", "mark"), ("probe",), options={"size": 2000})
+    card = StageSpec("toy_chunk", 1, Scope.CHUNK, ("piece", "mark"), ("probe",), options={"size": 2000})
 
     def run(self, work: Work) -> None:
         """Make a piece and a mark."""
@@ -59,7 +59,7 @@ class ToyChunk:
 class ToyJoin:
     """All pieces in order, under a published name."""
 
-    card = Card("toy_join", 1, Scope.VIDEO, ("whole",), ("probe", "toy_chunk"))
+    card = StageSpec("toy_join", 1, Scope.VIDEO, ("whole",), ("probe", "toy_chunk"))
 
     def run(self, work: Work) -> None:
         """Join."""
@@ -73,7 +73,7 @@ class ToyJoin:
 class Poison:
     """Misbehaves as its option says: the first word on chunk 1, the second on chunk 2; other chunks are good."""
 
-    card = Card("poison", 1, Scope.CHUNK, ("piece",), ("probe",), options={"how": "fine"})
+    card = StageSpec("poison", 1, Scope.CHUNK, ("piece",), ("probe",), options={"how": "fine"})
 
     def run(self, work: Work) -> None:
         """Do it."""
@@ -133,7 +133,7 @@ class Poison:
 class KnifeChunk:
     """The chunk of proof/peers/body.py, its file saved as a stage saves it."""
 
-    card = Card("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
+    card = StageSpec("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
 
     def run(self, work: Work) -> None:
         """Half a second between two witness lines."""
@@ -147,7 +147,7 @@ class KnifeChunk:
 class KnifeJoin:
     """Counts the parts that are there."""
 
-    card = Card("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
+    card = StageSpec("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
 
     def run(self, work: Work) -> None:
         """One witness line."""

@@ -7,26 +7,26 @@ from rushes.domain.task import Finish, Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import Engine
 from rushes.jobs.opening import Opening
-from rushes.wiring import VERSION, House, incarnation
+from rushes.wiring import VERSION, Home, incarnation
 from rushes.worker.slot import Parts, run_task
 
 Watch = Callable[[Lease], AbstractContextManager[None]]
 
 
-def work(house: House, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
+def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
     """Do all work there is; `watch` stands round each task."""
-    me, opening = incarnation(["cpu"], 1), Opening(house.ledger, house.blobs, house.cards)
-    eyes = engine or LocalEngine(house.models, threads=2)
-    parts = Parts(house.stages, house.blobs, eyes, house.scratch, house.original, VERSION)
+    me, opening = incarnation(["cpu"], 1), Opening(home.ledger, home.blobs, home.cards)
+    eyes = engine or LocalEngine(home.models, threads=2)
+    parts = Parts(home.stages, home.blobs, eyes, home.scratch, home.original, VERSION)
     while True:
-        house.ledger.renew(me, {}, {})
-        leases = house.ledger.claim(me.id, ["cpu"], 1)
+        home.ledger.renew(me, {}, {})
+        leases = home.ledger.claim(me.id, ["cpu"], 1)
         if not leases:
             return
         (lease,) = leases
         with watch(lease):
             results = run_task(parts, {**lease._asdict(), "job": lease.job}, lambda _fraction: None)
         finish = Finish(lease.task, lease.fence, tuple(results), seconds=1.0)
-        if house.cards[lease.stage].opens_plan:
+        if home.cards[lease.stage].opens_plan:
             opening(lease, finish)
-        house.ledger.complete(me.id, [finish])
+        home.ledger.complete(me.id, [finish])

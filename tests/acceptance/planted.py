@@ -71,7 +71,7 @@ def _second(n: int) -> Span:
 
 def plant(library: Library, film: Film, take: str = "", profile: str = "balanced") -> str:
     """A job of the film with everything done; answers its id."""
-    ledger, owner, job = library.house.ledger, library.house.settings.owner, f"job_film{film.number:02d}{take}"
+    ledger, owner, job = library.home.ledger, library.home.settings.owner, f"job_film{film.number:02d}{take}"
     ledger.renew(WORKER, {}, {})
     probe = task_id(job, "probe", None)
     name = f"clip_{film.number:02d}.mp4"
@@ -99,7 +99,7 @@ def plant(library: Library, film: Film, take: str = "", profile: str = "balanced
 def _saved(
     library: Library, key: str, stage: str, lines: Sequence[Observation], kinds: list[str], film: Film, profile: str
 ) -> Result:
-    blobs, owner = library.house.blobs, library.house.settings.owner
+    blobs, owner = library.home.blobs, library.home.settings.owner
     facts: dict[str, JSON] = {"kinds": kinds}
     artifacts = []
     if stage == "faces":
@@ -116,7 +116,7 @@ def _saved(
 
 
 def _claimed(library: Library) -> dict[str, int]:
-    return {lease.task: lease.fence for lease in library.house.ledger.claim(WORKER.id, ["cpu"], 50)}
+    return {lease.task: lease.fence for lease in library.home.ledger.claim(WORKER.id, ["cpu"], 50)}
 
 
 def _key(job: str, stage: str) -> str:

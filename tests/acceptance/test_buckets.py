@@ -42,18 +42,18 @@ def far(tmp_path_factory: pytest.TempPathFactory, spoken_film: Path, seaweed_s3:
 
 
 def _artifacts(library: Library) -> set[str]:
-    owner, blobs = library.house.settings.owner, library.house.blobs
+    owner, blobs = library.home.settings.owner, library.home.blobs
     return {key.rpartition("/")[2] for key in blobs.keys(f"blobs/{owner}/")}
 
 
 def test_a_bucket_holds_the_same_blobs_as_a_folder(far: Library, near: set[str]) -> None:
-    assert set((far.house.home.parent / "made").read_text().split()) == near
-    owner = far.house.settings.owner
-    assert all(far.house.blobs.sound(owner, sha256) for sha256 in near)
+    assert set((far.home.folder.parent / "made").read_text().split()) == near
+    owner = far.home.settings.owner
+    assert all(far.home.blobs.sound(owner, sha256) for sha256 in near)
 
 
 def test_nothing_of_the_results_is_in_the_home(far: Library) -> None:
-    kept = {path.name for path in far.house.home.iterdir()}
+    kept = {path.name for path in far.home.folder.iterdir()}
     assert "files" not in kept
 
 
@@ -63,7 +63,7 @@ def test_words_are_found_and_names_are_published(far: Library, seaweed_s3: Place
     ((video,), _) = far.videos()
     assert (video.name, video.path) == ("a film.mp4", f"s3://{seaweed_s3.bucket}/films/a film.mp4")
     assert connect(replace(seaweed_s3, prefix="home")).get(video.proxy).bytes().to_bytes().startswith(b"#EXTM3U")
-    assert far.house.blobs.address(video.proxy) == f"s3://{seaweed_s3.bucket}/home/{video.proxy}"
+    assert far.home.blobs.address(video.proxy) == f"s3://{seaweed_s3.bucket}/home/{video.proxy}"
 
 
 def test_a_clip_is_cut_from_a_film_in_a_bucket(far: Library, tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def test_the_same_film_again_is_the_same_job(far: Library, seaweed_s3: Place) ->
 
 
 def test_a_blob_damaged_in_the_bucket_is_found_and_made_again(far: Library, seaweed_s3: Place) -> None:
-    owner, bucket = far.house.settings.owner, connect(replace(seaweed_s3, prefix="home"))
+    owner, bucket = far.home.settings.owner, connect(replace(seaweed_s3, prefix="home"))
     ((video,), _) = far.videos()
     poster = hashlib.sha256(bucket.get(f"thumbs/{video.id}/poster.jpg").bytes().to_bytes()).hexdigest()
     bucket.put(blob_key(owner, poster), b"not a picture")
     damages = far.verify().damages
     assert len(damages) == 1
     assert far.repair(damages).exit_code == 0
-    assert far.house.blobs.sound(owner, poster)
+    assert far.home.blobs.sound(owner, poster)
     assert far.verify().damages == ()
 
 

@@ -52,7 +52,7 @@ def library(tmp_path: Path, finished: Path) -> Iterator[Library]:
 
 
 def blobs(library: Library) -> list[Path]:
-    return sorted((library.house.home / "files" / "blobs").rglob("?" * 64))
+    return sorted((library.home.folder / "files" / "blobs").rglob("?" * 64))
 
 
 def spoil(path: Path, how: str) -> None:
@@ -74,7 +74,7 @@ def test_a_sound_home_is_verified_without_a_word(library: Library) -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "truncated", "flipped"])
 def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Library) -> None:
-    before = outputs(library.house)
+    before = outputs(library.home)
     victim = max(blobs(library), key=lambda p: p.stat().st_size)
     spoil(victim, how)
     damages = library.verify().damages
@@ -85,22 +85,22 @@ def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Libra
     done = [e.task for e in library.events(job, last) if e.type is EventType.DONE]
     assert done == [damages[0].task]
     assert library.verify().damages == ()
-    assert outputs(library.house) == before
+    assert outputs(library.home) == before
 
 
 def test_a_missing_manifest_is_found_and_mended(library: Library) -> None:
-    before = outputs(library.house)
-    next((library.house.home / "files" / "results").rglob("*.json")).unlink()
+    before = outputs(library.home)
+    next((library.home.folder / "files" / "results").rglob("*.json")).unlink()
     damages = library.verify().damages
     assert [d.what for d in damages] == ["the manifest is missing"]
     library.repair(damages)
     assert library.verify().damages == ()
-    assert outputs(library.house) == before
+    assert outputs(library.home) == before
 
 
 def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothing_fails(library: Library) -> None:
-    before = outputs(library.house)
-    for manifest in (library.house.home / "files" / "results").rglob("*.json"):
+    before = outputs(library.home)
+    for manifest in (library.home.folder / "files" / "results").rglob("*.json"):
         manifest.unlink()
     damages = library.verify().damages
     assert len(damages) == 18
@@ -110,24 +110,24 @@ def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothin
     assert not [e for e in told if e.type is EventType.FAILED]
     assert next(e.task for e in told if e.type is EventType.DONE) == f"{damages[0].job}.probe"
     assert library.verify().damages == ()
-    assert outputs(library.house) == before
+    assert outputs(library.home) == before
 
 
 def test_what_a_repair_that_was_cut_short_took_out_is_told_again(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = outputs(library.house)
+    before = outputs(library.home)
     spoil(max(blobs(library), key=lambda p: p.stat().st_size), "flipped")
     damages = library.verify().damages
     with monkeypatch.context() as patch:
-        patch.setattr(type(library.house.ledger), "revive", _dies)
+        patch.setattr(type(library.home.ledger), "revive", _dies)
         with pytest.raises(KeyboardInterrupt):
             library.repair(damages)
-    assert not library.house.ledger.known("me", [damages[0].key]), "the ledger knows nothing of it any more"
+    assert not library.home.ledger.known("me", [damages[0].key]), "the ledger knows nothing of it any more"
     assert library.verify().damages == damages
     assert library.repair(damages).exit_code == 0
     assert library.verify().damages == ()
-    assert outputs(library.house) == before
+    assert outputs(library.home) == before
 
 
 def _dies(*_: object, **__: object) -> None:
@@ -137,20 +137,20 @@ def _dies(*_: object, **__: object) -> None:
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(
     library: Library, rules: Rules
 ) -> None:
-    house = library.house
-    assert gc(house.ledger, house.blobs, "me", rules).results == 0
-    cleared = gc(house.ledger, house.blobs, "me", rules, later())
+    home = library.home
+    assert gc(home.ledger, home.blobs, "me", rules).results == 0
+    cleared = gc(home.ledger, home.blobs, "me", rules, later())
     assert (cleared.results, cleared.blobs) == (8, 8)
     assert library.verify().damages == (), "what was set aside does not exist for verify"
-    assert [p.name for p in (house.home / "files" / "toys").rglob("*.bin")] == ["whole.bin"]
+    assert [p.name for p in (home.folder / "files" / "toys").rglob("*.bin")] == ["whole.bin"]
 
 
 @pytest.fixture
 def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> Rules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
-    toy = library.house.stages["toy_chunk"]
+    toy = library.home.stages["toy_chunk"]
     monkeypatch.setattr(toy, "card", replace(toy.card, passing=("piece",)))
-    return Rules(library.house.cards, keep_days=1, clip_days=30, young_seconds=0.0)
+    return Rules(library.home.cards, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:
@@ -158,21 +158,21 @@ def later(days: int = 2) -> datetime:
 
 
 def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library, rules: Rules) -> None:
-    house = library.house
-    before = outputs(house)
-    gc(house.ledger, house.blobs, "me", rules, later())
-    whole = next((house.home / "files" / "toys").rglob("whole.bin")).read_bytes()
+    home = library.home
+    before = outputs(home)
+    gc(home.ledger, home.blobs, "me", rules, later())
+    whole = next((home.folder / "files" / "toys").rglob("whole.bin")).read_bytes()
     spoil(blob_of(library, whole), "flipped")
     damages = library.verify().damages
     assert [d.output for d in damages] == ["whole"]
     assert library.repair(damages).exit_code == 0
     assert library.verify().damages == ()
-    assert outputs(house) == before
+    assert outputs(home) == before
 
 
 def blob_of(library: Library, data: bytes) -> Path:
     sha256 = hashlib.sha256(data).hexdigest()
-    return library.house.home / "files" / "blobs" / "me" / sha256[:2] / sha256
+    return library.home.folder / "files" / "blobs" / "me" / sha256[:2] / sha256
 
 
 def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Library, toy_film: Path) -> None:
@@ -180,17 +180,17 @@ def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Librar
     (job,) = library.jobs().rows
     (probe,) = [t for t in library.tasks(job.id) if t.stage == "probe"]
     key = results_of(probe.spec)["facts"]
-    facts = read_manifest(library.house.blobs, "me", key).artifact("facts.json")
-    spoil(library.house.home / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
+    facts = read_manifest(library.home.blobs, "me", key).artifact("facts.json")
+    spoil(library.home.folder / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
     ran = library.run([toy_film], Wish(only=("toy_join",), chunk="10"))
     assert ran.exit_code == 0
     assert library.verify().damages == ()
 
 
 def test_gc_clears_blobs_that_no_manifest_names_but_not_young_ones(library: Library) -> None:
-    orphan = library.house.blobs.put("me", b"left by a killed attempt")
+    orphan = library.home.blobs.put("me", b"left by a killed attempt")
     assert library.gc().blobs == 0
-    path = library.house.home / "files" / "blobs" / "me" / orphan.sha256[:2] / orphan.sha256
+    path = library.home.folder / "files" / "blobs" / "me" / orphan.sha256[:2] / orphan.sha256
     os.utime(path, (0, 0))
     assert library.gc().blobs == 1
     assert not path.exists()
@@ -202,7 +202,7 @@ def test_a_backup_is_restored_and_goes_on(library: Library, tmp_path: Path, toy_
     assert library.backup(tmp_path / "backup").copied == 0
     Library.restore(tmp_path / "backup", tmp_path / "other" / "home")
     with Library(tmp_path / "other" / "home") as restored:
-        assert outputs(restored.house) == outputs(library.house)
+        assert outputs(restored.home) == outputs(library.home)
         assert restored.verify().damages == ()
         ran = restored.run([toy_film], WISH)
         assert (ran.worked, ran.exit_code) == (False, 0)
@@ -223,7 +223,7 @@ def test_a_backup_leaves_out_what_is_damaged_and_says_so(library: Library, tmp_p
 
 
 def test_a_backup_with_a_manifest_that_is_none_is_restored_and_mended(library: Library, tmp_path: Path) -> None:
-    before, backed_up = outputs(library.house), tmp_path / "backup"
+    before, backed_up = outputs(library.home), tmp_path / "backup"
     library.backup(backed_up)
     victim = next((backed_up / "files" / "results").rglob("*.json"))
     victim.chmod(0o644)
@@ -231,13 +231,13 @@ def test_a_backup_with_a_manifest_that_is_none_is_restored_and_mended(library: L
     Library.restore(backed_up, tmp_path / "new")
     with Library(tmp_path / "new") as restored:
         assert restored.repair(restored.verify().damages).exit_code == 0
-        assert outputs(restored.house) == before
+        assert outputs(restored.home) == before
 
 
 def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
     library: Library, tmp_path: Path
 ) -> None:
-    home = library.house.home
+    home = library.home.folder
     videos = library.videos()[0]
     library.backup(tmp_path / "backup")
     assert library.run([draw(tmp_path / "later.mp4", 2)], WISH).exit_code == 0
@@ -253,7 +253,7 @@ def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
 
 
 def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:
-    with alone(library.house.home):
+    with alone(library.home.folder):
         with pytest.raises(Refused):
             library.gc()
         with pytest.raises(Refused):
@@ -284,12 +284,12 @@ def test_half_a_backup_is_no_backup(library: Library, tmp_path: Path) -> None:
 def test_a_home_is_never_restored_over(library: Library, tmp_path: Path) -> None:
     library.backup(tmp_path / "backup")
     with pytest.raises(Refused):
-        Library.restore(tmp_path / "backup", library.house.home)
+        Library.restore(tmp_path / "backup", library.home.folder)
 
 
 def test_the_settings_of_a_home_are_part_of_its_backup(library: Library, tmp_path: Path) -> None:
-    (library.house.home / "rushes.toml").write_text("slots = 3\n")
+    (library.home.folder / "rushes.toml").write_text("slots = 3\n")
     library.backup(tmp_path / "backup")
     Library.restore(tmp_path / "backup", tmp_path / "new")
     with Library(tmp_path / "new") as restored:
-        assert restored.house.settings.slots == 3
+        assert restored.home.settings.slots == 3

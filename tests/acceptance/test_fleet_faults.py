@@ -25,7 +25,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.ledger.pages import all_jobs
 from rushes.library import Library, Wish
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 from tests.acceptance.conftest import DEADLINE, draw, wait_for
 from tests.acceptance.test_postgres_faults import Server
 
@@ -81,9 +81,9 @@ class Fleet:
 
     def finish(self) -> Audit:
         """Everything gets done, by the workers that began it; they leave when they are told to."""
-        with opened(self.home) as house:
-            jobs = [job.id for job in all_jobs(house.ledger, "me")]
-            wait_for(lambda: {house.ledger.job(j).state for j in jobs} == {JobState.COMPLETED}, "not all is done")
+        with opened(self.home) as home:
+            jobs = [job.id for job in all_jobs(home.ledger, "me")]
+            wait_for(lambda: {home.ledger.job(j).state for j in jobs} == {JobState.COMPLETED}, "not all is done")
         assert [worker.poll() for worker in self.workers] == [None] * len(self.workers)
         self.end(signal.SIGTERM)
         assert {worker.returncode for worker in self.workers} == {128 + signal.SIGTERM}
@@ -97,12 +97,12 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def opened(home: Path) -> Iterator[House]:
-    house = open_home(home, create=False)
+def opened(folder: Path) -> Iterator[Home]:
+    home = open_home(folder, create=False)
     try:
-        yield house
+        yield home
     finally:
-        house.close()
+        home.close()
 
 
 @pytest.fixture
@@ -184,18 +184,18 @@ def test_a_worker_whose_clock_is_an_hour_wrong_keeps_its_lease_and_takes_nobodys
     path = os.pathsep.join([str(clock), environment(fleet.folder)["PYTHONPATH"]])
     off = {"PYTHONPATH": path, "TOY_GATE": str(fleet.folder / "gate")}
     fleet.start(**off, WRONG_BY=str(wrong))
-    with opened(fleet.home) as house:
-        (job,) = all_jobs(house.ledger, "me")
+    with opened(fleet.home) as home:
+        (job,) = all_jobs(home.ledger, "me")
         wait_for(partial(fleet.has_seen, 3), "nobody worked")
         wait_for(lambda: fleet.seen("begin toy_chunk 1") == 1, "the task never began")
-        house.ledger.sweep()
+        home.ledger.sweep()
         other = environment(fleet.folder, PYTHONPATH=path, WRONG_BY=str(-wrong))
         subprocess.run([sys.executable, "-c", SWEEP, str(fleet.home)], env=other, check=True)
-        (held,) = house.ledger.tasks(job.id, TaskState.LEASED).rows
+        (held,) = home.ledger.tasks(job.id, TaskState.LEASED).rows
         assert (held.stage, held.chunk) == ("toy_chunk", 1)
         gate.unlink()
         found = fleet.finish()
         assert (found.bad, fleet.twice()) == ((), [])
-        events = house.ledger.events(job.id)
+        events = home.ledger.events(job.id)
         assert EventType.LOST not in {e.type for e in events}
         assert all(abs((datetime.fromisoformat(e.at) - datetime.now(UTC)).total_seconds()) < HOUR / 2 for e in events)

@@ -32,14 +32,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory, film: Path) -> dict[str, dict
 
 
 def gathered(library: Library, job: str) -> dict[str, Any]:
-    house = library.house
+    home = library.home
     pictures: list[tuple[int, str]] = []
     for task in library.tasks(job):
         if task.stage == "develop":
-            manifest = read_manifest(house.blobs, "me", results_of(task.spec)["frames"])
-            with house.blobs.open("me", manifest.artifact("frames.json").sha256) as f:
+            manifest = read_manifest(home.blobs, "me", results_of(task.spec)["frames"])
+            with home.blobs.open("me", manifest.artifact("frames.json").sha256) as f:
                 index = json.load(f)
-            with house.blobs.open("me", manifest.artifact("frames.pack").sha256) as f:
+            with home.blobs.open("me", manifest.artifact("frames.pack").sha256) as f:
                 pack = f.read()
             rows = index["frames"] if isinstance(index, dict) else index
             pictures += [(r["us"], pack[r["offset"] : r["offset"] + r["length"]].hex()) for r in rows]

@@ -58,12 +58,12 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         patched.setattr(sys.modules["rushes.library.estimate"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
-    trials = [j for j in all_jobs(library.house.ledger, "me") if j.recipe == TRIAL]
+    trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
     assert [t.state for t in trials] == [JobState.CANCELLED]
     assert library.jobs().rows == ()
     (estimate,) = library.estimate([mine], SMALL)
     assert estimate.error is None
-    assert all(j.state in FINAL for j in all_jobs(library.house.ledger, "me"))
+    assert all(j.state in FINAL for j in all_jobs(library.home.ledger, "me"))
 
 
 def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
@@ -72,7 +72,7 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
     def nowhere(package: str, version: str, into: Path) -> Path:
         raise ModelMissing(f"no network for {package} {version} into {into.name}")
 
-    library.house.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
+    library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
     ran = library.run([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
@@ -93,11 +93,11 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
         assert worked.wait(120), "the work waited for the weights"
         raise ModelMissing(f"no network for {package} {version} into {into.name}")
 
-    library.house.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
+    library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
     (added,) = library.add([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
-    weights = Weights(library.house, lambda _models, error: told.append(str(error or "fetching")))
-    work = Work(library.house, (), until_idle=True, weights=weights)
+    weights = Weights(library.home, lambda _models, error: told.append(str(error or "fetching")))
+    work = Work(library.home, (), until_idle=True, weights=weights)
 
     def seen(happening: Happening) -> None:
         if isinstance(happening, Settled) and happening.letter.lease.stage == "shots":
@@ -208,25 +208,25 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
         counts = library.job(job).counts
         return counts.total > 1 and counts.done > counts.total / 2
 
-    library.house.worker(slots=1, until=half).run()
+    library.home.worker(slots=1, until=half).run()
     left = library.expected(library.job(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
-    resume(library.house, library.job(job))
-    library.house.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
+    resume(library.home, library.job(job))
+    library.home.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
 
 
 def results(library: Library, job: Job) -> list[Result]:
     """The rows of everything that a job made."""
     keys = [key for task in library.tasks(job.id) for key in results_of(task.spec).values()]
-    return list(library.house.ledger.known("me", keys).values())
+    return list(library.home.ledger.known("me", keys).values())
 
 
 def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(library: Library, tmp_path: Path) -> None:
     (job,) = library.run([film(tmp_path, "mine.mp4")], SMALL).jobs
-    gone = {name: card for name, card in library.house.cards.items() if name != "shots"}
-    library.house.__dict__["cards"] = gone
-    resume(library.house, replace(job, state=JobState.RUNNING))
+    gone = {name: card for name, card in library.home.cards.items() if name != "shots"}
+    library.home.__dict__["cards"] = gone
+    resume(library.home, replace(job, state=JobState.RUNNING))
     assert library.expected(job) is None

@@ -115,14 +115,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     for name, draw in FILMS.items():
         draw(folder / f"{name}.mp4")
     with Library(folder / ".rushes") as library:
-        library.pull(missing_models(library.house, FAST))
+        library.pull(missing_models(library.home, FAST))
         library.add([folder / f"{name}.mp4" for name in FILMS], FAST)
-        work(library.house)
+        work(library.home)
         yield library
 
 
 def _seen(library: Library, name: str, kind: str) -> tuple[Observation, ...]:
-    return library.house.index.lines("me", library.video(f"{name}.mp4").id, kind)
+    return library.home.index.lines("me", library.video(f"{name}.mp4").id, kind)
 
 
 def test_none_of_them_is_an_error(library: Library) -> None:

@@ -89,14 +89,14 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
     """The default recipe on three chunks, in one process."""
     counts = Counts()
     with Library(tmp_path_factory.mktemp("home")) as library, pytest.MonkeyPatch.context() as patch:
-        library.pull(missing_models(library.house, FAST))
+        library.pull(missing_models(library.home, FAST))
         library.add([seen_film], FAST)
         for module, name in ((av, "open"), (frames, "video_stream"), (probe, "video_stream"), (line, "audio_stream")):
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
-        engine: Any = Watched(LocalEngine(library.house.models, threads=2), counts)
-        work(library.house, counts.watch, engine)
+        engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)
+        work(library.home, counts.watch, engine)
         (video,) = library.videos()[0]
-        counts.kinds = frozenset(kind for kind, _, _ in library.house.index.shown("me", video.id))
+        counts.kinds = frozenset(kind for kind, _, _ in library.home.index.shown("me", video.id))
     return counts
 
 

@@ -81,7 +81,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 def _name_everybody(library: Library) -> None:
     for name, film in (("Anna", 1), ("Bert", 9), ("Carl", 17)):
         (who,) = (p.id for p in library.people() if f"vid_film{film:02d}" in p.videos and not p.name)
-        name_person(library.house, who, name)
+        name_person(library.home, who, name)
 
 
 def _spots(hits: tuple[Hit, ...]) -> list[Spot]:
@@ -151,9 +151,9 @@ def _small(tmp_path: Path) -> Library:
 def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
         (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
-        name_person(library.house, anna, "Anna")
+        name_person(library.home, anna, "Anna")
         correct(
-            library.house, "speech", Anchor("vid_film01", 10_000_000, 11_750_000), "The gadget for next year is light."
+            library.home, "speech", Anchor("vid_film01", 10_000_000, 11_750_000), "The gadget for next year is light."
         )
         assert _spots(library.search("gadget").hits) == [(1, 10, 11.75)]
         again = Film(1).say(9.75, "well the").say(10.25, "budget for next year it's").say(11.75, "tight indeed")
@@ -165,42 +165,42 @@ def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path:
             assert _spots(library.search("person:anna").hits) == [(1, 8, 15), (10, 5, 9)]
             assert b"gadget" in library.export("vid_film01", "srt")
             library.reindex()
-        (said,) = (r.id for r in library.house.records.list("correction", library.house.settings.owner)[0])
-        take_back(library.house, "correction", said)
+        (said,) = (r.id for r in library.home.records.list("correction", library.home.settings.owner)[0])
+        take_back(library.home, "correction", said)
         assert library.search("gadget").total == 0
         assert library.search("budget", video="vid_film01").total == 1
 
 
 def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        house, ids = library.house, {tuple(p.videos): p.id for p in library.people()}
+        home, ids = library.home, {tuple(p.videos): p.id for p in library.people()}
         anna, bert = ids["vid_film01", "vid_film10"], ids["vid_film02", "vid_film09", "vid_film10"]
-        merge_people(house, bert, anna)
+        merge_people(home, bert, anna)
         assert len(library.people()) == 1
-        split_person(house, library.people()[0].id, "vid_film09", 6_500_000, "Bert")
+        split_person(home, library.people()[0].id, "vid_film09", 6_500_000, "Bert")
         seen = {p.name: p.videos for p in library.people()}
         assert seen == {
             "Bert": ("vid_film02", "vid_film09"),
             "": ("vid_film01", "vid_film10"),
         }  # merged by film 10's face
-        hide_person(house, "Bert")
+        hide_person(home, "Bert")
         assert library.search("person:bert").total == 0
         assert [p.name for p in library.people()] == [""]
         library.reindex()
         assert library.search("person:bert").total == 0
-        hide_person(house, "Bert", hidden=False)
+        hide_person(home, "Bert", hidden=False)
         assert library.search("person:bert").total == 2
 
 
 def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        house, states = library.house, [library.people(hidden=True)]
+        home, states = library.home, [library.people(hidden=True)]
         bert, anna = (p.id for p in library.people())
         acts = (
-            lambda: name_person(house, bert, "Bert"),
-            lambda: merge_people(house, anna, "Bert"),
-            lambda: split_person(house, "Bert", "vid_film01", 8_500_000),
-            lambda: hide_person(house, "Bert"),
+            lambda: name_person(home, bert, "Bert"),
+            lambda: merge_people(home, anna, "Bert"),
+            lambda: split_person(home, "Bert", "vid_film01", 8_500_000),
+            lambda: hide_person(home, "Bert"),
         )
         for act in acts:
             act()
@@ -208,11 +208,11 @@ def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -
         assert [states[n] == states[n + 1] for n in range(4)] == [False] * 4
         told = []
         for before in states[-2::-1]:
-            told.append(undo(house))
+            told.append(undo(home))
             assert library.people(hidden=True) == before
         assert told[-1] == f"{bert} is called Bert"
         with pytest.raises(NotFound):
-            undo(house)
+            undo(home)
 
 
 def test_a_thing_seen_in_look_after_look_is_one_row_of_a_table(library: Library) -> None:
@@ -229,9 +229,9 @@ def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
         found = library.compare("vid_film02", first, second)
         assert [(r.left, r.right, r.same) for r in found.rows] == [("the budget", "the gadget", False)]
         assert library.search("gadget").total == 1
-        select(library.house, "vid_film02", "speech", first)
+        select(library.home, "vid_film02", "speech", first)
         assert (library.search("gadget").total, library.search("budget", video="vid_film02").total) == (0, 1)
-        select(library.house, "vid_film02", "speech", "")
+        select(library.home, "vid_film02", "speech", "")
         assert library.search("gadget").total == 1
 
 
@@ -288,7 +288,7 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
     """The name was given in another film, which is lost."""
     with _small(tmp_path) as library:
         (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
-        name_person(library.house, anna, "Anna")
+        name_person(library.home, anna, "Anna")
         film = tmp_path / library.video("vid_film10").path
         film.parent.mkdir(exist_ok=True)
         film.write_bytes(b"")
@@ -300,10 +300,10 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
             assert [(p.name, p.faces) for p in other.people()] == [("Anna", 4), ("", 5)]
             other.reindex()
         (bert,) = (p.id for p in other.people() if not p.name)
-        name_person(other.house, bert, "Bert")
+        name_person(other.home, bert, "Bert")
         other.read_sidecars([film.parent])
         assert _spots(other.search("person:anna person:bert").hits) == [(10, 7, 9)]
-        hide_person(other.house, "Anna")
+        hide_person(other.home, "Anna")
         other.read_sidecars([film.parent])
         assert other.search("person:anna").total == 0
 

@@ -24,7 +24,7 @@ from rushes.ledger.clock import boot_seconds
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 from tests.acceptance.test_kills import two_thirds
 from tests.acceptance.test_zombies import freeze, signal_tree
@@ -120,21 +120,21 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         for name in ("PYTHONPATH", "TOY_WITNESS"):
             monkeypatch.setenv(name, env[name])
         monkeypatch.syspath_prepend(str(TOYS))
-        house = _a_minute_later(tmp_path / "home")
-        (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
-        house.worker(slots=2, until=lambda _shell: house.ledger.job(job.id).state is JobState.COMPLETED).run()
-        before = house.ledger.events(job.id)
+        home = _a_minute_later(tmp_path / "home")
+        (job,) = [j for j in home.ledger.jobs("me").rows if j.recipe == "searchable"]
+        home.worker(slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
+        before = home.ledger.events(job.id)
         assert any(e.type is EventType.LOST for e in before)
-        house.close()
+        home.close()
         signal_tree(zombie, signal.SIGCONT)
         _, errors = zombie.communicate(timeout=DEADLINE)
     finally:
         if zombie.poll() is None:
             signal_tree(zombie, signal.SIGKILL)
             zombie.communicate()
-    house = open_home(tmp_path / "home", create=False)
-    assert house.ledger.events(job.id) == before, "the zombie changed the job's history"
-    house.close()
+    home = open_home(tmp_path / "home", create=False)
+    assert home.ledger.events(job.id) == before, "the zombie changed the job's history"
+    home.close()
     assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
     found = audit(tmp_path / "home", witness)
     assert found.bad == ()
@@ -158,22 +158,22 @@ def test_two_followers_see_each_event_once_without_a_gap(
 
 def _follow(home: Path) -> list[int]:
     """Every event number of the only job, followed live from another process."""
-    house = open_home(home, create=False)
+    opened = open_home(home, create=False)
 
     def there() -> bool:
-        return bool([j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"])
+        return bool([j for j in opened.ledger.jobs("me").rows if j.recipe == "searchable"])
 
     wait_for(there, "nobody submitted a job")
-    (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
+    (job,) = [j for j in opened.ledger.jobs("me").rows if j.recipe == "searchable"]
     over = time.monotonic() + DEADLINE
 
     def pause() -> bool:
         time.sleep(0.01)
-        return time.monotonic() < over and house.ledger.job(job.id).state not in FINAL
+        return time.monotonic() < over and opened.ledger.job(job.id).state not in FINAL
 
-    numbers = [e.number for e in follow(house.ledger, job.id, 0, pause)]
-    numbers += [e.number for e in follow(house.ledger, job.id, numbers[-1] if numbers else 0, lambda: False)]
-    house.close()
+    numbers = [e.number for e in follow(opened.ledger, job.id, 0, pause)]
+    numbers += [e.number for e in follow(opened.ledger, job.id, numbers[-1] if numbers else 0, lambda: False)]
+    opened.close()
     return numbers
 
 
@@ -182,11 +182,11 @@ def _make_home(folder: Path, film: Film) -> None:
     (folder / "home" / "rushes.toml").write_text(film.settings)
 
 
-def _a_minute_later(home: Path) -> House:
+def _a_minute_later(home: Path) -> Home:
     """The same home, for which every lease of others is over."""
-    house = open_home(home, create=False)
-    house.__dict__["ledger"] = _hurried(house.ledger)
-    return house
+    opened = open_home(home, create=False)
+    opened.__dict__["ledger"] = _hurried(opened.ledger)
+    return opened
 
 
 def _hurried(ledger: Ledger) -> Ledger:

@@ -46,7 +46,7 @@ def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
     library.read_sidecars([_sidecar(tmp_path, "speech", "text")])
     library.read_sidecars([_sidecar(tmp_path, text="goodbye")])
     for _ in range(2):
-        select(library.house, "vid_a", "speech", "")
+        select(library.home, "vid_a", "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR goodbye").hits] == [("speech", "goodbye")]
         library.reindex()
 
@@ -56,12 +56,12 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
     assert library.search("budget").total == 1
     library.read_sidecars([_sidecar(tmp_path, "speech", "sound", video="vid_film01", people={})])
     for _ in range(2):
-        select(library.house, "vid_film01", "speech", "")
+        select(library.home, "vid_film01", "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR budget", order="time").hits] == [
             ("sound", "hello"),
             ("speech", "the budget"),
         ]
-        video = library.house.index.video(library.house.settings.owner, "vid_film01")
+        video = library.home.index.video(library.home.settings.owner, "vid_film01")
         assert video
         assert (video.job, video.name) == (job, "clip_01.mp4")
         library.reindex()
@@ -69,7 +69,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
 
 def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path)])
-    library.house.index.reset()
+    library.home.index.reset()
     assert library.search("hello").total == 1
 
 
@@ -79,19 +79,19 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
     path = _sidecar(tmp_path)
     library.read_sidecars([path])
     unplugged = path.rename(tmp_path / "unplugged")
-    library.house.index.reset()
+    library.home.index.reset()
     assert library.search("hello").total == 0
     unplugged.rename(path)
     assert library.search("hello").total == 0  # not looked for at every request
     monkeypatch.setattr(sidecars, "AGAIN_SECONDS", -1.0)
     assert library.search("hello").total == 1
-    assert library.house.index.cursor(sidecars.READ) == "read"
+    assert library.home.index.cursor(sidecars.READ) == "read"
 
 
 def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path)])
-    library.house.index.reset()
-    assert Desk(library.house).video("vid_a").name == "a.mp4"
+    library.home.index.reset()
+    assert Desk(library.home).video("vid_a").name == "a.mp4"
 
 
 def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
     assert why in read.kept
     for _ in range(2):
         assert (library.search("hello").total, library.videos()[0], library.people()) == (0, (), [])
-        assert not library.house.records.list(PERSON, library.house.settings.owner)[0]
+        assert not library.home.records.list(PERSON, library.home.settings.owner)[0]
         library.reindex()
 
 
@@ -147,7 +147,7 @@ def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(
 ) -> None:
     good = {"video": "vid_a", "start_us": 0, "end_us": 1_000_000, "name": "Anna"}
     people = {"tracks": [{**LOOK, "direction": UNIT}], "said": {"face_good": good}}
-    library.house.records.put(PERSON, library.house.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
+    library.home.records.put(PERSON, library.home.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
     library.read_sidecars([_sidecar(tmp_path, people=people)])
     assert [p.name for p in library.people()] == ["Anna"]
     assert "face_bad" in caplog.text

@@ -47,7 +47,7 @@ class Background:
 
     def __init__(self, library: Library, job: str) -> None:
         final = {JobState.COMPLETED, JobState.FAILED}
-        self.shell = library.house.worker(slots=2, until=lambda _s: library.house.ledger.job(job).state in final)
+        self.shell = library.home.worker(slots=2, until=lambda _s: library.home.ledger.job(job).state in final)
         self.thread = threading.Thread(target=self.shell.run)
         self.thread.start()
 
@@ -132,7 +132,7 @@ def test_a_full_disk_stops_intake_with_that_reason_and_work_resumes_by_itself(
     job = added.job.id
     worker = Background(library, job)
     wait_for(
-        lambda: any(w.note == "disk full" for w in library.house.ledger.workers()), "nobody said that the disk is full"
+        lambda: any(w.note == "disk full" for w in library.home.ledger.workers()), "nobody said that the disk is full"
     )
     assert {b.reason for b in library.why(job)} == {Reason.DISK_FULL}
     assert library.job(job).counts.done == 0
@@ -157,7 +157,7 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
         for number in signals:
             process.send_signal(number)  # the next one only when this one was noticed: signals do not queue
             wait_for(
-                lambda: any(w.note.startswith("draining: SIG") for w in library.house.ledger.workers()),
+                lambda: any(w.note.startswith("draining: SIG") for w in library.home.ledger.workers()),
                 "it never drained",
             )
     if len(signals) == 1:
@@ -169,7 +169,7 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
         assert job.state is JobState.RUNNING
         first = [t for t in library.tasks(job.id) if t.chunk == 0]
         assert first[0].state is (TaskState.DONE if len(signals) == 1 else TaskState.READY)
-        assert not any(w.alive for w in library.house.ledger.workers())
+        assert not any(w.alive for w in library.home.ledger.workers())
     assert subprocess.run(command(toys, film), env=environment(toys), check=False).returncode == 0
 
 
@@ -208,7 +208,7 @@ def test_after_kill_9_the_same_command_goes_on_at_once(toys: Path, toy_film: Pat
     (toys / "gate.toy_chunk.0").unlink()
     with Library(toys / "home") as library:
         (job,) = library.jobs().rows
-        swept = library.house.ledger.sweep()
+        swept = library.home.ledger.sweep()
         assert swept.released > 0, "the lease of a process that is gone is over at once"
         assert {t.losses for t in library.tasks(job.id) if t.chunk == 0} == {1}
     assert subprocess.run(command(toys, film), env=environment(toys), check=False).returncode == 0

@@ -22,15 +22,15 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_film_is_made_for_both_eyes_beside_the_one_for_one(film: Path) -> None:
     with Library(film.parent / ".rushes") as library:
-        shown = preview(library.house, str(film), Depths(format="anaglyph"))
+        shown = preview(library.home, str(film), Depths(format="anaglyph"))
         strip = simplejpeg.decode_jpeg(Path(shown.path).read_bytes())
         assert (strip.shape, shown.frames) == ((180, 640, 3), 8)
         assert 0 < shown.strength <= 3
         ran = library.run([film], Depths().wish(chunk="5"), beside=False)
         assert ran.exit_code == 0
-        made = finished(library.house, ran.jobs[0])
+        made = finished(library.home, ran.jobs[0])
         assert (Path(made.path).name, made.frames, made.made) == ("walk.3D.HSBS.mp4", 56, True)
-        assert not finished(library.house, ran.jobs[0]).made  # it is there already
+        assert not finished(library.home, ran.jobs[0]).made  # it is there already
         added = library.add([film.parent], Depths().wish(chunk="5"))
         assert [Path(a.path).name for a in added if a.job] == ["walk.mp4"]  # what we made is no footage
     with av.open(made.path) as now:

@@ -163,8 +163,8 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
         site.say(body)
     with Library(site.home) as library:
         assert site.watch(library) == []
-        assert library.house.news is not None
-        assert library.house.news.poison == 2
+        assert library.home.news is not None
+        assert library.home.news.poison == 2
     assert site.left == 0
 
 
@@ -188,7 +188,7 @@ def test_a_queue_that_is_not_there_is_told(site: Site, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("told", [True, False])
 def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Site, told: bool, toy_film: Path) -> None:
     with Library(site.home) as library:
-        promised = promise(library.house, "Holiday.MP4", PROBE)
+        promised = promise(library.home, "Holiday.MP4", PROBE)
         assert promised.address == f"{site.bucket.url}/home/input/{promised.job.id}/source.mp4"
 
         def upload() -> None:
@@ -199,24 +199,24 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
 
         assert site.watch(library, upload, looks=SCAN_LOOKS, below="") == []
         assert _first(library, promised.job.id) is TaskState.READY
-        house = library.house
-        house.worker(slots=1, until=lambda _shell: house.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
-        assert json.loads(house.ledger.job(promised.job.id).facts)["size"] == toy_film.stat().st_size
+        home = library.home
+        home.worker(slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
+        assert json.loads(home.ledger.job(promised.job.id).facts)["size"] == toy_film.stat().st_size
 
 
 def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
     with Library(site.home) as library:
-        house = library.house
-        promised = promise(house, "holiday.mp4", Wish(only=("audio",)))
+        home = library.home
+        promised = promise(home, "holiday.mp4", Wish(only=("audio",)))
         site.put(f"home/{promised.key}", toy_film)
         site.watch(library, looks=SCAN_LOOKS, below="")
-        house.worker(slots=1, until=lambda _shell: house.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
-        (audio,) = house.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
+        home.worker(slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
+        (audio,) = home.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
         etag = str(connect(site.bucket).head(f"home/{promised.key}")["e_tag"]).strip('"')
         assert json.loads(audio.spec)["source"]["etag"] == etag
         ((video,), _) = library.videos()
-        assert original(house, video).asked.source.etag == etag
+        assert original(home, video).asked.source.etag == etag
 
 
 def _first(library: Library, job: str) -> TaskState:
-    return library.house.ledger.tasks(job).rows[0].state
+    return library.home.ledger.tasks(job).rows[0].state

@@ -33,8 +33,8 @@ def test_an_installed_package_adds_a_stage(tmp_path: Path, toy_film: Path) -> No
         (job,) = library.run([toy_film], Wish(only=("brightness",), chunk="5")).jobs
         tasks = [t for t in library.tasks(job.id) if t.stage == "brightness"]
         assert len(tasks) == 8
-        manifest = read_manifest(library.house.blobs, "me", results_of(tasks[0].spec)["levels"])
-        with library.house.blobs.open("me", manifest.artifact("levels.json").sha256) as f:
+        manifest = read_manifest(library.home.blobs, "me", results_of(tasks[0].spec)["levels"])
+        with library.home.blobs.open("me", manifest.artifact("levels.json").sha256) as f:
             levels = json.load(f)
         assert levels
         assert all(0 <= row["level"] <= 1 for row in levels)

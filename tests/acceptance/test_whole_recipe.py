@@ -45,7 +45,7 @@ def test_words_are_found_to_the_word_and_the_time(done: tuple[Library, Path]) ->
 def test_the_proxy_plays_from_its_playlist_with_every_frame(done: tuple[Library, Path]) -> None:
     library, film = done
     video = library.video("speech.mp4")
-    playlist = Path(library.house.blobs.address(video.proxy))
+    playlist = Path(library.home.blobs.address(video.proxy))
     with av.open(str(playlist)) as proxy, av.open(str(film)) as original:
         times, wanted = shown(proxy), shown(original)
     shift = times[0] - wanted[0]
@@ -131,8 +131,8 @@ def test_another_proxy_runs_no_model_again(done: tuple[Library, Path]) -> None:
 
 def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:
     library, _ = done
-    for key in library.house.blobs.keys("results/"):
-        data = library.house.blobs.read(key) or b""
+    for key in library.home.blobs.keys("results/"):
+        data = library.home.blobs.read(key) or b""
         assert b'"run_id":"job_' in data
         assert b'"config_hash"' in data
 
@@ -142,9 +142,7 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         (added,) = library.add([spoken_film], FAST)
         assert added.job
         job = added.job.id
-        shell = library.house.worker(
-            slots=1, until=lambda _s: library.house.ledger.job(job).state is JobState.COMPLETED
-        )
+        shell = library.home.worker(slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
         paused = threading.Event()
 
         def seen(happening: Happening) -> None:  # by the worker itself, before it takes anything else

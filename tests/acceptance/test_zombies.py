@@ -15,7 +15,7 @@ from proof.kills import TOYS, Film, command, differences, environment, undisturb
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 
 
@@ -64,11 +64,11 @@ def _can_be_written(file: Path) -> bool:
         return True
 
 
-def successor(home: Path) -> House:
+def successor(home: Path) -> Home:
     """The same home seen a minute later: every lease of the frozen worker is over."""
-    house = open_home(home, create=False)
-    house.__dict__["ledger"] = SqliteLedger(home / "ledger.sqlite", shift=60.0)
-    return house
+    opened = open_home(home, create=False)
+    opened.__dict__["ledger"] = SqliteLedger(home / "ledger.sqlite", shift=60.0)
+    return opened
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         for name in ("PYTHONPATH", "TOY_WITNESS"):
             monkeypatch.setenv(name, env[name])
         monkeypatch.syspath_prepend(str(TOYS))
-        house = successor(folder / "home")
-        (job,) = [j for j in house.ledger.jobs("me").rows if j.recipe == "searchable"]
-        house.worker(slots=2, until=lambda _shell: house.ledger.job(job.id).state is JobState.COMPLETED).run()
-        before = house.ledger.events(job.id)
+        home = successor(folder / "home")
+        (job,) = [j for j in home.ledger.jobs("me").rows if j.recipe == "searchable"]
+        home.worker(slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
+        before = home.ledger.events(job.id)
         assert any(e.type is EventType.LOST for e in before)
-        house.close()
+        home.close()
 
         signal_tree(zombie, signal.SIGCONT)
         _, errors = zombie.communicate(timeout=DEADLINE)
@@ -116,9 +116,9 @@ def test_a_frozen_worker_wakes_up_to_refusals(
             zombie.communicate()
 
     found = audit(folder / "home", witness)
-    house = open_home(folder / "home", create=False)
+    home = open_home(folder / "home", create=False)
     assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
-    assert house.ledger.events(job.id) == before, "the zombie changed the job's history"
-    house.close()
+    assert home.ledger.events(job.id) == before, "the zombie changed the job's history"
+    home.close()
     assert found.bad == ()
     assert differences(reference.outputs, found.outputs) == []

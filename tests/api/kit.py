@@ -38,7 +38,7 @@ class Serving:
 
     @property
     def ledger(self) -> Ledger:
-        return self.library.house.ledger
+        return self.library.home.ledger
 
     def get(self, path: str, status: int = 200, **more: Any) -> Any:
         answer = self.http.get(path, **more)
@@ -55,9 +55,9 @@ class Serving:
 def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any) -> Iterator[Serving]:
     """A server in a thread of the test, gone at the end."""
     with Library(home) as library:
-        had = library.house.loaded
-        library.house = replace(library.house, loaded=Loaded(replace(had.settings, **settings), had.origin))
-        library._owner = library.house.settings.owner
+        had = library.home.loaded
+        library.home = replace(library.home, loaded=Loaded(replace(had.settings, **settings), had.origin))
+        library._owner = library.home.settings.owner
         app = create(library, host, code)
         app.state.door.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
         server = Server(app, "127.0.0.1", 0)

@@ -48,11 +48,11 @@ class Counted:
 @contextmanager
 def counting(server: Serving) -> Iterator[tuple[Counter[str], Counter[str]]]:
     """What ledger and records are asked in the meantime."""
-    house = server.library.house
-    ledger, records = Counted(house.ledger), Counted(house.records)
-    house.__dict__.update(ledger=ledger, records=records)
+    home = server.library.home
+    ledger, records = Counted(home.ledger), Counted(home.records)
+    home.__dict__.update(ledger=ledger, records=records)
     yield ledger.asked, records.asked
-    house.__dict__.update(ledger=ledger._store, records=records._store)
+    home.__dict__.update(ledger=ledger._store, records=records._store)
 
 
 def test_a_page_of_what_failed_asks_as_often_however_much_failed(tmp_path: Path) -> None:

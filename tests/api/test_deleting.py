@@ -36,9 +36,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Library(folder / ".rushes") as library:
         assert library.run([film, sent], WISH, slots=2).exit_code == 0
         (video,) = library.videos()[0]
-        rename(library.house, video.id, "mine")
-        correct(library.house, "speech", Anchor(video.id, 0, 1), "no")
-        select(library.house, video.id, "speech", "")
+        rename(library.home, video.id, "mine")
+        correct(library.home, "speech", Anchor(video.id, 0, 1), "no")
+        select(library.home, video.id, "speech", "")
     return folder
 
 
@@ -57,15 +57,15 @@ def server(home: Path) -> Iterator[Serving]:
 
 def left(library: Library) -> dict[str, JSON]:
     """What there still is of any video."""
-    house = library.house
+    home = library.home
     library.videos()
     kinds = ("name", "correction", "selection", "clip")
     return {
-        "videos": [v.id for v in house.index.videos("me")[0]],
-        "keys": house.index.keys(),
-        "manifests": sorted(house.blobs.keys("results/")),
-        "names": sorted(house.blobs.keys("videos/")) + sorted(house.blobs.keys("thumbs/")),
-        "said": [r.id for kind in kinds for r in every(house, kind)],
+        "videos": [v.id for v in home.index.videos("me")[0]],
+        "keys": home.index.keys(),
+        "manifests": sorted(home.blobs.keys("results/")),
+        "names": sorted(home.blobs.keys("videos/")) + sorted(home.blobs.keys("thumbs/")),
+        "said": [r.id for kind in kinds for r in every(home, kind)],
     }
 
 
@@ -94,7 +94,7 @@ def test_all_that_was_made_goes_and_the_original_stays(home: Path) -> None:
 
 
 def test_an_uploaded_original_goes_only_if_that_is_wished_for_and_no_other_ever(server: Serving) -> None:
-    folder = server.library.house.home.parent
+    folder = server.library.home.folder.parent
     gone = server.http.delete(f"/api/v1/videos/{only(server.library).id}?originals=true").json()
     assert gone["originals"] == [str((folder / UPLOADED).resolve())]
     assert not (folder / UPLOADED).exists()
@@ -109,8 +109,8 @@ def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, at: int
 ) -> None:
     with Library(home) as library:
-        video, house = only(library), library.house
-        store = {"remove": house.blobs, "drop": house.index}.get(name, house.records)
+        video, opened = only(library), library.home
+        store = {"remove": opened.blobs, "drop": opened.index}.get(name, opened.records)
         calls = iter(range(1, 1000))
         verb = getattr(store, name)
 
@@ -133,7 +133,7 @@ def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
 
 def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(home) as library:
-        video, blobs = only(library), library.house.blobs
+        video, blobs = only(library), library.home.blobs
 
         def die(*_: object, **__: object) -> None:
             raise Killed
@@ -157,7 +157,7 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(library.house.ledger, "set_aside", die)
+            patch.setattr(library.home.ledger, "set_aside", die)
             with pytest.raises(Killed):
                 library.remove(video.id)
         library.videos()
@@ -175,9 +175,9 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
 
 def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Path) -> None:
     with Library(home) as library:
-        late = {key: library.house.blobs.read(key) or b"" for key in library.house.blobs.keys("results/")}
+        late = {key: library.home.blobs.read(key) or b"" for key in library.home.blobs.keys("results/")}
         library.remove(only(library).id)
-        assert all(library.house.blobs.create(key, manifest) for key, manifest in late.items())
+        assert all(library.home.blobs.create(key, manifest) for key, manifest in late.items())
         library.gc()
         assert left(library) == NOTHING
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.task import Failure
 from rushes.index.port import Run
 from rushes.index.sqlite_file import Database
@@ -42,18 +42,18 @@ class Count:
 
 
 def fill(library: Library, videos: int) -> None:
-    house: Any = library.house
-    with at_once(house.index._file):
+    home: Any = library.home
+    with at_once(home.index._file):
         for n in range(videos):
             video, day = f"vid_{n:016d}", f"2026-01-01T00:{n // 60 % 60:02d}:{n % 60:02d}.{n:06d}Z"
             facts = {"video": video, "name": f"film {n}.mp4", "path": f"film {n}.mp4", "duration_us": 1, "size": 1}
-            house.index.take_in(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts), (), {}, ())
-            house.index.show("me", video, [], [])
-    for db in connections(stores(house.home)):
+            home.index.take_in(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts), (), {}, ())
+            home.index.show("me", video, [], [])
+    for db in connections(stores(home.folder)):
         db.execute("PRAGMA synchronous = OFF")
     for n in range(min(videos, JOBS)):
-        begin(house.ledger, f"open{n:012d}")
-    bury(house.ledger, min(2 * videos, DEAD))
+        begin(home.ledger, f"open{n:012d}")
+    bury(home.ledger, min(2 * videos, DEAD))
     library.videos()
 
 
@@ -64,7 +64,7 @@ def bury(ledger: Ledger, jobs: int) -> None:
     for lease in ledger.claim(WORKER, ["cpu"], jobs, [f"{job}.probe" for job in ids]):
         ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
     enter(ledger)  # so that what it held is forgotten
-    ledger.control(WORKER, Command.LEAVE)
+    ledger.control(WORKER, JobCommand.LEAVE)
 
 
 @contextmanager
@@ -105,7 +105,7 @@ stores_of = functools.cache(stores)  # of servers that live as long as this modu
 
 @contextmanager
 def counted(server: Serving) -> Iterator[Count]:
-    count, files = Count(), stores_of(server.library.house.home)
+    count, files = Count(), stores_of(server.library.home.folder)
     assert len(files) > 1, "nothing would be counted"
     for db in connections(files):
         db.set_trace_callback(count.statement)

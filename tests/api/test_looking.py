@@ -74,7 +74,7 @@ def test_nothing_but_published_files_of_own_videos_is_served(developed: Serving,
 
 def test_somebody_elses_films_are_not_there(developed: Serving) -> None:
     video = only_video(developed)
-    with serving(developed.library.house.home, owner="somebody") as other:
+    with serving(developed.library.home.folder, owner="somebody") as other:
         assert other.get("/api/v1/videos")["items"] == []
         for path in (video["proxy"], video["poster"], *(f"/api/v1/videos/{video['id']}{p}" for p in ("", "/original"))):
             assert other.http.get(path).status_code == 404
@@ -111,8 +111,8 @@ def test_a_clip_that_gc_has_cleared_is_not_done_and_is_cut_again_when_it_is_aske
     place = f"/api/v1/clips/{developed.post('/api/v1/clips', ask, 202)['clip_id']}"
     assert developed.library.work(slots=1, until_idle=True) == 0
     done = developed.get(place)
-    house = developed.library.house
-    drop(house.ledger, house.blobs, "me", [done["job"]])
+    home = developed.library.home
+    drop(home.ledger, home.blobs, "me", [done["job"]])
     cleared = developed.get(place)
     assert (cleared["status"], cleared["url"]) == ("cleared", None)
     assert cleared in developed.get("/api/v1/clips")["items"]
@@ -143,19 +143,19 @@ def test_subtitles_of_a_clip_need_words_and_a_known_way(developed: Serving) -> N
 
 
 def test_a_film_in_3d_is_watched_and_kept(developed: Serving, film: Path) -> None:
-    video, house = only_video(developed)["id"], developed.library.house
+    video, home = only_video(developed)["id"], developed.library.home
     page = f"/videos/{video}"
     before = developed.http.get(page).text
     assert "Make a 3D version" in before
     assert "data-deep" not in before
     name = f"videos/3d/{video}/anaglyph-dubois.mp4"
-    house.blobs.publish(name, "me", house.blobs.put("me", film).sha256)
+    home.blobs.publish(name, "me", home.blobs.put("me", film).sha256)
     assert 'download="three shots &lt;b&gt;.anaglyph.mp4"' in developed.http.get(page).text
     assert f'src="/files/{name}"' in developed.http.get(page, params={"view": "anaglyph-dubois"}).text
     assert "data-deep" not in developed.http.get(page, params={"view": "half-sbs"}).text
     part = developed.http.get(f"/files/{name}", headers={"Range": "bytes=4-7"})
     assert (part.status_code, part.content) == (206, b"ftyp")
-    with serving(house.home, owner="somebody") as other:
+    with serving(home.folder, owner="somebody") as other:
         assert other.http.get(f"/files/{name}").status_code == 404
 
 

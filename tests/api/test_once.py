@@ -22,7 +22,7 @@ def killed(server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     with monkeypatch.context() as dying:
         dying.setattr(Library, "add", die)
-        dying.setattr(type(server.library.house.records), "delete", lambda *_args, **_more: True)
+        dying.setattr(type(server.library.home.records), "delete", lambda *_args, **_more: True)
         assert server.http.post("/api/v1/videos", json={"paths": [str(film)]}, headers=KEY).status_code == 400
 
 
@@ -48,8 +48,8 @@ def test_a_request_that_its_own_process_lost_is_answered_after_a_while(
 
 
 def test_who_lost_a_request_to_another_changes_nothing_of_its_answer(server: Serving) -> None:
-    house = server.library.house
-    slow, quick = Requests(house, "slow"), Requests(house, "quick")
+    home = server.library.home
+    slow, quick = Requests(home, "slow"), Requests(home, "quick")
     lost, taken = slow.take("r", "asked"), quick.take("r", "asked")
     assert lost
     assert taken
@@ -66,7 +66,7 @@ def test_answers_are_forgotten_after_some_days(home: Path, film: Path, monkeypat
     with serving(home) as server:
         server.post("/api/v1/videos", {"paths": [str(film)]}, 202, headers=KEY)
         server.library.gc()
-        assert len(server.library.house.records.list(REQUEST, "me")[0]) == 1
+        assert len(server.library.home.records.list(REQUEST, "me")[0]) == 1
         monkeypatch.setattr(requests, "KEEP_SECONDS", -1.0)
         server.library.gc()
-        assert server.library.house.records.list(REQUEST, "me")[0] == ()
+        assert server.library.home.records.list(REQUEST, "me")[0] == ()

@@ -54,7 +54,7 @@ def put(piece: Any, data: bytes) -> int:
 
 
 def incomplete(server: Serving) -> list[Any]:
-    bucket = server.library.house.multipart
+    bucket = server.library.home.multipart
     assert isinstance(bucket, S3Multipart)
     found = bucket._client.list_multipart_uploads(Bucket=bucket._place.bucket, Prefix=bucket._place.prefix)
     return list(found.get("Uploads", ()))
@@ -71,8 +71,8 @@ def test_parts_go_straight_to_the_bucket_and_the_job_begins_when_all_are_there(s
     done = ask(server, at)
     assert (done["upload"]["state"], done["parts"]) == ("arrived", [])
     assert probe_state(server, job) is TaskState.READY
-    assert server.library.house.blobs.read(f"input/{job}/source.mp4") == large
-    assert not list((server.library.house.home).rglob("*.part"))
+    assert server.library.home.blobs.read(f"input/{job}/source.mp4") == large
+    assert not list((server.library.home.folder).rglob("*.part"))
     assert ask(server, at) == done
 
 
@@ -133,7 +133,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     data = film.read_bytes()
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
-    uploads, awaited = server.app.state.uploads, server.library.house.awaited
+    uploads, awaited = server.app.state.uploads, server.library.home.awaited
     uploads._straight(uploads.get(at.rpartition("/")[2])).gathered("")
     assert awaited
     assert awaited.sweep() == ()
@@ -144,7 +144,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
 
 def test_only_what_is_ours_and_in_no_open_record_is_aborted(server: Serving, large: bytes) -> None:
     at, _ = begin(server, large, straight="yes")
-    bucket, going = server.library.house.multipart, server.app.state.uploads.get(at.rpartition("/")[2]).multipart
+    bucket, going = server.library.home.multipart, server.app.state.uploads.get(at.rpartition("/")[2]).multipart
     assert bucket
     theirs, _stray = bucket.begin("input-masters/a.mp4"), bucket.begin("input/job_stray/source.mp4")
     assert bucket.abort_older("input", -1.0, {going}) == 1
@@ -166,7 +166,7 @@ def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes
     """Buckets that do not look at the signed length: what counts is what lies there."""
     at, _ = begin(server, large, straight="yes")
     uploads, id = server.app.state.uploads, at.rpartition("/")[2]
-    bucket, kept = server.library.house.multipart, uploads.get(id)
+    bucket, kept = server.library.home.multipart, uploads.get(id)
     assert bucket
     (url,) = bucket.sign(kept.key, kept.multipart, [(1, PART - 1)], 60)
     assert httpx.put(url, content=large[: PART - 1], timeout=60).status_code == 200
@@ -186,7 +186,7 @@ def test_what_is_not_what_was_promised_is_refused_and_removed(
     assert put(ask(server, at)["parts"][0], data) == 200
     assert why in server.post(f"{at}/parts", status=400)["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
-    assert server.library.house.blobs.read(f"input/{job}/source.mp4") is None
+    assert server.library.home.blobs.read(f"input/{job}/source.mp4") is None
     assert server.http.head(at).status_code == 410
 
 
@@ -202,7 +202,7 @@ def test_given_up_it_leaves_nothing_in_the_bucket(server: Serving, large: bytes)
 
 def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) -> None:
     at, job = begin(server, large, straight="yes")
-    bucket, kept = server.library.house.multipart, server.app.state.uploads.get(at.rpartition("/")[2])
+    bucket, kept = server.library.home.multipart, server.app.state.uploads.get(at.rpartition("/")[2])
     assert bucket
     bucket.abort(kept.key, kept.multipart)
     assert "cleared" in server.post(f"{at}/parts", status=400)["detail"]
@@ -214,7 +214,7 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
 ) -> None:
     at, _ = begin(server, large, straight="yes")
     assert put(ask(server, at)["parts"][0], large) == 200
-    bucket = server.library.house.multipart
+    bucket = server.library.home.multipart
     assert bucket
     bucket.begin("input/job_stray/source.mp4")
     server.library.gc()
@@ -237,7 +237,7 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
     server.library.gc()
     server.get(at, status=404)
-    assert server.library.house.blobs.read(f"input/{job}/source.mp4") == data
+    assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
     assert probe_state(server, job) is TaskState.READY
 
 

@@ -36,7 +36,7 @@ class Killed(BaseException):
 @pytest.fixture
 def uploads(home: Path) -> Iterator[Uploads]:
     with Library(home) as library:
-        yield Uploads(library.house)
+        yield Uploads(library.home)
 
 
 def dying(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
@@ -51,8 +51,8 @@ def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
     monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
-    Uploads(uploads.house).expire()
-    assert [p for p in (uploads.house.home / "uploads").rglob("*") if p.is_file()] == []
+    Uploads(uploads.home).expire()
+    assert [p for p in (uploads.home.folder / "uploads").rglob("*") if p.is_file()] == []
 
 
 def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeyp
     place, _ = begin(server, FILM, sha256=hashlib.sha256(FILM).hexdigest())
     assert server.http.put(place, content=FILM).status_code == 204
     assert answers == [0, 423, 200]
-    (film,) = (server.library.house.home / "uploads").rglob("source.mp4")
+    (film,) = (server.library.home.folder / "uploads").rglob("source.mp4")
     assert film.read_bytes() == FILM
     assert server.get(place)["state"] == "arrived"
 
@@ -100,8 +100,8 @@ def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monke
     with uploads.writing(going) as part:
         part.write(FILM)
         assert part.finish().state == "refused"
-    assert uploads.house.ledger.job(going.job).state is JobState.CANCELLED
-    assert list((uploads.house.home / "uploads").iterdir()) == []
+    assert uploads.home.ledger.job(going.job).state is JobState.CANCELLED
+    assert list((uploads.home.folder / "uploads").iterdir()) == []
 
 
 @pytest.mark.parametrize(("where", "name"), [(SqliteLedger, "control"), (Landing, "clear"), (Uploads, "_keep")])
@@ -116,7 +116,7 @@ def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
         uploads.drop(going)
     give_up(uploads, monkeypatch)
     assert uploads.get(going.id).state == "refused"
-    assert uploads.house.ledger.job(going.job).state is JobState.CANCELLED
+    assert uploads.home.ledger.job(going.job).state is JobState.CANCELLED
 
 
 @pytest.mark.parametrize(("where", "name"), [(Uploads, "_keep"), (Landing, "make"), (Expected, "submit")])
@@ -128,12 +128,12 @@ def test_a_kill_while_an_upload_begins_leaves_nothing(
         uploads.begin("a.mp4", len(FILM), Wish())
     give_up(uploads, monkeypatch)
     assert [u.state for u in uploads.all()] in ([], ["refused"])
-    assert uploads.house.ledger.jobs("me").rows == ()
+    assert uploads.home.ledger.jobs("me").rows == ()
 
 
 def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), Wish())
-    old, young = (Landing(uploads.house.home / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
+    old, young = (Landing(uploads.home.folder / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
     for stray in (old, young):
         stray.make()
     os.utime(old.part, (0, 0))
@@ -203,7 +203,7 @@ def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads
         part.write(FILM[:1000])
         part.doubt()
         part.write(OTHER[1000:])  # and here it is killed
-    again = Uploads(uploads.house)
+    again = Uploads(uploads.home)
     assert again.finish(going).offset == 1000
     with again.writing(going) as part:
         assert part.offset == 1000

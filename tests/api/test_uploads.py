@@ -134,7 +134,7 @@ def test_what_is_no_footage_is_refused_while_it_comes(server: Serving, data: byt
     assert why in answer.json()["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
     assert server.http.head(place).status_code == 410
-    assert not list((server.library.house.home / "uploads").rglob("*.part"))
+    assert not list((server.library.home.folder / "uploads").rglob("*.part"))
 
 
 def test_other_bytes_than_promised_are_refused(server: Serving, film: Path) -> None:
@@ -147,7 +147,7 @@ def test_other_bytes_than_promised_are_refused(server: Serving, film: Path) -> N
 def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: Path, film: Path) -> None:
     data = film.read_bytes()
     with Library(home) as library:
-        one, other = Uploads(library.house), Uploads(library.house)
+        one, other = Uploads(library.home), Uploads(library.home)
         upload = one.begin("a.mp4", len(data), Wish(only=("probe",)), hashlib.sha256(data).hexdigest())
         with one.writing(upload) as part:
             part.doubt()
@@ -162,7 +162,7 @@ def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: 
 @pytest.mark.parametrize("name", ["../../x<script>.mp4", "/etc/passwd", "..\\..\\x.exe", "a" * 900, "-f", "%d", "\0"])
 def test_a_name_is_only_a_label(server: Serving, name: str) -> None:
     place, job = begin(server, b"x" * 10, filename=name)
-    uploads = server.library.house.home / "uploads"
+    uploads = server.library.home.folder / "uploads"
     assert sorted(p.suffix for p in uploads.rglob("*") if p.is_file()) == [".part"]
     assert [p.parent.parent for p in uploads.rglob("*.part")] == [uploads.resolve()]
     label = server.get(f"/api/v1/jobs/{job}")["name"]
@@ -246,6 +246,6 @@ def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(home: Path, fi
         at, job = begin(server, data)
         assert send(server, at, 0, data).status_code == 204
         assert probe_state(server, job) is TaskState.READY
-        assert server.library.house.blobs.read(f"input/{job}/source.mp4") == data
+        assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
         assert not list((home / "uploads").rglob("*.part"))
         assert offset(server, at) == len(data)

@@ -62,7 +62,7 @@ def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home
     with listening(500, 302) as listener:
         url = f"http://127.0.0.1:{listener.server_port}/hook?x=1"
         with serving(home, webhook=url, webhook_secret=SECRET) as server:
-            wait_for(lambda: server.library.house.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+            wait_for(lambda: server.library.home.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
             job = submit(server.ledger, "film")
             submit(server.ledger, "running", 1)
             wait_for(lambda: deliveries(server.get) == [True], "it was never taken")
@@ -79,7 +79,7 @@ def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home
 
 def test_one_that_never_answers_is_given_up_and_on_record(home: Path) -> None:
     with serving(home, webhook="http://127.0.0.1:1/") as server:
-        wait_for(lambda: server.library.house.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+        wait_for(lambda: server.library.home.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
         submit(server.ledger, "film")
         wait_for(lambda: deliveries(server.get) == [False], "it was never given up")
         (row,) = server.get("/api/v1/webhook/deliveries")["items"]
@@ -91,12 +91,12 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
     monkeypatch.setattr(sqlite_look, "CHANGES", 2)
     with Library(home) as library:
         for n in range(5):
-            submit(library.house.ledger, f"old{n}")
-        hook = hooks.Hooks(library.house)
+            submit(library.home.ledger, f"old{n}")
+        hook = hooks.Hooks(library.home)
         hook._look()
-        new = submit(library.house.ledger, "new")
+        new = submit(library.home.ledger, "new")
         hook._look()
-        told = library.house.records.list(hooks.DELIVERY, "me")[0]
+        told = library.home.records.list(hooks.DELIVERY, "me")[0]
         assert [record.doc["job"]["id"] for record in told] == [new.id]
 
 
@@ -105,20 +105,20 @@ def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatc
         send = Mock(return_value="200")
         monkeypatch.setattr(hooks.Hooks, "_send", send)
         monkeypatch.setattr(hooks, "BACKOFF", (0.0,))
-        hook, another = hooks.Hooks(library.house), hooks.Hooks(library.house)
+        hook, another = hooks.Hooks(library.home), hooks.Hooks(library.home)
         hook._look()
-        old = submit(library.house.ledger, "old")
+        old = submit(library.home.ledger, "old")
         hook._look()
         hook._deliver()
-        listed = Mock(wraps=library.house.records.list)
-        monkeypatch.setattr(library.house.records, "list", listed)
-        new = submit(library.house.ledger, "new")
+        listed = Mock(wraps=library.home.records.list)
+        monkeypatch.setattr(library.home.records, "list", listed)
+        new = submit(library.home.ledger, "new")
         for _ in range(3):
             hook._look()
             hook._deliver()
         assert told(send) == [old.id, new.id]
         assert not listed.called
-        left = submit(library.house.ledger, "left")
+        left = submit(library.home.ledger, "left")
         hook._look()
         another._deliver()  # for a process that is gone
         hook._deliver()

@@ -92,7 +92,7 @@ def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
     goes_on_after_a_reload(page, large, "5.2 MB of")
     (upload,) = bucketed.app.state.uploads.all()
     assert (upload.state, bool(upload.multipart)) == ("arrived", True)
-    assert bucketed.library.house.blobs.read(upload.key) == large.read_bytes()
+    assert bucketed.library.home.blobs.read(upload.key) == large.read_bytes()
     complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]  # it was meant, and cut on purpose
 
 

@@ -20,15 +20,15 @@ MS = Fraction(1, 1000)
 @pytest.fixture
 def crowd(served: Serving, film: str) -> Iterator[Serving]:
     """Three people in the developed film: one seen three times, two seen once; gone again afterwards."""
-    index, owner = served.library.house.index, served.library.house.settings.owner
+    index, owner = served.library.home.index, served.library.home.settings.owner
     before = index.tracks(owner)
     faces = [(0, 500), (0, 2500), (0, 4500), (1, 6000), (2, 8000)]
     index.keep_tracks(owner, film, [_track(film, who, at) for who, at in faces])
     yield served
     index.keep_tracks(owner, film, [t for t in before if t.video == film])
-    for record in served.library.house.records.list("person_name", owner)[0]:
-        served.library.house.records.delete("person_name", owner, record.id)
-    served.library.house.follower.catch_up()
+    for record in served.library.home.records.list("person_name", owner)[0]:
+        served.library.home.records.delete("person_name", owner, record.id)
+    served.library.home.follower.catch_up()
 
 
 def _track(film: str, who: int, at: int) -> Track:

@@ -123,10 +123,10 @@ def test_a_correction_is_kept(opened: Open, served: Serving, film: str) -> None:
 
 
 def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: str) -> None:
-    house = served.library.house
-    line = house.index.lines("me", film, "text")[0]
+    home = served.library.home
+    line = home.index.lines("me", film, "text")[0]
     evil = "</textarea><script>document.title=1</script>"
-    correct(house, "text", Anchor(film, line.span.start_us, line.span.end_us), evil)
+    correct(home, "text", Anchor(film, line.span.start_us, line.span.end_us), evil)
     page = ready(opened(served, f"/videos/{film}"))
     page.get_by_role("tab", name="Text").click()
     expect(page.get_by_role("tabpanel")).to_contain_text(evil)
@@ -137,14 +137,14 @@ def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: st
 def test_lanes_grow_while_a_job_runs(opened: Open, served: Serving, film: str, footage: Path) -> None:
     page = ready(opened(served, f"/videos/{film}"))
     page.get_by_role("button", name="Zoom in").click()
-    line = served.library.house.index.lines("me", film, "text")[0]
+    line = served.library.home.index.lines("me", film, "text")[0]
     anchor = Anchor(film, line.span.start_us, line.span.end_us)
-    said = correct(served.library.house, "text", anchor, "new to this page")
+    said = correct(served.library.home, "text", anchor, "new to this page")
     wish = Wish(only=("shots",), profile="fast")
     assert served.library.run([footage / NAME], wish, beside=False).exit_code == 0
     expect(page.locator(".lane.text")).to_contain_text("new to this page")
     assert page.evaluate("document.querySelector('.track').style.getPropertyValue('--zoom')") == "2"
-    take_back(served.library.house, CORRECTION, said.id)
+    take_back(served.library.home, CORRECTION, said.id)
 
 
 def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: str, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: 
 
 
 def test_a_film_in_3d_plays_in_place_of_the_flat_one(opened: Open, served: Serving, film: str, footage: Path) -> None:
-    blobs = served.library.house.blobs
+    blobs = served.library.home.blobs
     blobs.publish(f"videos/3d/{film}/half-sbs.mp4", "me", blobs.put("me", footage / NAME).sha256)
     page = ready(opened(served, f"/videos/{film}?t=3"))
     page.get_by_role("tab", name="3D").click()

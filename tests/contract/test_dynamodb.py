@@ -17,9 +17,9 @@ from rushes.aws.client import CONDITION, Service
 from rushes.aws.table import TRANSACTION, Table
 from rushes.domain.errors import LeaseLost, NotAllowed, StoreAway, WrongHome
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState
+from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
-from rushes.domain.task import Draft, Finish, Lease, Need, Said, TaskState
+from rushes.domain.task import Draft, Finish, Lease, Need, TaskState, Verdict
 from rushes.ledger import dynamodb_turn, dynamodb_unit
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.dynamodb_store import Sightings
@@ -97,7 +97,7 @@ def finish_all(ledger: DynamoLedger, by: str = "w1") -> list[str]:
     ran: list[str] = []
     while leases := claim(ledger, by, 9):
         ran += [lease.task for lease in leases]
-        assert set(ledger.complete(by, [done(lease) for lease in leases]).said) == {Said.OK}
+        assert set(ledger.complete(by, [done(lease) for lease in leases]).said) == {Verdict.OK}
     return ran
 
 
@@ -154,7 +154,7 @@ def test_a_count_down_that_was_cut_short_is_finished_by_the_next_sweep(ledger: D
         ledger.complete("w1", [done(audio)])
     assert 0 < ledger.job(NEW.id).counts.live < WIDE
     ledger.sweep()
-    assert ledger.complete("w1", [done(audio)]).said == (Said.OK,)
+    assert ledger.complete("w1", [done(audio)]).said == (Verdict.OK,)
     assert ledger.job(NEW.id).counts.live == WIDE
     finish_all(ledger)
     check(ledger, WIDE + 3)
@@ -184,12 +184,12 @@ def test_a_wide_job_stops_and_goes_on_whoever_dies_between_the_pages(ledger: Dyn
     opened(ledger, NEW, film(NEW, WIDE))
     worker(ledger)
     with dying_at("ledger.owed:before", nth), pytest.raises(StoreAway):
-        ledger.control(NEW.id, Command.PAUSE)
+        ledger.control(NEW.id, JobCommand.PAUSE)
     assert all(task.parked for task in ledger.tasks(NEW.id, TaskState.READY).rows)
     assert claim(ledger, n=25) == ()
     assert ledger.sweep().ready == ()
     with dying_at("ledger.owed:before", nth), pytest.raises(StoreAway):
-        ledger.control(NEW.id, Command.RESUME)
+        ledger.control(NEW.id, JobCommand.RESUME)
     ledger.sweep()
     finish_all(ledger)
     check(ledger, WIDE + 2)
@@ -200,11 +200,11 @@ def test_a_wide_job_that_is_cancelled_frees_every_lease_and_can_be_revived(ledge
     worker(ledger)
     held = [lease for _ in range(2) for lease in claim(ledger, n=20)]
     with dying_at("ledger.owed:before"), pytest.raises(StoreAway):
-        ledger.control(NEW.id, Command.CANCEL)
+        ledger.control(NEW.id, JobCommand.CANCEL)
     assert {t.state for t in ledger.tasks(NEW.id).rows[1:]} == {TaskState.CANCELLED}
-    assert set(ledger.complete("w1", [done(lease) for lease in held[:30]]).said) == {Said.CANCELLED}
+    assert set(ledger.complete("w1", [done(lease) for lease in held[:30]]).said) == {Verdict.CANCELLED}
     ledger.revive(NEW.id)
-    assert set(ledger.complete("w1", [done(lease) for lease in held]).said) == {Said.LOST}
+    assert set(ledger.complete("w1", [done(lease) for lease in held]).said) == {Verdict.LOST}
     ledger.sweep()
     assert sorted(finish_all(ledger)) == sorted(d.id for d in film(NEW, WIDE))
     check(ledger, WIDE + 2)
@@ -214,7 +214,7 @@ def test_a_new_priority_reaches_every_task_of_a_wide_job(ledger: DynamoLedger) -
     opened(ledger, NEW, film(NEW, WIDE))
     other = new_job("other")
     opened(ledger, other, film(other, 2))
-    ledger.control(NEW.id, Command.PRIORITY, -1)
+    ledger.control(NEW.id, JobCommand.PRIORITY, -1)
     worker(ledger)
     assert [lease.job for lease in claim(ledger, n=3)] == [other.id, other.id, NEW.id]
 
@@ -265,7 +265,7 @@ def test_many_finishes_with_many_results_are_several_transactions(ledger: Dynamo
     leases = claim(ledger, n=25)
     made = [Finish(x.task, x.fence, tuple(result(f"{x.chunk}-{n}", n == 0) for n in range(8))) for x in leases]
     completed = ledger.complete("w1", made)
-    assert completed.said == (Said.OK,) * 25
+    assert completed.said == (Verdict.OK,) * 25
     assert completed.ready == (film(NEW, 25)[-1].id,)
     keys = [r.key for finish in made for r in finish.results]
     assert set(ledger.known(OWNER, keys)) == set(keys)
@@ -281,7 +281,7 @@ def test_pages_of_their_real_size_are_within_the_limit(
     opened(ledger, NEW, plan)
     worker(ledger)
     ledger.complete("w1", [done(claim(ledger)[0])])
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     ledger.revive(NEW.id)
     ledger.revive(NEW.id, [plan[0].id], again=True)
     assert service.requests["transact_write_items"] < 20
@@ -294,11 +294,11 @@ def _submit(ledger: DynamoLedger) -> object:
 
 
 VERBS: dict[str, tuple[Callable[[DynamoLedger, Lease], object], object]] = {
-    "complete": (lambda g, x: g.complete("w1", [done(x, result("a"))]).said, (Said.OK,)),
-    "fail": (lambda g, x: g.fail("w1", x.task, x.fence, BROKEN, 60.0), Said.OK),
+    "complete": (lambda g, x: g.complete("w1", [done(x, result("a"))]).said, (Verdict.OK,)),
+    "fail": (lambda g, x: g.fail("w1", x.task, x.fence, BROKEN, 60.0), Verdict.OK),
     "give_back": (lambda g, x: g.give_back("w1", [(x.task, x.fence)], "drain"), None),
-    "pause": (lambda g, x: bool(g.control(NEW.id, Command.PAUSE)), True),
-    "cancel": (lambda g, x: bool(g.control(NEW.id, Command.CANCEL)), True),
+    "pause": (lambda g, x: bool(g.control(NEW.id, JobCommand.PAUSE)), True),
+    "cancel": (lambda g, x: bool(g.control(NEW.id, JobCommand.CANCEL)), True),
     "arrived": (lambda g, x: g.arrived("key", "etag"), ()),
     "renew": (lambda g, x: g.renew(who(), {x.task: x.fence}, {x.task: 0.5}).gone, False),
 }
@@ -362,7 +362,7 @@ def test_the_leases_of_a_claim_whose_reply_was_cut_come_with_the_next_claim(
     assert [t.worker for t in ledger.tasks(NEW.id, stage="develop").rows] == ["w1", "w1", None]
     leases = claim(ledger, n=3)
     assert [(lease.task, lease.fence) for lease in leases] == [(d.id, 1) for d in film(NEW, 3)[:3]]
-    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Said.OK,) * 3
+    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Verdict.OK,) * 3
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_a_verb_that_was_refused_leaves_no_trace(ledger: DynamoLedger) -> None:
     opened(ledger, NEW, film(NEW))
     before = picture(ledger, NEW.id)
     with dying_at("ledger.control:before"), pytest.raises(StoreAway):
-        ledger.control(NEW.id, Command.CANCEL)
+        ledger.control(NEW.id, JobCommand.CANCEL)
     assert picture(ledger, NEW.id) == before
 
 
@@ -532,7 +532,7 @@ def test_every_writing_verb_has_a_place_to_die_before_and_after_its_effect(ledge
         ledger.revive(NEW.id)
         ledger.arrived("key", "etag")
         ledger.set_aside(OWNER, ["a-key"], "damaged")
-        ledger.control(NEW.id, Command.PAUSE)
+        ledger.control(NEW.id, JobCommand.PAUSE)
         ledger.sweep(paid=ledger.sweep().debts)
     verbs = [
         "submit",

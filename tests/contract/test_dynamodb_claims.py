@@ -13,7 +13,7 @@ from ledger_kit import Clock, claim, done, film, first_of, new_job, opened, who,
 from rushes.aws.client import Service
 from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.event import EventType
-from rushes.domain.task import Lease, Said, TaskState
+from rushes.domain.task import Lease, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.dynamodb_store import Sightings
 from rushes.ledger.dynamodb_sweep import STRAYS_SECONDS, TOMBSTONE_SECONDS
@@ -74,7 +74,7 @@ def test_what_is_beyond_a_claim_stays_for_the_next_one(service: Service, ledger:
     assert len(claim(ledger)) == 1
     rest = claim(ledger, n=4)
     assert [fence for _, fence in names(rest)] == [1, 1, 1]
-    assert ledger.complete("w1", [done(lease) for lease in rest]).said == (Said.OK,) * 3
+    assert ledger.complete("w1", [done(lease) for lease in rest]).said == (Verdict.OK,) * 3
     before = service.requests.total()
     assert claim(ledger, n=4) == ()
     assert service.requests.total() - before == 1  # nothing is in doubt any more

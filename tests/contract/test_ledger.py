@@ -6,9 +6,9 @@ from dataclasses import replace
 from ledger_kit import OWNER, Backend, claim, done, film, first_of, new_job, opened, picture, worker
 
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState
+from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
-from rushes.domain.task import Draft, Finish, Need, Said, TaskState
+from rushes.domain.task import Draft, Finish, Need, TaskState, Verdict
 from rushes.ledger.port import Ledger
 
 E = EventType
@@ -68,7 +68,7 @@ def test_drafts_are_seen_by_nobody_until_the_plan_opens(ledger: Ledger) -> None:
     ledger.submit(new, first_of(new))
     worker(ledger)
     (probe,) = claim(ledger)
-    assert ledger.draft(new.id, probe.task, probe.fence, film(new), "facts") is Said.OK
+    assert ledger.draft(new.id, probe.task, probe.fence, film(new), "facts") is Verdict.OK
     assert claim(ledger, n=10) == ()
     assert states(ledger, new.id) == {"probe": TaskState.LEASED}
     assert (ledger.job(new.id).facts, ledger.job(new.id).counts.total) == ("", 1)
@@ -128,7 +128,7 @@ def test_drafts_of_an_earlier_attempt_vanish(ledger: Ledger) -> None:
     ledger.draft(new.id, one.task, one.fence, film(new, 9), "old")
     ledger.give_back("w1", [(one.task, one.fence)], "drain")
     (two,) = claim(ledger)
-    assert ledger.draft(new.id, one.task, one.fence, film(new, 9), "old") is Said.LOST
+    assert ledger.draft(new.id, one.task, one.fence, film(new, 9), "old") is Verdict.LOST
     ledger.draft(new.id, two.task, two.fence, film(new, 2), "new")
     ledger.complete("w1", [done(two)])
     assert ledger.job(new.id).counts.total == 4
@@ -152,8 +152,8 @@ def test_a_draft_after_its_own_completion_is_ok_and_changes_nothing(ledger: Ledg
     new = new_job()
     opened(ledger, new, film(new))
     before = picture(ledger, new.id)
-    assert ledger.draft(new.id, first_of(new).id, 1, film(new, 8), "later") is Said.OK
-    assert ledger.draft(new.id, first_of(new).id, 0, film(new, 8), "later") is Said.LOST
+    assert ledger.draft(new.id, first_of(new).id, 1, film(new, 8), "later") is Verdict.OK
+    assert ledger.draft(new.id, first_of(new).id, 0, film(new, 8), "later") is Verdict.LOST
     assert picture(ledger, new.id) == before
 
 
@@ -162,8 +162,8 @@ def test_a_draft_of_a_cancelled_job_is_refused(ledger: Ledger) -> None:
     ledger.submit(new, first_of(new))
     worker(ledger)
     (probe,) = claim(ledger)
-    ledger.control(new.id, Command.CANCEL)
-    assert ledger.draft(new.id, probe.task, probe.fence, film(new), "") is Said.CANCELLED
+    ledger.control(new.id, JobCommand.CANCEL)
+    assert ledger.draft(new.id, probe.task, probe.fence, film(new), "") is Verdict.CANCELLED
 
 
 def test_a_job_without_a_plan_is_complete_with_its_first_task(ledger: Ledger) -> None:
@@ -296,11 +296,11 @@ def test_one_key_wakes_every_task_that_needs_it(ledger: Ledger) -> None:
 def test_a_key_that_arrives_for_a_paused_job_makes_its_task_ready_but_parked(ledger: Ledger) -> None:
     new = new_job()
     ledger.submit(new, first_of(new, [Need("k", is_key=True)]))
-    ledger.control(new.id, Command.PAUSE)
+    ledger.control(new.id, JobCommand.PAUSE)
     assert ledger.arrived("k", "1") == ()
     (task,) = ledger.tasks(new.id).rows
     assert (task.state, task.parked) == (TaskState.READY, True)
-    ledger.control(new.id, Command.RESUME)
+    ledger.control(new.id, JobCommand.RESUME)
     worker(ledger)
     assert len(claim(ledger)) == 1
 
@@ -308,7 +308,7 @@ def test_a_key_that_arrives_for_a_paused_job_makes_its_task_ready_but_parked(led
 def test_a_key_that_arrives_for_a_cancelled_job_starts_nothing_until_it_is_revived(ledger: Ledger) -> None:
     new = new_job()
     ledger.submit(new, first_of(new, [Need("k", is_key=True)]))
-    ledger.control(new.id, Command.CANCEL)
+    ledger.control(new.id, JobCommand.CANCEL)
     assert ledger.arrived("k", "1") == ()
     assert states(ledger, new.id) == {"probe": TaskState.CANCELLED}
     ledger.revive(new.id)
@@ -330,4 +330,4 @@ def test_two_handles_see_one_store(backend: Backend) -> None:
     assert two.job(new.id) == one.job(new.id)
     worker(two)
     (lease,) = claim(two)
-    assert one.complete("w1", [Finish(lease.task, lease.fence)]).said == (Said.OK,)
+    assert one.complete("w1", [Finish(lease.task, lease.fence)]).said == (Verdict.OK,)

@@ -23,8 +23,8 @@ from ledger_kit import (
 
 from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState
-from rushes.domain.task import MAX_LOSSES, Finish, Lease, Order, Said, TaskState
+from rushes.domain.job import JobCommand, JobState
+from rushes.domain.task import MAX_LOSSES, Finish, Lease, LeaseStatus, TaskState, Verdict
 from rushes.ledger.port import Debt, Ledger
 
 E = EventType
@@ -64,20 +64,20 @@ WAYS: dict[str, Callable[[Backend, Ledger, Lease], object]] = {
     "given back": lambda b, g, x: g.give_back("w1", [(x.task, x.fence)], "drain"),
     "lost": _lose,
     "leased by another": _take_over,
-    "cancelled": lambda b, g, x: g.control(NEW.id, Command.CANCEL),
-    "paused while leased": lambda b, g, x: g.control(NEW.id, Command.PAUSE),
+    "cancelled": lambda b, g, x: g.control(NEW.id, JobCommand.CANCEL),
+    "paused while leased": lambda b, g, x: g.control(NEW.id, JobCommand.PAUSE),
 }
 #                         complete, fail, order of renew
-ANSWERS: dict[str, tuple[Said, Said, Order]] = {
-    "leased": (Said.OK, Said.OK, Order.KEEP),
-    "done": (Said.OK, Said.LOST, Order.KEEP),
-    "failed, backing off": (Said.LOST, Said.OK, Order.LOST),
-    "dead": (Said.LOST, Said.OK, Order.LOST),
-    "given back": (Said.LOST, Said.LOST, Order.LOST),
-    "lost": (Said.LOST, Said.LOST, Order.LOST),
-    "leased by another": (Said.LOST, Said.LOST, Order.LOST),
-    "cancelled": (Said.CANCELLED, Said.CANCELLED, Order.CANCELLED),
-    "paused while leased": (Said.OK, Said.OK, Order.KEEP),
+ANSWERS: dict[str, tuple[Verdict, Verdict, LeaseStatus]] = {
+    "leased": (Verdict.OK, Verdict.OK, LeaseStatus.KEEP),
+    "done": (Verdict.OK, Verdict.LOST, LeaseStatus.KEEP),
+    "failed, backing off": (Verdict.LOST, Verdict.OK, LeaseStatus.LOST),
+    "dead": (Verdict.LOST, Verdict.OK, LeaseStatus.LOST),
+    "given back": (Verdict.LOST, Verdict.LOST, LeaseStatus.LOST),
+    "lost": (Verdict.LOST, Verdict.LOST, LeaseStatus.LOST),
+    "leased by another": (Verdict.LOST, Verdict.LOST, LeaseStatus.LOST),
+    "cancelled": (Verdict.CANCELLED, Verdict.CANCELLED, LeaseStatus.CANCELLED),
+    "paused while leased": (Verdict.OK, Verdict.OK, LeaseStatus.KEEP),
 }
 CHANGES = ("leased", "paused while leased")
 
@@ -123,7 +123,7 @@ def test_renew_says_what_to_do_with_each_task(backend: Backend, ledger: Ledger, 
 def test_a_stale_fence_changes_nothing_in_any_state(backend: Backend, ledger: Ledger, leased: Lease, way: str) -> None:
     WAYS[way](backend, ledger, leased)
     old, before = stale(leased), picture(ledger, NEW.id)
-    refused = Said.CANCELLED if way == "cancelled" else Said.LOST
+    refused = Verdict.CANCELLED if way == "cancelled" else Verdict.LOST
     assert ledger.complete("w1", [done(old, result("late"))]).said == (refused,)
     assert ledger.fail("w1", old.task, old.fence, BROKEN, None) is refused
     ledger.give_back("w1", [(old.task, old.fence)], "drain")
@@ -131,7 +131,7 @@ def test_a_stale_fence_changes_nothing_in_any_state(backend: Backend, ledger: Le
     assert picture(ledger, NEW.id) == before
     if way != "lost":
         orders = ledger.renew(worker(ledger), {old.task: old.fence}, {}).orders
-        assert orders == {old.task: Order.CANCELLED if way == "cancelled" else Order.LOST}
+        assert orders == {old.task: LeaseStatus.CANCELLED if way == "cancelled" else LeaseStatus.LOST}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -144,8 +144,8 @@ def test_only_a_ready_task_can_be_claimed(backend: Backend, ledger: Ledger, leas
 
 def test_another_worker_cannot_use_a_fence_that_is_not_its_own(ledger: Ledger, leased: Lease) -> None:
     before = picture(ledger, NEW.id)
-    assert ledger.complete("w2", [done(leased)]).said == (Said.LOST,)
-    assert ledger.fail("w2", leased.task, leased.fence, BROKEN, None) is Said.LOST
+    assert ledger.complete("w2", [done(leased)]).said == (Verdict.LOST,)
+    assert ledger.fail("w2", leased.task, leased.fence, BROKEN, None) is Verdict.LOST
     ledger.give_back("w2", [(leased.task, leased.fence)], "drain")
     assert picture(ledger, NEW.id) == before
 
@@ -153,11 +153,11 @@ def test_another_worker_cannot_use_a_fence_that_is_not_its_own(ledger: Ledger, l
 def test_what_nobody_knows_is_lost(ledger: Ledger) -> None:
     who = worker(ledger)
     ghost = f"{NEW.id}.ghost"
-    assert ledger.complete("w1", [Finish(ghost, 1)]).said == (Said.LOST,)
-    assert ledger.complete("nobody", [Finish(ghost, 1)]).said == (Said.LOST,)
-    assert ledger.fail("w1", ghost, 1, BROKEN, None) is Said.LOST
-    assert ledger.draft(NEW.id, ghost, 1, PLAN, "") is Said.LOST
-    assert ledger.renew(who, {ghost: 1}, {ghost: 1.0}).orders == {ghost: Order.LOST}
+    assert ledger.complete("w1", [Finish(ghost, 1)]).said == (Verdict.LOST,)
+    assert ledger.complete("nobody", [Finish(ghost, 1)]).said == (Verdict.LOST,)
+    assert ledger.fail("w1", ghost, 1, BROKEN, None) is Verdict.LOST
+    assert ledger.draft(NEW.id, ghost, 1, PLAN, "") is Verdict.LOST
+    assert ledger.renew(who, {ghost: 1}, {ghost: 1.0}).orders == {ghost: LeaseStatus.LOST}
 
 
 def test_a_lease_says_all_that_a_worker_needs(ledger: Ledger, leased: Lease) -> None:
@@ -209,14 +209,14 @@ def test_a_worker_whose_lease_is_over_cannot_claim_until_it_renews(backend: Back
 def test_a_renewal_keeps_every_task_of_a_worker(backend: Backend, ledger: Ledger, leased: Lease) -> None:
     for _ in range(5):
         backend.clock.advance(25)
-        assert ledger.renew(worker(ledger), {leased.task: leased.fence}, {}).orders == {leased.task: Order.KEEP}
+        assert ledger.renew(worker(ledger), {leased.task: leased.fence}, {}).orders == {leased.task: LeaseStatus.KEEP}
         assert ledger.sweep().released == 0
-    assert ledger.complete("w1", [done(leased)]).said == (Said.OK,)
+    assert ledger.complete("w1", [done(leased)]).said == (Verdict.OK,)
 
 
 def test_a_lease_that_ran_out_unnoticed_still_counts(backend: Backend, ledger: Ledger, leased: Lease) -> None:
     backend.clock.advance(100)
-    assert ledger.complete("w1", [done(leased)]).said == (Said.OK,)
+    assert ledger.complete("w1", [done(leased)]).said == (Verdict.OK,)
 
 
 def test_the_loser_of_a_lease_cannot_complete(backend: Backend, ledger: Ledger, leased: Lease) -> None:
@@ -225,9 +225,9 @@ def test_the_loser_of_a_lease_cannot_complete(backend: Backend, ledger: Ledger, 
     assert ledger.sweep().released == 1
     (taken,) = claim(ledger, "w2", hinted=[leased.task])
     assert (taken.fence, taken.losses) == (leased.fence + 1, 1)
-    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Said.LOST,)
-    assert ledger.complete("w2", [done(taken, result("heir"))]).said == (Said.OK,)
-    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Said.LOST,)
+    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Verdict.LOST,)
+    assert ledger.complete("w2", [done(taken, result("heir"))]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Verdict.LOST,)
     assert set(ledger.known(OWNER, ["zombie-key", "heir-key"])) == {"heir-key"}
 
 
@@ -236,7 +236,7 @@ def test_a_worker_that_was_reaped_cannot_come_back(backend: Backend, ledger: Led
     ledger.sweep()
     renewed = ledger.renew(who(), {leased.task: leased.fence}, {leased.task: 0.9})
     assert renewed.gone
-    assert renewed.orders == {leased.task: Order.LOST}
+    assert renewed.orders == {leased.task: LeaseStatus.LOST}
     assert ledger.workers() == ()
     with pytest.raises(LeaseLost):
         claim(ledger)
@@ -344,7 +344,7 @@ def test_a_first_task_that_is_dead_fails_the_job(ledger: Ledger) -> None:
 
 def test_a_late_error_never_replaces_a_success(ledger: Ledger, leased: Lease) -> None:
     ledger.complete("w1", [done(leased)])
-    assert ledger.fail("w1", leased.task, leased.fence, BROKEN, None) is Said.LOST
+    assert ledger.fail("w1", leased.task, leased.fence, BROKEN, None) is Verdict.LOST
     assert task_state(ledger, leased.task) is TaskState.DONE
 
 
@@ -392,7 +392,7 @@ def test_a_batch_answers_each_finish_and_commits_what_counts(ledger: Ledger, lea
     other = claim(ledger)[0]
     batch = [stale(leased), other, leased, leased]
     said = ledger.complete("w1", [done(lease) for lease in batch]).said
-    assert said == (Said.LOST, Said.OK, Said.OK, Said.OK)
+    assert said == (Verdict.LOST, Verdict.OK, Verdict.OK, Verdict.OK)
     assert ledger.job(NEW.id).counts.done == 3
     assert [e.task for e in ledger.events(NEW.id, types={E.DONE})[1:]] == [other.task, leased.task]
 
@@ -417,7 +417,7 @@ def test_published_names_are_owed_until_they_are_paid(ledger: Ledger, leased: Le
     assert ledger.sweep().debts == (debt,)
     assert ledger.sweep(paid=[debt]).debts == ()
     assert ledger.sweep(paid=[debt]).debts == ()
-    assert ledger.complete("w1", [done(leased, result("a", publishes=True))]).said == (Said.OK,)
+    assert ledger.complete("w1", [done(leased, result("a", publishes=True))]).said == (Verdict.OK,)
     assert ledger.sweep().debts == ()
 
 

@@ -21,8 +21,8 @@ from ledger_kit import (
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState
-from rushes.domain.task import Order, Said, TaskState
+from rushes.domain.job import JobCommand, JobState
+from rushes.domain.task import LeaseStatus, TaskState, Verdict
 from rushes.ledger.port import Ledger
 
 E = EventType
@@ -58,13 +58,13 @@ def finish(ledger: Ledger) -> None:
 
 # Pause and resume
 def test_a_paused_job_starts_nothing_and_a_resumed_one_goes_on(ledger: Ledger) -> None:
-    job = ledger.control(NEW.id, Command.PAUSE)
+    job = ledger.control(NEW.id, JobCommand.PAUSE)
     assert job is not None
     assert (job.paused, job.state) == (True, JobState.RUNNING)
     assert claim(ledger, n=5) == ()
     assert ledger.sweep().ready == ()
     assert all(task.parked for task in ledger.tasks(NEW.id, TaskState.READY).rows)
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     assert not any(task.parked for task in ledger.tasks(NEW.id).rows)
     assert len(claim(ledger, n=5)) == 3
     assert types(ledger)[-2:] == [E.PAUSED, E.RESUMED]
@@ -72,12 +72,12 @@ def test_a_paused_job_starts_nothing_and_a_resumed_one_goes_on(ledger: Ledger) -
 
 def test_a_paused_job_still_commits_and_what_becomes_ready_is_parked(ledger: Ledger) -> None:
     leases = claim(ledger, n=3)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     completed = ledger.complete("w1", [done(lease) for lease in leases])
-    assert (completed.said, completed.ready) == ((Said.OK,) * 3, ())
+    assert (completed.said, completed.ready) == ((Verdict.OK,) * 3, ())
     assert ledger.tasks(NEW.id, stage="join").rows[0].parked
     assert claim(ledger) == ()
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     finish(ledger)
     assert ledger.job(NEW.id).state is JobState.COMPLETED
 
@@ -88,7 +88,7 @@ def test_a_plan_opened_while_its_job_is_paused_is_born_parked(backend: Backend) 
     ledger.submit(NEW, first_of(NEW))
     (probe,) = claim(ledger)
     ledger.draft(NEW.id, probe.task, probe.fence, PLAN, "")
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     assert ledger.complete("w1", [done(probe)]).ready == ()
     assert claim(ledger, n=5) == ()
 
@@ -96,31 +96,31 @@ def test_a_plan_opened_while_its_job_is_paused_is_born_parked(backend: Backend) 
 def test_a_pause_lets_running_tasks_finish_and_pause_now_takes_them_back(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
     holding = {lease.task: lease.fence}
-    ledger.control(NEW.id, Command.PAUSE)
-    assert ledger.renew(who(), holding, {}).orders == {lease.task: Order.KEEP}
-    ledger.control(NEW.id, Command.PAUSE_NOW)
-    assert ledger.renew(who(), holding, {}).orders == {lease.task: Order.GIVE_BACK}
+    ledger.control(NEW.id, JobCommand.PAUSE)
+    assert ledger.renew(who(), holding, {}).orders == {lease.task: LeaseStatus.KEEP}
+    ledger.control(NEW.id, JobCommand.PAUSE_NOW)
+    assert ledger.renew(who(), holding, {}).orders == {lease.task: LeaseStatus.GIVE_BACK}
     ledger.give_back("w1", [(lease.task, lease.fence)], "paused")
     assert claim(ledger, n=5) == ()
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     assert len(claim(ledger, n=5)) == 3
 
 
 def test_a_failure_in_a_paused_job_is_parked_until_it_is_resumed(backend: Backend, ledger: Ledger) -> None:
     (lease,) = claim(ledger)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     ledger.fail("w1", lease.task, lease.fence, BROKEN, 60.0)
     assert ledger.sweep().next_due is None
     backend.clock.advance(61)
     assert lease.task not in ledger.sweep().ready
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     assert lease.task in ledger.sweep().ready
 
 
 @pytest.mark.parametrize(
-    "command", [Command.PAUSE, Command.PAUSE_NOW, Command.RESUME, Command.PRIORITY, Command.CANCEL]
+    "command", [JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.PRIORITY, JobCommand.CANCEL]
 )
-def test_a_command_repeated_changes_nothing(ledger: Ledger, command: Command) -> None:
+def test_a_command_repeated_changes_nothing(ledger: Ledger, command: JobCommand) -> None:
     ledger.control(NEW.id, command, 7)
     before = picture(ledger, NEW.id)
     ledger.control(NEW.id, command, 7)
@@ -130,7 +130,7 @@ def test_a_command_repeated_changes_nothing(ledger: Ledger, command: Command) ->
 def test_the_last_task_of_a_paused_job_completes_it(ledger: Ledger) -> None:
     ledger.complete("w1", [done(lease) for lease in claim(ledger, n=3)])
     (join,) = claim(ledger)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     ledger.complete("w1", [done(join)])
     job = ledger.job(NEW.id)
     assert (job.state, job.paused) == (JobState.COMPLETED, False)
@@ -139,10 +139,10 @@ def test_the_last_task_of_a_paused_job_completes_it(ledger: Ledger) -> None:
 # Cancel
 def test_a_cancelled_job_commits_nothing_more(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
-    job = ledger.control(NEW.id, Command.CANCEL)
+    job = ledger.control(NEW.id, JobCommand.CANCEL)
     assert job is not None
     assert (job.state, job.finished_at is not None) == (JobState.CANCELLED, True)
-    assert ledger.complete("w1", [done(lease, result("a"))]).said == (Said.CANCELLED,)
+    assert ledger.complete("w1", [done(lease, result("a"))]).said == (Verdict.CANCELLED,)
     assert ledger.known(OWNER, ["a-key"]) == {}
     assert claim(ledger, n=5) == ()
     assert ledger.sweep().ready == ()
@@ -153,14 +153,14 @@ def test_a_cancelled_job_commits_nothing_more(ledger: Ledger) -> None:
 def test_what_was_done_before_a_cancel_stays_done(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
     ledger.complete("w1", [done(lease)])
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     assert seen(ledger)[:2] == [TaskState.DONE, TaskState.DONE]
-    assert ledger.complete("w1", [done(lease)]).said == (Said.OK,)
+    assert ledger.complete("w1", [done(lease)]).said == (Verdict.OK,)
 
 
 def test_a_dead_worker_of_a_cancelled_job_loses_nothing(backend: Backend, ledger: Ledger) -> None:
     claim(ledger)
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     before = ledger.events(NEW.id)
     backend.gone.add("w1")
     assert ledger.sweep().released == 0
@@ -169,17 +169,17 @@ def test_a_dead_worker_of_a_cancelled_job_loses_nothing(backend: Backend, ledger
 
 def test_a_cancelled_job_goes_on_when_it_is_revived(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     assert ledger.revive(NEW.id) == ()
     assert ledger.job(NEW.id).state is JobState.RUNNING
     assert types(ledger)[-1] is E.REVIVED
-    assert ledger.complete("w1", [done(lease)]).said == (Said.LOST,)
+    assert ledger.complete("w1", [done(lease)]).said == (Verdict.LOST,)
     finish(ledger)
     assert ledger.job(NEW.id).state is JobState.COMPLETED
 
 
-@pytest.mark.parametrize("command", [Command.PAUSE, Command.PAUSE_NOW, Command.RESUME, Command.CANCEL])
-def test_a_finished_job_takes_no_commands(ledger: Ledger, command: Command) -> None:
+@pytest.mark.parametrize("command", [JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL])
+def test_a_finished_job_takes_no_commands(ledger: Ledger, command: JobCommand) -> None:
     finish(ledger)
     before = picture(ledger, NEW.id)
     with pytest.raises(Refused):
@@ -190,14 +190,14 @@ def test_a_finished_job_takes_no_commands(ledger: Ledger, command: Command) -> N
 def test_the_priority_of_a_finished_job_is_ignored(ledger: Ledger) -> None:
     finish(ledger)
     before = picture(ledger, NEW.id)
-    job = ledger.control(NEW.id, Command.PRIORITY, 9)
+    job = ledger.control(NEW.id, JobCommand.PRIORITY, 9)
     assert job is not None
     assert job.priority == 0
     assert picture(ledger, NEW.id) == before
 
 
 def test_a_command_to_nobody_is_not_found(ledger: Ledger) -> None:
-    for command in Command:
+    for command in JobCommand:
         with pytest.raises(NotFound):
             ledger.control("job_nobody", command)
     with pytest.raises(NotFound):
@@ -209,14 +209,14 @@ def test_a_command_to_nobody_is_not_found(ledger: Ledger) -> None:
 def test_a_new_priority_changes_the_order_of_claims(ledger: Ledger) -> None:
     young = new_job("young")
     opened(ledger, young, film(young, 2))
-    ledger.control(young.id, Command.PRIORITY, 1)
+    ledger.control(young.id, JobCommand.PRIORITY, 1)
     assert [lease.job for lease in claim(ledger, n=3)] == [young.id, young.id, NEW.id]
     assert ledger.events(young.id)[-1].data == {"priority": 1}
 
 
 # Workers
 def test_a_worker_told_to_drain_claims_nothing(ledger: Ledger) -> None:
-    assert ledger.control("w1", Command.DRAIN) is None
+    assert ledger.control("w1", JobCommand.DRAIN) is None
     assert claim(ledger) == ()
     assert ledger.renew(who(), {}, {}, "draining").drain
     (mine,) = (w for w in ledger.workers() if w.incarnation.id == "w1")
@@ -224,15 +224,15 @@ def test_a_worker_told_to_drain_claims_nothing(ledger: Ledger) -> None:
 
 
 def test_a_worker_that_left_is_gone(ledger: Ledger) -> None:
-    ledger.control("w1", Command.LEAVE)
-    ledger.control("w1", Command.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
     assert [w.incarnation.id for w in ledger.workers()] == ["opener"]
     assert ledger.renew(who(), {}, {}).gone
 
 
 def test_what_a_worker_left_behind_is_found_by_the_next_sweep(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
-    ledger.control("w1", Command.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
     assert ledger.sweep().released == 1
     worker(ledger, "w2")
     assert claim(ledger, "w2")[0].task == lease.task
@@ -292,16 +292,16 @@ def test_a_revival_ends_a_back_off_and_keeps_its_tries(ledger: Ledger) -> None:
 def test_a_back_off_ended_in_a_paused_job_waits_for_the_job_only(ledger: Ledger) -> None:
     (lease,) = claim(ledger)
     ledger.fail("w1", lease.task, lease.fence, BROKEN, 60)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     assert ledger.revive(NEW.id) == (lease.task,)
     assert claim(ledger, n=5) == ()
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     assert lease.task in [another.task for another in claim(ledger, n=5)]
 
 
 def test_a_repair_leaves_a_cancelled_job_alone(ledger: Ledger) -> None:
     ledger.complete("w1", [done(lease) for lease in claim(ledger)])
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     before = picture(ledger, NEW.id)
     assert ledger.revive(NEW.id, again=True) == ()
     assert picture(ledger, NEW.id) == before
@@ -309,10 +309,10 @@ def test_a_repair_leaves_a_cancelled_job_alone(ledger: Ledger) -> None:
 
 def test_a_task_revived_in_a_paused_job_is_parked(ledger: Ledger) -> None:
     kill(ledger)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     assert ledger.revive(NEW.id) == (PLAN[0].id,)
     assert claim(ledger, n=5) == ()
-    ledger.control(NEW.id, Command.RESUME)
+    ledger.control(NEW.id, JobCommand.RESUME)
     assert len(claim(ledger, n=5)) == 3
 
 
@@ -352,7 +352,7 @@ def test_of_those_that_were_done_together_one_is_done_again_and_the_others_stay_
     first, again, last = ledger.tasks(NEW.id, stage=leases[0].stage).rows
     assert (first, last) == (before[0], before[2])
     assert (again.state, again.fence) == (TaskState.READY, leases[1].fence)
-    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Said.OK, Said.OK, Said.OK)
+    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Verdict.OK, Verdict.OK, Verdict.OK)
 
 
 def test_a_first_task_done_again_opens_no_second_plan(ledger: Ledger) -> None:
@@ -436,7 +436,7 @@ def test_changed_names_every_job_whose_events_moved(ledger: Ledger) -> None:
     assert ids == (other.id,)
     claim(ledger)  # a start is no event
     assert ledger.changed(after) == ((), after)
-    ledger.control(NEW.id, Command.PAUSE)
+    ledger.control(NEW.id, JobCommand.PAUSE)
     assert ledger.changed(cursor)[0] == (other.id, NEW.id)
 
 
@@ -473,7 +473,7 @@ def test_finished_jobs_are_listed_by_the_time_they_finished(backend: Backend, le
     order = [jobs[2], jobs[0], jobs[3], jobs[1]]
     for new in order:
         backend.clock.advance(1)
-        ledger.control(new.id, Command.CANCEL)
+        ledger.control(new.id, JobCommand.CANCEL)
     ids = [new.id for new in order]
     assert _pages(ledger, JobState.CANCELLED, True) == ids
     assert _pages(ledger, JobState.CANCELLED, False) == ids[::-1]
@@ -494,7 +494,7 @@ def test_a_list_of_tasks_goes_on_after_a_job_that_was_completed_meanwhile(ledger
     jobs = [new_job(str(n)) for n in range(3)]
     for new in jobs:
         ledger.submit(new, first_of(new, lane="now"))
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     page = ledger.tasks(state=TaskState.READY, limit=2)
     assert [task.job for task in page.rows] == [new.id for new in jobs[:2]]
     ledger.complete("w1", [done(lease) for lease in ledger.claim("w1", ["now"], 2)])
@@ -508,7 +508,7 @@ def test_tasks_are_listed_in_pages_and_by_state_over_all_jobs(ledger: Ledger) ->
     kill(ledger)
     gone = new_job("gone")
     ledger.submit(gone, first_of(gone))
-    ledger.control(gone.id, Command.CANCEL)
+    ledger.control(gone.id, JobCommand.CANCEL)
     every = [d.id for new, n in ((NEW, 3), (other, 2)) for d in (first_of(new), *film(new, n))] + [first_of(gone).id]
     got, cursor = [], ""
     while True:

@@ -19,7 +19,7 @@ from ledger_kit import BROKEN, OWNER, claim, done, film, first_of, new_job, open
 
 from rushes.domain.errors import RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState
+from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Need, TaskState
 from rushes.index.postgres import PostgresIndex
@@ -182,7 +182,7 @@ def test_every_writing_verb_has_a_crash_point(ledger: PostgresLedger, monkeypatc
     ledger.revive(NEW.id)
     ledger.set_aside(OWNER, ["x"], "gc")
     ledger.log(lease.task, 1, 1, ["line"])
-    ledger.control("w1", Command.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
     ledger.sweep()
     expected = {"submit", "draft", "arrived", "claim", "renew", "complete", "fail", "give_back", "control", "revive"}
     assert {f"ledger.{verb}" for verb in expected | {"set_aside", "log", "sweep"}} <= set(met)
@@ -200,7 +200,7 @@ def test_a_transaction_that_ends_late_is_not_passed_over(ledger: PostgresLedger)
             " WHERE job = number AND id = %s",
             (late.id,),
         )
-        ledger.control(early.id, Command.PAUSE)  # begins later, ends sooner
+        ledger.control(early.id, JobCommand.PAUSE)  # begins later, ends sooner
         jobs, cursor = ledger.changed(cursor)
         assert jobs == (early.id,)
         assert ledger.changed(cursor) == ((), cursor)
@@ -310,7 +310,7 @@ def test_a_worker_frozen_inside_a_transaction_is_let_go_and_commits_nothing(db: 
     frozen, thaw, told = threading.Event(), threading.Event(), []
 
     def freeze() -> None:
-        def body(turn: store.Turn) -> None:
+        def body(turn: store.Transaction) -> None:
             turn.all("hold_job", id=NEW.id)
             frozen.set()
             thaw.wait(LONG)
@@ -476,7 +476,7 @@ def test_a_task_that_is_leased_while_what_it_needs_is_done_again_is_not_lost(db:
         other.commit()
         reviving.result(LONG)
     assert [t.state.value for t in ledger.tasks(NEW.id).rows] == ["done", "ready", "done", "leased"]
-    ledger.control("w2", Command.LEAVE)
+    ledger.control("w2", JobCommand.LEAVE)
     assert ledger.sweep().released == 1
 
 
@@ -504,13 +504,13 @@ def test_a_job_that_is_steered_while_its_run_is_claimed_from_keeps_every_task_in
 
     def steer_once(n: int) -> None:
         ledger = ledgers[3]
-        ledger.control(NEW.id, Command.PRIORITY, n)
+        ledger.control(NEW.id, JobCommand.PRIORITY, n)
         assert db.ask("SELECT DISTINCT rank FROM rushes.task", {}) == [(-n,)]
-        ledger.control(NEW.id, Command.PAUSE)
+        ledger.control(NEW.id, JobCommand.PAUSE)
         before = {t.id: t.fence for t in ledger.tasks(NEW.id).rows if t.state is not TaskState.LEASED}
         rows = ledger.tasks(NEW.id, TaskState.READY).rows
         assert all(t.parked and t.fence == before.get(t.id, t.fence) for t in rows)
-        ledger.control(NEW.id, Command.RESUME)
+        ledger.control(NEW.id, JobCommand.RESUME)
 
     _together([*(lambda n=n: work(n) for n in range(3)), steer])
     worker(ledgers[0], "last")
@@ -593,7 +593,7 @@ def test_claims_are_in_order_wherever_their_rows_lie(ledger: PostgresLedger) -> 
 def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Postgres) -> None:
     sql = {"fail": "SELECT 1 / 0", "after": "SELECT %(n)s::integer", "too": "SELECT %(n)s::integer + 1"}
 
-    def turn(turn: store.Turn, *, fails: bool) -> list[int]:
+    def turn(turn: store.Transaction, *, fails: bool) -> list[int]:
         asked = [turn.run(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
         return [row[0] for cursor in asked for row in turn.rows(cursor)]
 
@@ -605,7 +605,7 @@ def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Post
 
 
 def test_what_is_broken_off_before_its_commit_leaves_no_trace(db: Postgres) -> None:
-    def broken_off(turn: store.Turn) -> None:
+    def broken_off(turn: store.Transaction) -> None:
         turn.run("add")
         raise KeyError
 

@@ -268,8 +268,8 @@ def test_a_queue_with_dead_letters_elsewhere_needs_nothing_to_be_made(service: S
 def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
     where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{KEY}"\ns3_secret = "{SECRET}"\n'
     (tmp_path / "rushes.toml").write_text(f'store = "dynamodb://{secrets.token_hex(4)}"\n{where}')
-    house = open_home(tmp_path)
-    house.__dict__["cards"] = {**house.cards, "fold": replace(house.cards["probe"], lane="tpu")}
-    with contextlib.closing(house.transport) as hints:
+    home = open_home(tmp_path)
+    home.__dict__["cards"] = {**home.cards, "fold": replace(home.cards["probe"], lane="tpu")}
+    with contextlib.closing(home.transport) as hints:
         hints.announce("tpu", ["job_1.fold"])
         assert hints.wait(["tpu"], LONG) == ("job_1.fold",)

@@ -1,13 +1,13 @@
 """An example of a stage that is not ours: how bright each kept frame of a chunk is."""
 
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 
 
 class Brightness:
     """Reads the frame pack, so that the film is not decoded again."""
 
-    card = Card(
+    card = StageSpec(
         name="brightness",
         version=1,  # raise it when the bytes of the output change
         scope=Scope.CHUNK,

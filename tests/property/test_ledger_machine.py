@@ -27,7 +27,7 @@ from ledger_kit import OPEN, Backend
 from rushes import telemetry
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, JobState, NewJob
+from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Lease, Need, TaskState
@@ -38,7 +38,7 @@ from rushes.ledger.port import Debt, Ledger
 EXAMPLES = int(os.environ.get("RUSHES_EXAMPLES", "0"))
 DEFAULT = {"sqlite": 36, "dynamodb": 2}  # servers answer more slowly: 12 each; the emulator takes 6 s an example
 JOBS = [NewJob(job_id("ann", str(n)), "ann", str(n), f"{n}.mp4", "r", "{}", n) for n in range(3)]
-COMMANDS = [Command.PAUSE, Command.PAUSE_NOW, Command.RESUME, Command.CANCEL, Command.PRIORITY]
+COMMANDS = [JobCommand.PAUSE, JobCommand.PAUSE_NOW, JobCommand.RESUME, JobCommand.CANCEL, JobCommand.PRIORITY]
 FAULTS = st.sampled_from(["none"] * 8 + ["reopen", "lost before", "lost reply"])
 SHM = Path("/dev/shm")  # no power cut is tried here, so that no disk need be waited for
 NUMBERS = st.integers(0, 10**6)
@@ -185,11 +185,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.debts = self.both(fault, lambda g: g.sweep(limit, paid)).debts
 
     @rule(n=st.integers(0, 2), command=st.sampled_from(COMMANDS), value=st.integers(0, 3), fault=FAULTS)
-    def steer_job(self, n: int, command: Command, value: int, fault: str) -> None:
+    def steer_job(self, n: int, command: JobCommand, value: int, fault: str) -> None:
         self.both(fault, lambda g: g.control(JOBS[n].id, command, value))
 
-    @rule(n=st.integers(0, 2), command=st.sampled_from([Command.DRAIN, Command.LEAVE]), fault=FAULTS)
-    def steer_worker(self, n: int, command: Command, fault: str) -> None:
+    @rule(n=st.integers(0, 2), command=st.sampled_from([JobCommand.DRAIN, JobCommand.LEAVE]), fault=FAULTS)
+    def steer_worker(self, n: int, command: JobCommand, fault: str) -> None:
         self.both(fault, lambda g: g.control(self.workers[n].id, command))
 
     @rule(n=st.integers(0, 2), stage=st.sampled_from(["", "part", "join"]), again=st.booleans(), fault=FAULTS)
@@ -198,7 +198,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(n=st.integers(0, 1), again=st.booleans(), fault=FAULTS)
     def revive_a_cancelled_one(self, n: int, again: bool, fault: str) -> None:
-        self.steer_job(n, Command.CANCEL, 0, fault)
+        self.steer_job(n, JobCommand.CANCEL, 0, fault)
         self.revive(n, "", again, fault)
 
     @precondition(lambda self: self.leases)

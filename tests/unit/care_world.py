@@ -10,7 +10,7 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.jobs.gc import gc
@@ -18,7 +18,7 @@ from rushes.jobs.wanted import Rules
 from rushes.ledger.memory import MemoryLedger
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1")
-RULES = Rules({"clip": Card("clip", 1, Scope.VIDEO, ("clip",), expiring=("clip",))}, 1, 30, young_seconds=0.0)
+RULES = Rules({"clip": StageSpec("clip", 1, Scope.VIDEO, ("clip",), expiring=("clip",))}, 1, 30, young_seconds=0.0)
 
 
 class World:

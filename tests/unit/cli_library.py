@@ -94,14 +94,14 @@ def stage(name: str, done: int, total: int, active: int = 1, running: float = 0.
 class Shelf(Library):
     """Films that are already there; every question about work goes to a real, empty home."""
 
-    home: Path
+    folder: Path
     films: list[Video] = field(default_factory=lambda: [video()])
     said: list[Observation] = field(default_factory=list)
     found: Found = field(default_factory=Found)
     asked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__(self.home)
+        super().__init__(self.folder)
 
     def videos(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         return tuple(self.films[:limit]), "next" if len(self.films) > limit else ""

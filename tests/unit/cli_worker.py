@@ -22,7 +22,7 @@ def take(home: Path, n: int = 1) -> tuple[str, tuple[Lease, ...]]:
 def leave(home: Path, worker: str, leases: tuple[Lease, ...]) -> None:
     """The worker gives everything back."""
     with Library(home) as library:
-        library.house.ledger.give_back(worker, [(lease.task, lease.fence) for lease in leases], "drained")
+        library.home.ledger.give_back(worker, [(lease.task, lease.fence) for lease in leases], "drained")
 
 
 def kill(home: Path, *failures: Failure) -> None:

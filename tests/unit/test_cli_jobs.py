@@ -120,7 +120,7 @@ def test_a_task_that_backs_off_waits_no_more_when_its_job_is_retried(rushes: Inv
     worker, (lease,) = take(tmp_path / "home")
     with Library(tmp_path / "home") as library:
         failure = Failure("SlotDied", "signal 11", "Look.", "may work next time")
-        library.house.ledger.fail(worker, lease.task, lease.fence, failure, 600.0)
+        library.home.ledger.fail(worker, lease.task, lease.fence, failure, 600.0)
     assert "backs off" in rushes("jobs", "why", job).stdout
     assert rushes("jobs", "retry", job).stdout.startswith("1 task of ")
     assert "backs off" not in rushes("jobs", "why", job).stdout

@@ -182,7 +182,7 @@ def test_a_worker_takes_what_the_documents_variables_say(
 def test_auto_means_every_lane_in_a_program_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUSHES_LANES", "auto")
     with Library(tmp_path / "home") as library:
-        assert library.house.worker(slots=1).state.limits.lanes == ("cpu", "gpu")
+        assert library.home.worker(slots=1).state.limits.lanes == ("cpu", "gpu")
 
 
 def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:

@@ -38,7 +38,7 @@ def test_a_laptop_needs_no_server(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(tmp_path) as library:
-        monkeypatch.setattr(library.house.blobs, "read", lambda _key: None)
+        monkeypatch.setattr(library.home.blobs, "read", lambda _key: None)
         (found,) = [c for c in library.doctor() if c.name == "results"]
     assert not found.ok
     assert found.hint
@@ -48,10 +48,10 @@ def test_hints_are_tried_and_a_server_that_is_gone_is_named(tmp_path: Path, monk
     server = valkey.start(tmp_path / "valkey")
     monkeypatch.setenv("RUSHES_HINTS", server.url)
     with Library(tmp_path / "home") as library:
-        library.house.__dict__["transport"] = RedisHints(server.url)  # as a fleet's home has it
-        assert _hints(library.house) == Check("hints", ok=True, detail=server.url)
+        library.home.__dict__["transport"] = RedisHints(server.url)  # as a fleet's home has it
+        assert _hints(library.home) == Check("hints", ok=True, detail=server.url)
         server.stop()
-        gone = _hints(library.house)
+        gone = _hints(library.home)
     assert not gone.ok
     assert server.url in gone.detail
     assert "refused" in gone.detail
@@ -157,7 +157,7 @@ def test_queues_that_vanished_are_a_finding(aws_server: Running, fleet: Callable
     settings = on_aws(aws_server)
     sqs = Service("sqs", aws_server.url, "us-east-1", KEY, SECRET)
     with Library(fleet(**settings)) as library:
-        assert _hints(library.house).ok
+        assert _hints(library.home).ok
         name = f"rushes-{settings['store'].removeprefix('dynamodb://')}-gpu"
         sqs.ask("delete_queue", QueueUrl=sqs.ask("get_queue_url", QueueName=name)["QueueUrl"])
         (found,) = [c for c in library.doctor() if c.name == "hints"]

@@ -10,7 +10,7 @@ import pytest
 from rushes import telemetry
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.event import EventType
-from rushes.domain.job import Command, NewJob
+from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.task import Draft, Failure, Finish
 from rushes.domain.worker import Incarnation
 from rushes.index.port import Feed, Run
@@ -68,8 +68,8 @@ def test_every_writing_verb_of_the_ledger(tmp_path: Path, passed: Callable[[], s
         "revive": lambda: ledger.revive("job_a", again=True),
         "arrived": lambda: ledger.arrived("key", "etag"),
         "set_aside": lambda: ledger.set_aside("me", ["key"], "test"),
-        "control": lambda: ledger.control(me.id, Command.DRAIN),
-        "sweep": lambda: (ledger.control(me.id, Command.LEAVE), ledger.submit(new, first), ledger.sweep(paid=())),
+        "control": lambda: ledger.control(me.id, JobCommand.DRAIN),
+        "sweep": lambda: (ledger.control(me.id, JobCommand.LEAVE), ledger.submit(new, first), ledger.sweep(paid=())),
     }
     assert set(calls) == verbs(Ledger) - LOOKING
     passed()

@@ -14,7 +14,7 @@ import pytest
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import Command, NewJob
+from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import canonical, manifest_key, task_id
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
@@ -346,7 +346,7 @@ def test_names_that_people_gave_are_followed(studio: Studio) -> None:
 def test_a_cancelled_job_keeps_what_it_found(studio: Studio) -> None:
     studio.open("job_a")
     studio.chunk("job_a", 0, _line("word", 1))
-    studio.ledger.control("job_a", Command.CANCEL)
+    studio.ledger.control("job_a", JobCommand.CANCEL)
     studio.follower.catch_up()
     assert studio.said() == ["word"]
     video = studio.index.video("anna", "v")

@@ -8,7 +8,7 @@ from care_world import World, spec
 
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import Command, JobState, NewJob
+from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, TaskState
 from rushes.jobs.backup import SEAL, copy, restore
@@ -91,7 +91,7 @@ def test_a_damage_is_told_of_a_job_that_can_mend_it(world: World) -> None:
     world.submit("old", "aa-clip")
     world.day = 1
     world.submit("cancelled", "aa-clip", then=True)
-    world.ledger.control("job_cancelled", Command.CANCEL)
+    world.ledger.control("job_cancelled", JobCommand.CANCEL)
     world.spoil("aa-clip")
     (damage,) = verify(world.ledger, world.blobs, "me").damages
     assert damage.job == "job_old"
@@ -101,7 +101,7 @@ def test_a_damage_is_told_of_a_job_that_can_mend_it(world: World) -> None:
 
 def test_a_damage_of_a_cancelled_job_alone_is_set_aside_and_nothing_is_revived(world: World) -> None:
     world.submit("cancelled", "aa-clip", then=True)
-    world.ledger.control("job_cancelled", Command.CANCEL)
+    world.ledger.control("job_cancelled", JobCommand.CANCEL)
     world.spoil("aa-clip")
     damages = verify(world.ledger, world.blobs, "me").damages
     assert repair(world.ledger, world.blobs, "me", damages) == ()

@@ -8,7 +8,7 @@ import pytest
 from care_world import ME, RULES, World, spec
 
 from rushes.blobs.memory import MemoryBlobs
-from rushes.domain.job import Command, JobState, NewJob
+from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState
 from rushes.jobs.gc import drop
@@ -153,7 +153,7 @@ def test_what_lasts_is_missing_unless_its_job_was_deleted(world: World) -> None:
 
 def test_what_only_cancelled_jobs_had_is_not_missing(world: World) -> None:
     world.submit("a", "aa-clip", then=True)
-    world.ledger.control("job_a", Command.CANCEL)
+    world.ledger.control("job_a", JobCommand.CANCEL)
     world.ledger.set_aside("me", ["aa-clip"], "damaged")
     assert lost(world) == []
 

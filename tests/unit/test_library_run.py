@@ -37,7 +37,7 @@ def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     heard: list[Room] = []
     monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if heard else 7)
     ran = library.run(films(tmp_path, 1), PROBE, on_room=heard.append)
-    assert heard[0] == Room(enough=False, free=7, kept=library.house.settings.reserve_mb * 2**20)
+    assert heard[0] == Room(enough=False, free=7, kept=library.home.settings.reserve_mb * 2**20)
     assert heard[-1].enough
     assert ran.exit_code == 7, "it is no film"
 
@@ -85,8 +85,8 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
     worker, leases = take(tmp_path / "home", 2)
     delays = dict(zip(jobs, (600.0, 300.0), strict=True))
     for lease in leases:
-        library.house.ledger.fail(worker, lease.task, lease.fence, DIED, delays[lease.job])
-    work = Work(library.house, jobs, slots=1)
+        library.home.ledger.fail(worker, lease.task, lease.fence, DIED, delays[lease.job])
+    work = Work(library.home, jobs, slots=1)
     work.run()
     assert work.due_in is not None
     assert 0 < work.due_in <= 300.0
@@ -95,7 +95,7 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
 
 def test_a_run_stays_for_a_job_of_its_own_that_is_tried_again(library: Library, tmp_path: Path) -> None:
     first, second = [added.job.id for added in library.add(films(tmp_path, 2), PROBE) if added.job]
-    work = Work(library.house, (first, second))
+    work = Work(library.home, (first, second))
     library.cancel(second)
     assert not work._nothing_left(work.shell), "the first is open"
     library.retry(second)

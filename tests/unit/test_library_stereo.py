@@ -15,6 +15,6 @@ def test_a_film_that_was_laid_by_somebody_who_died_is_known_as_ours(tmp_path: Pa
     target.write_bytes(b"film")
     with Library(tmp_path / ".rushes") as library:
         with pytest.raises(Refused, match="there already"):
-            check_out(library.house, target)
-        assert not _laid(library.house, blob, target)
-        check_out(library.house, target)
+            check_out(library.home, target)
+        assert not _laid(library.home, blob, target)
+        check_out(library.home, target)

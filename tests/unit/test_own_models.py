@@ -7,10 +7,10 @@ from sight_world import MEDIA
 
 from rushes.domain.errors import ModelMissing
 from rushes.library.models import needed, question
-from rushes.wiring import House, open_home
+from rushes.wiring import Home, open_home
 
 
-def house(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> House:
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:
     monkeypatch.setenv("RUSHES_MODELS", str(folder / "models"))
     monkeypatch.setenv(f"RUSHES_{capability.upper()}_MODEL", own)
     (folder / "models").mkdir()
@@ -18,7 +18,7 @@ def house(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: s
 
 
 def test_a_folder_is_asked_instead_of_the_profiles_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = house(tmp_path, monkeypatch, "places", str(MEDIA / "three_places"))
+    here = home(tmp_path, monkeypatch, "places", str(MEDIA / "three_places"))
     name = question(here, "places", "fast")
     assert name.startswith("three_places@")
     assert here.models.find(name) == MEDIA / "three_places"
@@ -28,13 +28,13 @@ def test_a_folder_is_asked_instead_of_the_profiles_model(tmp_path: Path, monkeyp
 
 
 def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = house(tmp_path, monkeypatch, "text", "tesseract")
+    here = home(tmp_path, monkeypatch, "text", "tesseract")
     assert question(here, "text", "balanced") == "tesseract"
     assert question(here, "faces", "balanced").startswith("yunet-sface@")
 
 
 def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = house(tmp_path, monkeypatch, "speech", "anna/whisper-small")
+    here = home(tmp_path, monkeypatch, "speech", "anna/whisper-small")
     with pytest.raises(ModelMissing) as caught:
         question(here, "speech", "balanced")
     assert caught.value.advice == "Fetch it with: rushes models pull anna/whisper-small"

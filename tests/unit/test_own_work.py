@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rushes.domain.job import Command, NewJob
+from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
@@ -26,7 +26,7 @@ def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again(monkeypatch:
         job = f"job_{name}"
         ledger.submit(NewJob(job, "me", name, name, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
     work = OwnWork(ledger, ["job_a", "job_b"], lambda _task: True)
-    ledger.control("job_a", Command.CANCEL)
+    ledger.control("job_a", JobCommand.CANCEL)
     (done,) = claimed(work)
     assert done[0] == "job_b.toy", "what is cancelled is passed over"
     assert claimed(work) == [], "and what others asked for"
@@ -41,7 +41,7 @@ def test_a_look_that_finds_nothing_asks_of_open_jobs_alone(monkeypatch: pytest.M
     for name in "ab":
         job = f"job_{name}"
         ledger.submit(NewJob(job, "me", name, name, "r", "{}"), Draft(f"{job}.toy", job, "toy", None, "{}"))
-        ledger.control(job, Command.CANCEL)
+        ledger.control(job, JobCommand.CANCEL)
     work, asked = OwnWork(ledger, ["job_a", "job_b"], lambda _task: True), list[str]()
     claimed(work)
     monkeypatch.setattr(ledger, "job", asked.append)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import is_name, parse_task_id, task_id
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked, first_task, job_facts, needs_of, plan, results_of
@@ -20,13 +20,13 @@ from rushes.plan.recipes import stages_of
 CARDS = {
     c.name: c
     for c in (
-        Card("probe", 1, Scope.VIDEO, ("facts",), reads_source=True, opens_plan=True),
-        Card("develop", 1, Scope.CHUNK, ("proxy", "metrics"), ("probe",), reads_source=True),
-        Card("audio", 1, Scope.VIDEO, ("pcm", "windows"), ("probe",), reads_source=True),
-        Card("playlist", 1, Scope.VIDEO, ("hls",), ("probe", "develop", "audio")),
-        Card("shots", 1, Scope.VIDEO, ("shots",), ("probe", "develop")),
-        Card("transcribe", 1, Scope.CHUNK, ("lines",), ("probe", "audio"), models=("speech",)),
-        Card("transcript", 1, Scope.VIDEO, ("transcript",), ("probe", "transcribe")),
+        StageSpec("probe", 1, Scope.VIDEO, ("facts",), reads_source=True, opens_plan=True),
+        StageSpec("develop", 1, Scope.CHUNK, ("proxy", "metrics"), ("probe",), reads_source=True),
+        StageSpec("audio", 1, Scope.VIDEO, ("pcm", "windows"), ("probe",), reads_source=True),
+        StageSpec("playlist", 1, Scope.VIDEO, ("hls",), ("probe", "develop", "audio")),
+        StageSpec("shots", 1, Scope.VIDEO, ("shots",), ("probe", "develop")),
+        StageSpec("transcribe", 1, Scope.CHUNK, ("lines",), ("probe", "audio"), models=("speech",)),
+        StageSpec("transcript", 1, Scope.VIDEO, ("transcript",), ("probe", "transcribe")),
     )
 }
 TICKS = 12800
@@ -49,7 +49,7 @@ def asked(**changes: object) -> Asked:
     return Asked(**(values | changes))  # type: ignore[arg-type]
 
 
-def planned(question: Asked, facts: VideoFacts, cards: dict[str, Card] | None = None) -> dict[str, dict[str, str]]:
+def planned(question: Asked, facts: VideoFacts, cards: dict[str, StageSpec] | None = None) -> dict[str, dict[str, str]]:
     probe = first_task("job_a", question, CARDS["probe"])
     return {d.id: results_of(d.spec) for d in plan("job_a", question, facts, cards or CARDS, probe.spec)}
 
@@ -100,7 +100,9 @@ def test_another_model_changes_only_what_depends_on_it() -> None:
 
 
 def test_a_new_version_of_a_stage_changes_it_and_what_is_built_on_it() -> None:
-    newer = CARDS | {"develop": Card("develop", 2, Scope.CHUNK, ("proxy", "metrics"), ("probe",), reads_source=True)}
+    newer = CARDS | {
+        "develop": StageSpec("develop", 2, Scope.CHUNK, ("proxy", "metrics"), ("probe",), reads_source=True)
+    }
     a, b = planned(asked(), film()), planned(asked(), film(), newer)
     assert {t.split(".")[1] for t in a if a[t] != b[t]} == {"develop", "playlist", "shots"}
 

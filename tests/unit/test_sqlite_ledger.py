@@ -17,10 +17,10 @@ from zlib import crc32
 import pytest
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
-from rushes.domain.job import Command, NewJob
+from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Need, Said, TaskState
+from rushes.domain.task import Draft, Failure, Finish, Need, TaskState, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger import presence, sqlite_store
 from rushes.ledger.clock import boot_id, boot_seconds, iso
@@ -144,7 +144,7 @@ def test_a_machine_that_left_nothing_behind_is_succeeded_without_asking(tmp_path
     path = tmp_path / "ledger.sqlite"
     with contextlib.closing(SqliteLedger(path, host="one", boot="b1")) as ledger:
         ledger.renew(Incarnation("w1", "one", "b1", 1, ""), {}, {})
-        ledger.control("w1", Command.LEAVE)
+        ledger.control("w1", JobCommand.LEAVE)
     SqliteLedger(path, host="two", boot="b2").close()
 
 
@@ -188,7 +188,7 @@ def test_a_machine_that_slept_has_lost_no_lease_and_what_backs_off_is_due(tmp_pa
         times["boot"] += 3600.0  # asleep for an hour
         swept = ledger.sweep()
         assert (swept.released, one.task in swept.ready, ledger.workers()[0].lease_left) == (0, True, 30.0)
-        assert ledger.complete("w1", [Finish(two.task, two.fence)]).said == (Said.OK,)
+        assert ledger.complete("w1", [Finish(two.task, two.fence)]).said == (Verdict.OK,)
         times["awake"] += 30.0
         assert not ledger.workers()[0].alive
 
@@ -274,7 +274,7 @@ def test_a_worker_that_hands_back_some_of_a_range_holds_the_rest(ledger: SqliteL
     ledger.complete("w1", [Finish(one.task, one.fence)])
     ledger.renew(here(), {}, {})
     assert ledger.workers()[0].held == (again.task, three.task)
-    ledger.control("w1", Command.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
     assert (ledger.sweep().released, ledger.workers()) == (2, ())
     assert ledger.sweep().released == 0
 
@@ -319,7 +319,7 @@ def test_every_writing_verb_has_a_crash_point(ledger: SqliteLedger, monkeypatch:
     ledger.revive(NEW.id)
     ledger.set_aside("ann", ["x"], "gc")
     ledger.log(lease.task, 1, 1, ["line"])
-    ledger.control("w1", Command.LEAVE)
+    ledger.control("w1", JobCommand.LEAVE)
     ledger.sweep(paid=[])
     verbs = {name.removeprefix("ledger.") for name in met}
     expected = {"submit", "draft", "arrived", "claim", "renew", "complete", "fail", "give_back", "control", "revive"}
@@ -379,7 +379,7 @@ def test_a_backup_is_a_whole_ledger(ledger: SqliteLedger, tmp_path: Path) -> Non
     to = tmp_path / "copy.sqlite"
     ledger.backup(to)
     assert sorted(p.name for p in tmp_path.glob("copy*")) == ["copy.sqlite"]
-    ledger.control(NEW.id, Command.CANCEL)
+    ledger.control(NEW.id, JobCommand.CANCEL)
     with contextlib.closing(SqliteLedger(to)) as copy:
         assert copy.job(NEW.id).counts.total == 4
         assert copy.tasks(NEW.id).rows[1].state is TaskState.READY

@@ -182,14 +182,14 @@ def test_a_ledger_that_is_away_while_a_file_is_moved_is_asked_again(
     film, moved = folder / "a.mp4", folder / "moved.mp4"
     film.write_bytes(b"film")
     with Library(tmp_path / "home") as library:
-        answers, control = [StoreAway("the ledger is away")], library.house.ledger.control
+        answers, control = [StoreAway("the ledger is away")], library.home.ledger.control
 
         def away(*asked: Any) -> Any:
             if answers:
                 raise answers.pop()
             return control(*asked)
 
-        monkeypatch.setattr(library.house.ledger, "control", away)
+        monkeypatch.setattr(library.home.ledger, "control", away)
         list(library.watch([folder], PROBE, pause=Pauses([lambda: None, lambda: film.rename(moved), lambda: None])))
         assert not answers
         assert (state(library, "a.mp4"), state(library, "moved.mp4")) == ("cancelled", "created")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rushes.domain.task import Failure, Finish, Lease, Order
+from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
 from rushes.worker import happenings as h
 from rushes.worker import orders as o
 from rushes.worker.core import SWEEP_BUSY_SECONDS, SWEEP_IDLE_SECONDS, Limits, State, begin, step
@@ -166,14 +166,14 @@ def test_when_the_room_changes_the_ledger_hears_of_it_at_once() -> None:
 
 
 def test_a_cancelled_or_lost_task_is_killed_and_forgotten() -> None:
-    for order in (Order.CANCELLED, Order.LOST):
+    for order in (LeaseStatus.CANCELLED, LeaseStatus.LOST):
         state, deeds = step(holding(lease(1)), h.RenewalCame({said_of(lease(1)): order}, drain=False, gone=False), 1.0)
         assert o.Kill(0, order.value) in deeds
         assert not state.held
 
 
 def test_what_a_renewal_says_of_an_old_fence_is_not_obeyed() -> None:
-    before = h.RenewalCame({(lease(1).task, lease(1).fence - 1): Order.LOST}, drain=False, gone=False)
+    before = h.RenewalCame({(lease(1).task, lease(1).fence - 1): LeaseStatus.LOST}, drain=False, gone=False)
     state, deeds = step(holding(lease(1)), before, 1.0)
     assert "Kill" not in kinds(deeds)
     assert lease(1).task in state.held
@@ -197,7 +197,7 @@ def test_a_finish_that_waits_for_the_store_is_dropped_when_its_task_is_leased_an
 
 
 def test_pause_now_kills_and_gives_back() -> None:
-    came = h.RenewalCame({said_of(lease(1)): Order.GIVE_BACK}, drain=False, gone=False)
+    came = h.RenewalCame({said_of(lease(1)): LeaseStatus.GIVE_BACK}, drain=False, gone=False)
     _, deeds = step(holding(lease(1)), came, 1.0)
     assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
 
@@ -270,7 +270,7 @@ def test_a_task_that_found_no_room_makes_the_worker_rest() -> None:
 
 def test_a_finish_in_the_outbox_survives_a_pause() -> None:
     state, _ = step(holding(lease(1)), h.Made(Finish(lease(1).task, 7)), 1.0)
-    state, _ = step(state, h.RenewalCame({said_of(lease(1)): Order.GIVE_BACK}, drain=False, gone=False), 1.1)
+    state, _ = step(state, h.RenewalCame({said_of(lease(1)): LeaseStatus.GIVE_BACK}, drain=False, gone=False), 1.1)
     assert state.outbox
 
 

@@ -12,12 +12,12 @@ from worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob, LeaseLost, RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.result import Artifact, Manifest, Provenance
-from rushes.domain.task import Failure, Finish, Lease, Said, TaskState
+from rushes.domain.task import Failure, Finish, Lease, TaskState, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
-from rushes.ledger.port import Completed, Debt, Renewed, Swept
+from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
 from rushes.worker import core, happenings, orders
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
@@ -71,7 +71,7 @@ def test_a_task_cancelled_and_retried_at_once_never_speaks_for_another(bench: Be
     first = bench.submit("first", gate=str(gate))
     with bench.working():
         wait_for(lambda: bench.task(first).state is TaskState.LEASED, "the task was never begun")
-        bench.ledger.control("job_first", Command.CANCEL)
+        bench.ledger.control("job_first", JobCommand.CANCEL)
         bench.ledger.revive("job_first")
         wait_for(lambda: bench.task(first).fence == 2, "the task was never leased again")
         other = bench.submit("other", die=True)
@@ -139,7 +139,7 @@ class FussyLedger(MemoryLedger):
             raise ValueError("a result that no column can hold")
         return super().complete(worker, finishes)
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         if "\x00" in failure.message:
             raise ValueError("text must not hold NUL")
         return super().fail(worker, task, fence, failure, delay)
@@ -243,7 +243,7 @@ def test_a_slow_blob_store_holds_up_nothing_but_its_names(tmp_path: Path) -> Non
 class SmallPages(MemoryLedger):
     """A ledger that tells of one debt at a time."""
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         swept = super().sweep(limit, paid)
         return replace(swept, debts=swept.debts[:1])
 

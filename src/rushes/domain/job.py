@@ -18,7 +18,7 @@ class JobState(StrEnum):
 FINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 
-class Command(StrEnum):
+class JobCommand(StrEnum):
     """What `control` can be told."""
 
     PAUSE = "pause"

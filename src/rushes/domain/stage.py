@@ -15,7 +15,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class StageSpec:
     """A kind of work: its name and version, what it needs, makes and is asked.
 
     `version` changes when the bytes of its outputs change. `needs` names stages, or one output of a stage

@@ -92,7 +92,7 @@ class Failure:
         return Failure(**{**doc, "lines": tuple(doc["lines"])})
 
 
-class Said(StrEnum):
+class Verdict(StrEnum):
     """The ledger's answer to one finish, failure or hand-back."""
 
     OK = "ok"  # recorded now, or recorded before by this very fence
@@ -100,7 +100,7 @@ class Said(StrEnum):
     CANCELLED = "cancelled"  # the job is cancelled: write nothing more
 
 
-class Order(StrEnum):
+class LeaseStatus(StrEnum):
     """What a renewal says of each task that the worker holds."""
 
     KEEP = "keep"

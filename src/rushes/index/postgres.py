@@ -23,7 +23,7 @@ from rushes.index.videos import Row as VideoRow
 from rushes.index.words import VERSION as WORDS
 from rushes.index.words import safe
 from rushes.postgres.schema import scripted
-from rushes.postgres.store import Postgres, Row, Turn
+from rushes.postgres.store import Postgres, Row, Transaction
 from rushes.statements import statements
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class PostgresIndex(Searching):
     def queue(self, name: str, cursor: str, jobs: Iterable[str] = ()) -> None:
         """As the port says."""
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             turn.run("queue", jobs=list(jobs))
             turn.run("keep_cursor", name=name, value=cursor)
 
@@ -144,7 +144,7 @@ class PostgresIndex(Searching):
         """As the port says."""
         who = {"owner": run.owner, "video": run.video}
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             turn.run("run", **{**asdict(run), "facts": json.dumps(run.facts)})
             ((newest,),) = turn.all("newest_facts", **who)
             turn.run("video_row", **who, **shown_facts(json.loads(newest)))
@@ -166,7 +166,7 @@ class PostgresIndex(Searching):
     def correct(self, owner: str, id: str, correction: Correction | None) -> None:
         """As the port says."""
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             places = [(video, kind) for video, kind in turn.all("take_back", owner=owner, id=id)]
             if correction:
                 doc = asdict(correction) | {"text": json.dumps(correction.text)}
@@ -184,7 +184,7 @@ class PostgresIndex(Searching):
     def keep_tracks(self, owner: str, video: str, tracks: Sequence[Track]) -> None:
         """As the port says."""
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             turn.run("drop_tracks", owner=owner, video=video)
             for n, t in enumerate(tracks):
                 doc = json.dumps(track_doc(t))
@@ -218,7 +218,7 @@ class PostgresIndex(Searching):
     ) -> None:
         """As the port says."""
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             touched: set[str] = set()
             for kind, key in drop:
                 touched.add(kind)
@@ -240,7 +240,7 @@ class PostgresIndex(Searching):
         """As the port says."""
         these = list(keys)
 
-        def keep(turn: Turn) -> None:
+        def keep(turn: Transaction) -> None:
             for statement in ("unsettle_keys", "forget_offers", "forget_names"):
                 turn.run(statement, owner=owner, keys=these)
 
@@ -263,7 +263,7 @@ class PostgresIndex(Searching):
         rows = self._ask("version") if self._ask("there")[0][0] else []
         return _checked(rows[0][0]) if rows else 0
 
-    def _make(self, turn: Turn) -> None:
+    def _make(self, turn: Transaction) -> None:
         """Drop whatever is there and make the tables, unless another process just did."""
         turn.all("alone")
         there = turn.column("there")[0] and turn.column("version")
@@ -281,7 +281,7 @@ class PostgresIndex(Searching):
     def _ask(self, name: str, /, **values: object) -> list[Row]:
         return self._db.ask(_SQL[name], values)
 
-    def _write(self, body: Callable[[Turn], object]) -> None:
+    def _write(self, body: Callable[[Transaction], object]) -> None:
         self._db.write("index", _SQL, body)
 
 
@@ -296,7 +296,7 @@ def _kinds(term: Term) -> list[str] | None:
     return list(term.kinds) or None
 
 
-def _add(turn: Turn, offer: Offer, rows: list[dict[str, object]]) -> None:
+def _add(turn: Transaction, offer: Offer, rows: list[dict[str, object]]) -> None:
     place = {"owner": offer.owner, "video": offer.video, "kind": offer.kind, "key": offer.key}
     turn.run("add_shown", **place, manifest=offer.manifest)
     turn.run("add_lines", **place, rows=json.dumps(rows))
@@ -312,7 +312,7 @@ def _row(n: int, line: Observation) -> dict[str, object]:
     }
 
 
-def _make_moments(turn: Turn, owner: str, video: str, kind: str) -> None:
+def _make_moments(turn: Transaction, owner: str, video: str, kind: str) -> None:
     """Make what is searched of one kind anew."""
     where = {"owner": owner, "video": video, "kind": kind}
     made = [asdict(m) | {"found": vector(m.kind, m.words.split(" "))} for m in moments(_lines(turn.all, **where))]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from rushes.domain.job import Job, JobState
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.verify import Damage
 from rushes.ledger.pages import all_jobs, all_tasks
@@ -13,7 +13,7 @@ from rushes.plan.planner import inputs_of, results_of
 _COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
-def missing(ledger: Ledger, owner: str, cards: Mapping[str, Card], gone: Collection[str]) -> tuple[Damage, ...]:
+def missing(ledger: Ledger, owner: str, cards: Mapping[str, StageSpec], gone: Collection[str]) -> tuple[Damage, ...]:
     """Results without a row that a job must have and nobody is making, each told of the newest such job.
 
     What may go some day is missing only if work that is not done yet reads it; jobs that were deleted miss nothing.
@@ -30,7 +30,7 @@ def missing(ledger: Ledger, owner: str, cards: Mapping[str, Card], gone: Collect
     return tuple(must[key] for key in sorted(set(keys) - ledger.known(owner, keys).keys()))
 
 
-def _held(job: Job, tasks: tuple[Task, ...], cards: Mapping[str, Card]) -> Iterator[Damage]:
+def _held(job: Job, tasks: tuple[Task, ...], cards: Mapping[str, StageSpec]) -> Iterator[Damage]:
     read = {key for task in tasks if task.state is not TaskState.DONE for key in inputs_of(task.spec)}
     for task in tasks:
         card = cards.get(task.stage)

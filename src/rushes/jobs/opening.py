@@ -9,8 +9,8 @@ from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, LeaseLost
 from rushes.domain.result import Manifest
-from rushes.domain.stage import Card
-from rushes.domain.task import Draft, Finish, Lease, Said, TaskState
+from rushes.domain.stage import StageSpec
+from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.jobs.aside import put_aside
 from rushes.ledger.pages import all_tasks
@@ -24,7 +24,7 @@ class Opening:
 
     ledger: Ledger
     blobs: Blobs
-    cards: Mapping[str, Card]
+    cards: Mapping[str, StageSpec]
 
     def __call__(self, lease: Lease, finish: Finish) -> None:
         """Write every page of the plan.
@@ -42,7 +42,7 @@ class Opening:
         kept = job_facts(asked, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
-            if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Said.OK:
+            if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
                 raise LeaseLost(f"{lease.task} is no longer ours")
 
     def check(self, lease: Lease) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ whoever gets it; work that runs long is reported by its own worker and never end
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rushes.ledger.port import Debt, Ledger, Swept
+from rushes.ledger.port import Debt, Ledger, SweepResult
 from rushes.transport.port import Transport
 
 
@@ -19,7 +19,7 @@ class Reconciler:
     transport: Transport
     lane_of: Callable[[str], str | None]  # of a task; None if this machine does not know its stage
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Sweep the ledger, then announce what is ready and has no hint on its way."""
         swept = self.ledger.sweep(limit, paid)
         if not paid:  # else this is the second half of a sweep

@@ -5,14 +5,14 @@ from dataclasses import asdict
 
 from rushes.domain.job import NewJob
 from rushes.domain.keys import JSON, digest, job_id
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Need
 from rushes.ledger.port import Ledger, Submitted
 from rushes.plan.planner import Asked, clip_task, first_task
 from rushes.transport.port import Transport
 
 
-def request_of(asked: Asked, cards: Mapping[str, Card]) -> str:
+def request_of(asked: Asked, cards: Mapping[str, StageSpec]) -> str:
     """The request id: everything that decides the work, so that a new version of a stage is a new request."""
     doc: dict[str, JSON] = asdict(asked)
     doc["versions"] = {name: cards[name].version for name in asked.stages}
@@ -22,7 +22,7 @@ def request_of(asked: Asked, cards: Mapping[str, Card]) -> str:
 def submit(
     ledger: Ledger,
     transport: Transport,
-    cards: Mapping[str, Card],
+    cards: Mapping[str, StageSpec],
     asked: Asked,
     name: str,
     recipe: str,
@@ -40,7 +40,7 @@ def submit(
 def submit_clip(
     ledger: Ledger,
     transport: Transport,
-    card: Card,
+    card: StageSpec,
     asked: Asked,
     name: str,
     sha256: str,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rushes.domain.job import Job, JobState
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
@@ -17,7 +17,7 @@ from rushes.plan.planner import inputs_of, results_of
 class Rules:
     """What may go, and when."""
 
-    cards: Mapping[str, Card]
+    cards: Mapping[str, StageSpec]
     keep_days: int
     clip_days: int
     young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress

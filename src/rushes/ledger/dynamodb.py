@@ -10,9 +10,9 @@ from functools import partial
 from rushes.aws.table import Table
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import FINAL, Command, Job, JobState, NewJob
+from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, Order, Said, Task, TaskState
+from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, LeaseStatus, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import dynamodb_claim, dynamodb_look, dynamodb_sweep
 from rushes.ledger.clock import Seconds, boot_seconds
@@ -31,7 +31,7 @@ from rushes.ledger.dynamodb_rows import (
 from rushes.ledger.dynamodb_store import Sightings, Store
 from rushes.ledger.dynamodb_texts import far
 from rushes.ledger.dynamodb_turn import Turn
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
+from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 DRAFT_SECONDS = 86_400
 _WEIGHT = 60  # items of finishes in one transaction, so that the needs they meet still fit
@@ -76,7 +76,7 @@ class DynamoLedger:
 
         return self._store.change("submit", work)
 
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
         """Write a page of the plan, unseen by claims: only its own attempt's completion reads it."""
         turn = self._store.turn()
         turn.load_tasks([task])
@@ -88,7 +88,7 @@ class DynamoLedger:
         texts = {item["sk"]: item for _, some in specs.values() for item in some}  # several may share one
         drafts = [draft_item(replace(d, spec=specs[d.id][0]), fence, expires) for d in tasks]
         self._store.save("draft", [*texts.values(), *drafts, plan_item(job, fence, facts, expires)])
-        return Said.OK
+        return Verdict.OK
 
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:
         """A blob key is there: meets every need of it once; answers the tasks that became ready."""
@@ -115,7 +115,7 @@ class DynamoLedger:
             turn.load_tasks(holding)
             row = turn.worker(worker.id) or self._enter(turn, worker)
             if row.over:
-                return Renewed(dict.fromkeys(holding, Order.LOST), gone=True), None
+                return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True), None
             row.beat, row.note, row.left = row.beat + 1, note, False
             turn.touch(row)
             _note_progress(turn, worker.id, holding, progress)
@@ -129,7 +129,7 @@ class DynamoLedger:
 
     def complete(self, worker: str, finishes: Sequence[Finish]) -> Completed:
         """Done: results, count-down of dependants, events, job counters, debts."""
-        said: list[Said] = []
+        said: list[Verdict] = []
         opened: list[str] = []
         met: list[str] = []
         for part in _parts(finishes):
@@ -140,10 +140,10 @@ class DynamoLedger:
             (opened or met).extend(self._store.pay(job))
         return Completed(tuple(said), (*opened, *self._in_plan(met)))
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
 
-        def work(turn: Turn) -> Said:
+        def work(turn: Turn) -> Verdict:
             turn.load_tasks([task])
             row = turn.held(worker, task, fence)
             if row is None:
@@ -157,7 +157,7 @@ class DynamoLedger:
             else:
                 turn.release(row, "failed", turn.wall + round(delay * 1000) if delay > 0 else None)
             turn.settle(job)
-            return Said.OK
+            return Verdict.OK
 
         return self._store.change("fail", work)
 
@@ -167,14 +167,14 @@ class DynamoLedger:
             part = held[n : n + self.batch]
             self._store.change("give_back", partial(_hand_back, worker=worker, held=part, reason=reason))
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, pay what is owed, strike out paid debts."""
         return dynamodb_sweep.sweep(self._store, self._is_gone, limit, paid)
 
     # Steering
-    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Tell a job or a worker."""
-        if command in (Command.DRAIN, Command.LEAVE):
+        if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             if not dynamodb_sweep.tell_worker(self._store, target, command):
                 raise NotFound(f"there is no worker {target}")
             return None
@@ -182,8 +182,8 @@ class DynamoLedger:
         def work(turn: Turn) -> Job:
             turn.load([job_key(target), about_key(target)])
             job = _job(turn, target)
-            cancelled = command is Command.CANCEL and job.cancelled
-            if job.state in FINAL and command is not Command.PRIORITY and not cancelled:
+            cancelled = command is JobCommand.CANCEL and job.cancelled
+            if job.state in FINAL and command is not JobCommand.PRIORITY and not cancelled:
                 raise Refused(f"job {target} is {job.state.value}")
             if job.state not in FINAL:
                 turn.command(job, command, value)
@@ -357,7 +357,7 @@ def _note_progress(turn: Turn, worker: str, holding: Mapping[str, int], progress
             turn.touch(row)
 
 
-def _finish(turn: Turn, worker: str, part: Sequence[Finish]) -> tuple[list[Said], list[str], list[str]]:
+def _finish(turn: Turn, worker: str, part: Sequence[Finish]) -> tuple[list[Verdict], list[str], list[str]]:
     turn.load_tasks([f.task for f in part])
     if not all(turn.held(worker, f.task, f.fence) for f in part):
         turn.sure(key for f in part for key in (task_key(f.task), job_key(f.task.partition(".")[0])))

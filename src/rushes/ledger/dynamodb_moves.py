@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL
 from rushes.domain.keys import JSON
-from rushes.domain.task import Draft, Need, Order, Said, TaskState
+from rushes.domain.task import Draft, LeaseStatus, Need, TaskState, Verdict
 from rushes.ledger.dynamodb_rows import (
     JobRow,
     TaskRow,
@@ -28,22 +28,22 @@ class Moves(Unit):
         row = self.task(task)
         return row if row and row.held_by(worker, fence) else None
 
-    def said(self, task: str, fence: int, outcome: str) -> Said:
+    def said(self, task: str, fence: int, outcome: str) -> Verdict:
         """The answer to a lease that holds no more."""
         row = self.task(task)
-        return Said.LOST if row is None else row.said(fence, outcome, self.its(row).cancelled)
+        return Verdict.LOST if row is None else row.said(fence, outcome, self.its(row).cancelled)
 
-    def order(self, task: str, worker: str, fence: int) -> Order:
+    def order(self, task: str, worker: str, fence: int) -> LeaseStatus:
         """What a renewal says of a task."""
         row = self.task(task)
         if row is None:
-            return Order.LOST
+            return LeaseStatus.LOST
         job = self.its(row)
         if row.held_by(worker, fence):
-            return Order.GIVE_BACK if job.paused > 1 else Order.KEEP
+            return LeaseStatus.GIVE_BACK if job.paused > 1 else LeaseStatus.KEEP
         if row.state is TaskState.DONE and row.fence == fence:
-            return Order.KEEP
-        return Order.CANCELLED if job.cancelled else Order.LOST
+            return LeaseStatus.KEEP
+        return LeaseStatus.CANCELLED if job.cancelled else LeaseStatus.LOST
 
     def move(self, row: TaskRow, state: TaskState) -> None:
         """A task comes into a state, and is counted there."""

@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
 from rushes.ledger import dynamodb_look as look
 from rushes.ledger.dynamodb_rows import DUE, OWED, PARKED, LanesRow, WorkerRow, ready_place, unpack
 from rushes.ledger.dynamodb_store import Store
 from rushes.ledger.dynamodb_turn import Turn
-from rushes.ledger.port import Debt, Swept
+from rushes.ledger.port import Debt, SweepResult
 
 TOMBSTONE_SECONDS = 7 * 86_400  # a worker that slept so long enters anew; its fences are stale all the same
 STRAYS_SECONDS = 600.0  # between looks at all that is held: a page of the index per 5,000 tasks
@@ -19,7 +19,7 @@ _SOME = 20  # tasks in one transaction, each perhaps of another job
 _JOBS = 10  # that owe something, in one sweep
 
 
-def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid: Sequence[Debt]) -> Swept:
+def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid: Sequence[Debt]) -> SweepResult:
     """As the port says."""
     released = _reap(store, is_gone, limit)
     _flip(store)
@@ -28,7 +28,7 @@ def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid
     if paid:
         store.save("sweep", gone=[("debts", f"{debt.owner}#{debt.job}#{debt.key}") for debt in paid])
     debts = [json.loads(str(item["body"])) for item in store.table.query("debts", limit=limit)]
-    return Swept(_ready(store, limit), tuple(Debt(*debt) for debt in debts), released, _next_due(store))
+    return SweepResult(_ready(store, limit), tuple(Debt(*debt) for debt in debts), released, _next_due(store))
 
 
 def _reap(store: Store, is_gone: Callable[[Incarnation], bool], limit: int) -> int:
@@ -122,15 +122,15 @@ def _next_due(store: Store) -> float | None:
     return None if first is None else (int(str(first["rank"]).partition("#")[0]) - store.wall()) / 1000
 
 
-def tell_worker(store: Store, id: str, command: Command) -> bool:
+def tell_worker(store: Store, id: str, command: JobCommand) -> bool:
     """Drain or leave; False if there is no such worker."""
-    holds = command is Command.LEAVE and bool(look.held(store, id))
+    holds = command is JobCommand.LEAVE and bool(look.held(store, id))
 
     def work(turn: Turn) -> bool:
         row = turn.worker(id)
-        if row is None or (row.over and command is Command.DRAIN):
+        if row is None or (row.over and command is JobCommand.DRAIN):
             return False
-        if command is Command.DRAIN:
+        if command is JobCommand.DRAIN:
             row.draining = True
         elif holds:
             row.left = True

@@ -6,7 +6,7 @@ from itertools import islice
 
 from rushes.aws.table import Item, Key, Table
 from rushes.domain.event import EventType
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, Finish, TaskState
 from rushes.ledger.dynamodb_moves import Moves
@@ -232,20 +232,22 @@ class Turn(Moves):
         return True
 
     # Commands
-    def command(self, job: JobRow, command: Command, value: int) -> None:
+    def command(self, job: JobRow, command: JobCommand, value: int) -> None:
         """One write on the job; its tasks follow, now or owed."""
         before = (job.paused, job.cancelled, job.priority)
-        if command is Command.CANCEL:
+        if command is JobCommand.CANCEL:
             job.cancelled, job.paused, job.chunking = True, 0, False
             job.epoch += 1
             self.tell(job, EventType.CANCELLED, {})
-        elif command is Command.PRIORITY and job.priority != value:
+        elif command is JobCommand.PRIORITY and job.priority != value:
             job.priority = value
             self.tell(job, EventType.PRIORITY, {"priority": value})
-        elif command is Command.RESUME and job.paused:
+        elif command is JobCommand.RESUME and job.paused:
             job.paused = 0
             self.tell(job, EventType.RESUMED, {})
-        elif command in (Command.PAUSE, Command.PAUSE_NOW) and job.paused < (how := 1 + (command is Command.PAUSE_NOW)):
+        elif command in (JobCommand.PAUSE, JobCommand.PAUSE_NOW) and job.paused < (
+            how := 1 + (command is JobCommand.PAUSE_NOW)
+        ):
             job.paused = how
             self.tell(job, EventType.PAUSED, {"now": how > 1})
         if before != (job.paused, job.cancelled, job.priority):

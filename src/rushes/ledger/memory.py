@@ -5,13 +5,13 @@ from typing import TypeVar
 
 from rushes.domain.errors import LeaseLost, Refused
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import FINAL, Command, Job, JobState, NewJob
+from rushes.domain.job import FINAL, Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, Need, Order, Said, Task, TaskState
+from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.memory_moves import MemoryMoves
 from rushes.ledger.memory_rows import JobRow, WorkerRow
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
+from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 LOG_LINES = 1000
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class MemoryLedger(MemoryMoves):
                 self._settle(job)
             return Submitted(self._jobs[new.id].seen(), created)
 
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
         """Write a page of the plan, unseen by claims."""
         with self._lock:
             row = self._tasks.get(task)
@@ -47,7 +47,7 @@ class MemoryLedger(MemoryMoves):
                 mine.drafts = {}
             mine.drafted = (fence, facts)
             mine.drafts |= {d.id: d for d in tasks}
-            return Said.OK
+            return Verdict.OK
 
     def arrived(self, key: str, etag: str) -> tuple[str, ...]:
         """A blob key is there: meets every need of it once; answers the tasks that became ready."""
@@ -76,7 +76,7 @@ class MemoryLedger(MemoryMoves):
         with self._lock:
             row = self._workers.setdefault(worker.id, WorkerRow(worker, 0.0, self._wall()))
             if row.over:
-                return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
+                return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
             row.until, row.note = self._now() + LEASE_SECONDS, note
             for task, fraction in progress.items():
                 held = self._tasks.get(task)
@@ -94,7 +94,7 @@ class MemoryLedger(MemoryMoves):
             ready = self._finish(won)
             return Completed(tuple(self._said(f.task, f.fence, "done") for f in finishes), ready)
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
         with self._lock:
             row = self._held(worker, task, fence)
@@ -109,7 +109,7 @@ class MemoryLedger(MemoryMoves):
             else:
                 self._release(row, "failed", self._now() + delay if delay > 0 else None)
             self._settle(job)
-            return Said.OK
+            return Verdict.OK
 
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
         """Hand tasks back, claimable at once, counted as nothing."""
@@ -122,7 +122,7 @@ class MemoryLedger(MemoryMoves):
                     self._release(row, "given_back")
                     self._settle(job)
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
         with self._lock:
             for worker in self._workers.values():
@@ -136,18 +136,18 @@ class MemoryLedger(MemoryMoves):
                 task.due = None if task.due is not None and task.due <= self._now() else task.due
             self._debts -= {(d.owner, d.job, d.key) for d in paid}
             debts = tuple(Debt(*debt) for debt in sorted(self._debts)[:limit])
-            return Swept(self._announce(limit), debts, len(orphans), self._next_due())
+            return SweepResult(self._announce(limit), debts, len(orphans), self._next_due())
 
     # Steering
-    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Tell a job or a worker."""
         with self._lock:
-            if command in (Command.DRAIN, Command.LEAVE):
+            if command in (JobCommand.DRAIN, JobCommand.LEAVE):
                 self._tell_worker(target, command)
                 return None
             job = self._job(target)
-            cancelled = command is Command.CANCEL and job.cancelled
-            if job.state in FINAL and command is not Command.PRIORITY and not cancelled:
+            cancelled = command is JobCommand.CANCEL and job.cancelled
+            if job.state in FINAL and command is not JobCommand.PRIORITY and not cancelled:
                 raise Refused(f"job {target} is {job.state.value}")
             if job.state not in FINAL:
                 self._tell_job(job, command, value)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rushes.domain.errors import NotFound
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Finish, Lease, Need, Order, Said, TaskState
+from rushes.domain.task import Draft, Finish, Lease, LeaseStatus, Need, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import Millis, Seconds, boot_seconds, iso, wall_millis
 from rushes.ledger.memory_rows import JobRow, TaskRow, WorkerRow, fresh
@@ -52,9 +52,9 @@ class MemoryMoves:
         row = self._tasks.get(task)
         return row if row and row.held_by(worker, fence) else None
 
-    def _said(self, task: str, fence: int, outcome: str) -> Said:
+    def _said(self, task: str, fence: int, outcome: str) -> Verdict:
         row = self._tasks.get(task)
-        return Said.LOST if row is None else row.said(fence, outcome, self._jobs[row.draft.job].cancelled)
+        return Verdict.LOST if row is None else row.said(fence, outcome, self._jobs[row.draft.job].cancelled)
 
     def _settle(self, job: JobRow) -> None:
         known = job.told
@@ -124,16 +124,16 @@ class MemoryMoves:
             self._settle(job)
         return Lease(d.id, row.fence, d.job, d.stage, d.chunk, d.lane, d.spec, row.failures, row.losses)
 
-    def _order(self, task: str, worker: str, fence: int) -> Order:
+    def _order(self, task: str, worker: str, fence: int) -> LeaseStatus:
         row = self._tasks.get(task)
         if row is None:
-            return Order.LOST
+            return LeaseStatus.LOST
         job = self._jobs[row.draft.job]
         if row.held_by(worker, fence):
-            return Order.GIVE_BACK if job.paused > 1 else Order.KEEP
+            return LeaseStatus.GIVE_BACK if job.paused > 1 else LeaseStatus.KEEP
         if row.state is TaskState.DONE and row.fence == fence:
-            return Order.KEEP
-        return Order.CANCELLED if job.cancelled else Order.LOST
+            return LeaseStatus.KEEP
+        return LeaseStatus.CANCELLED if job.cancelled else LeaseStatus.LOST
 
     def _finish(self, won: Mapping[str, Finish]) -> tuple[str, ...]:
         """These are done, job by job; the tasks that became ready."""
@@ -204,33 +204,33 @@ class MemoryMoves:
         row.adopted, row.finished, row.progress = False, None, 0.0
 
     # Commands
-    def _tell_worker(self, id: str, command: Command) -> None:
+    def _tell_worker(self, id: str, command: JobCommand) -> None:
         row = self._workers.get(id)
-        if row is None or (row.over and command is Command.DRAIN):
+        if row is None or (row.over and command is JobCommand.DRAIN):
             raise NotFound(f"there is no worker {id}")
-        if command is Command.DRAIN:
+        if command is JobCommand.DRAIN:
             row.draining = True
         elif any(task.worker == id for task in self._tasks.values()):
             row.until = min(row.until, self._now())
         else:
             row.over = True
 
-    def _tell_job(self, job: JobRow, command: Command, value: int) -> None:
+    def _tell_job(self, job: JobRow, command: JobCommand, value: int) -> None:
         at = self._wall()
-        if command is Command.CANCEL:
+        if command is JobCommand.CANCEL:
             job.cancelled, job.paused = True, 0
             for row in job.tasks.values():
                 if row.state is TaskState.LEASED:
                     row.state, row.worker, row.progress = TaskState.READY, None, 0.0
             job.tell(EventType.CANCELLED, at, {})
-        elif command is Command.PRIORITY and job.priority != value:
+        elif command is JobCommand.PRIORITY and job.priority != value:
             job.priority = value
             job.tell(EventType.PRIORITY, at, {"priority": value})
-        elif command is Command.RESUME and job.paused:
+        elif command is JobCommand.RESUME and job.paused:
             job.paused = 0
             job.tell(EventType.RESUMED, at, {})
-        elif command in (Command.PAUSE, Command.PAUSE_NOW):
-            self._pause(job, 2 if command is Command.PAUSE_NOW else 1)
+        elif command in (JobCommand.PAUSE, JobCommand.PAUSE_NOW):
+            self._pause(job, 2 if command is JobCommand.PAUSE_NOW else 1)
         self._park(job)
 
     def _pause(self, job: JobRow, how: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import FINAL, Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON
-from rushes.domain.task import Draft, Failure, Need, Said, Task, TaskState
+from rushes.domain.task import Draft, Failure, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.settle import settled
@@ -41,11 +41,11 @@ class TaskRow:
         """Whether that lease is the one that counts."""
         return self.state is TaskState.LEASED and self.fence == fence and worker in (None, self.worker)
 
-    def said(self, fence: int, outcome: str, cancelled: bool) -> Said:
+    def said(self, fence: int, outcome: str, cancelled: bool) -> Verdict:
         """The answer to a lease that holds no more."""
         if self.fence == fence and self.state is not TaskState.LEASED and self.outcome == outcome:
-            return Said.OK
-        return Said.CANCELLED if cancelled else Said.LOST
+            return Verdict.OK
+        return Verdict.CANCELLED if cancelled else Verdict.LOST
 
     def told(self, **more: JSON) -> dict[str, JSON]:
         """What an event about its attempt says."""

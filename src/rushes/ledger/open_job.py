@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rushes.domain.errors import Refused
 from rushes.domain.event import EventType
-from rushes.domain.job import FINAL, Command, Counts, JobState, NewJob
+from rushes.domain.job import FINAL, Counts, JobCommand, JobState, NewJob
 from rushes.domain.keys import JSON
 from rushes.ledger.settle import settled
 
@@ -55,31 +55,31 @@ class OpenJob:
         self.events.append((self.number, self.last_event + 1, n, type.value, at, task, encode(data)))
         self.last_event += n
 
-    def is_over(self, command: Command) -> bool:
+    def is_over(self, command: JobCommand) -> bool:
         """Whether it is finished, so that a command changes nothing any more.
 
         Raises:
             Refused: it is, and the command makes no sense.
         """
-        fits = command is Command.PRIORITY or (command is Command.CANCEL and self.cancelled)
+        fits = command is JobCommand.PRIORITY or (command is JobCommand.CANCEL and self.cancelled)
         if self.state in FINAL and not fits:
             hint = "A finished job can only be retried: rushes jobs retry JOB"
             raise Refused(f"job {self.id} is {self.state.value}", hint)
         return self.state in FINAL
 
-    def steer(self, command: Command, value: int, at: int) -> bool:
+    def steer(self, command: JobCommand, value: int, at: int) -> bool:
         """Take a command, and tell it; False if it is so already. Its tasks are to follow."""
-        pause = 1 + (command is Command.PAUSE_NOW)
-        if command is Command.CANCEL:
+        pause = 1 + (command is JobCommand.PAUSE_NOW)
+        if command is JobCommand.CANCEL:
             self.cancelled, self.paused, self.chunking = True, 0, False
             self.tell(EventType.CANCELLED, at, {})
-        elif command is Command.PRIORITY and self.priority != value:
+        elif command is JobCommand.PRIORITY and self.priority != value:
             self.priority = value
             self.tell(EventType.PRIORITY, at, {"priority": value})
-        elif command is Command.RESUME and self.paused:
+        elif command is JobCommand.RESUME and self.paused:
             self.paused = 0
             self.tell(EventType.RESUMED, at, {})
-        elif command in (Command.PAUSE, Command.PAUSE_NOW) and self.paused < pause:
+        elif command in (JobCommand.PAUSE, JobCommand.PAUSE_NOW) and self.paused < pause:
             self.paused = pause
             self.tell(EventType.PAUSED, at, {"now": pause > 1})
         else:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command, Job, JobState, NewJob
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Lease, Order, Said, Task, TaskState
+from rushes.domain.task import Draft, Failure, Finish, Lease, LeaseStatus, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Submitted:
 class Renewed:
     """What to do with each task held, and with the worker itself."""
 
-    orders: Mapping[str, Order]
+    orders: Mapping[str, LeaseStatus]
     drain: bool = False
     gone: bool = False  # the worker's row is over: every lease is lost, go on as a new incarnation
 
@@ -46,7 +46,7 @@ class Renewed:
 class Completed:
     """An answer per finish, in order, and the tasks that became ready (to be announced)."""
 
-    said: tuple[Said, ...]
+    said: tuple[Verdict, ...]
     ready: tuple[str, ...] = ()
 
 
@@ -60,7 +60,7 @@ class Debt:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What a sweep found: tasks to announce, names to publish, tasks released, and when the next one is due."""
 
     ready: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Ledger(Protocol):
         A first task with a key need waits until the key has arrived (now, if it arrived before).
         """
 
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
         """Write a page of the plan, unseen by claims; repeatable; opened by the completion of `task` at that fence.
 
         A later attempt's page replaces an earlier attempt's. `facts` is kept on the job when the plan opens.
@@ -115,20 +115,20 @@ class Ledger(Protocol):
         drafts of that fence become tasks, adopted ones done. A paused job still commits; a cancelled one never.
         """
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None. Counts as one failure."""
 
     def give_back(self, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
         """Hand tasks back, claimable at once, counted as nothing; stale ones are passed over."""
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out debts that were paid; answer what is owed.
 
         A released task counts a loss; the tenth loss is dead (KillsItsWorker).
         """
 
     # Steering
-    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Tell a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
 
         Raises:

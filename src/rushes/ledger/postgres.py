@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from rushes.domain.errors import NotFound
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command, Job, JobState, NewJob
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Lease, Said, Task, TaskState
+from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import (
     postgres_finish,
@@ -19,11 +19,11 @@ from rushes.ledger import (
     postgres_work,
 )
 from rushes.ledger.clock import Millis
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
+from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 from rushes.ledger.postgres_claim import Claims
 from rushes.ledger.presence import is_gone_from_here
 from rushes.postgres.schema import migrate
-from rushes.postgres.store import Postgres, Row, Turn
+from rushes.postgres.store import Postgres, Row, Transaction
 from rushes.statements import statements
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class PostgresLedger:
         rows = made.fetchall()  # they came with the commit
         return Submitted(postgres_look.job_of(rows[0]) if rows else self.job(new.id), created=bool(rows))
 
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:  # noqa: ARG002 - the task's id names its job
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:  # noqa: ARG002 - the task's id names its job
         """Write a page of the plan, unseen by claims."""
         return self._write("draft", lambda turn: postgres_take.draft(turn, task, fence, tasks, facts))
 
@@ -82,7 +82,7 @@ class PostgresLedger:
         """Done: results, count-down of dependants, events, job counters, debts."""
         bold = iter((True, False, False))  # a second try is not so bold
 
-        def turn(turn: Turn) -> Completed:
+        def turn(turn: Transaction) -> Completed:
             return postgres_finish.complete(turn, worker, finishes, self._claims.known, bold=next(bold))
 
         try:
@@ -92,7 +92,7 @@ class PostgresLedger:
         self._claims.over([finish.task for finish in finishes])
         return completed
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
         said = self._write("fail", lambda turn: postgres_work.fail(turn, worker, task, fence, failure, delay))
         self._claims.over((task,))
@@ -103,14 +103,14 @@ class PostgresLedger:
         self._write("give_back", lambda turn: postgres_work.give_back(turn, worker, held, reason))
         self._claims.over(task for task, _ in held)
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
         return self._write("sweep", lambda turn: postgres_sweep.sweep(turn, limit, paid, self._is_gone), patience="1s")
 
     # Steering
-    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Tell a job or a worker."""
-        if command in (Command.DRAIN, Command.LEAVE):
+        if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             self._write("control", lambda turn: postgres_steer.tell_worker(turn, target, command))
             return None
         self._write("control", lambda turn: postgres_steer.tell_job(turn, target, command, value))
@@ -189,7 +189,7 @@ class PostgresLedger:
         """Let go of idle connections."""
         self._db.close()
 
-    def _write(self, verb: str, body: Callable[[Turn], T], patience: str = "5s") -> T:
+    def _write(self, verb: str, body: Callable[[Transaction], T], patience: str = "5s") -> T:
         if verb not in ("complete", "log", "renew"):
             self._claims.forget()
         return self._db.write(f"ledger.{verb}", SQL, body, self._wall and self._wall(), patience)

@@ -16,7 +16,7 @@ from rushes.domain.errors import LeaseLost, RushesError
 from rushes.domain.task import Lease
 from rushes.ledger.postgres_work import part
 from rushes.postgres.columns import numbers
-from rushes.postgres.store import Cursor, Postgres, Row, Turn
+from rushes.postgres.store import Cursor, Postgres, Row, Transaction
 
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _FRESH_SECONDS = 1.0
@@ -29,7 +29,7 @@ _SPARE = 1.25  # rows that a large claim looks at for each that it is likely to 
 _LOOSE = 100  # tasks of a run that get rows of their own when a few are wanted: whoever comes next finds them
 _TRIES, _PAUSE_SECONDS = 20, 0.002  # of a claim that meets a run which others hold: 0.4 s, longer than a commit takes
 Who = Mapping[str, Any]  # the values of a statement: the worker, its lanes, the moment if tests give it, and more
-Before = Callable[[Turn, Who], object]  # what is to be done before a claim looks
+Before = Callable[[Transaction, Who], object]  # what is to be done before a claim looks
 
 
 class Claims:
@@ -139,7 +139,7 @@ class Claims:
         return rows
 
     def _lease(self, name: str, values: Who, before: Before) -> list[Row]:
-        def body(turn: Turn) -> Cursor:
+        def body(turn: Transaction) -> Cursor:
             before(turn, values)
             return turn.run_wide(name, **values)
 
@@ -168,11 +168,11 @@ class Claims:
         return tuple(map(_lease, leases))
 
 
-def _nothing(_turn: Turn, _who: Who) -> None:
+def _nothing(_turn: Transaction, _who: Who) -> None:
     """The claim looks at once."""
 
 
-def _loosen(turn: Turn, who: Who) -> None:
+def _loosen(turn: Transaction, who: Who) -> None:
     turn.run("loosen", lanes=who["lanes"], loose=_LOOSE)
 
 

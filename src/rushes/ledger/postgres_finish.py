@@ -16,7 +16,7 @@ from rushes.ledger.postgres_take import count_ready, open_plan
 from rushes.ledger.postgres_work import standing
 from rushes.ledger.runs import Run, answers, by_job, finished_runs, how_many, tell_runs
 from rushes.postgres.columns import numbers, texts
-from rushes.postgres.store import Cursor, Row, Turn
+from rushes.postgres.store import Cursor, Row, Transaction
 
 Lease = tuple[int, int]  # the key of a task, and a fence
 Question = tuple[Sequence[Run], Mapping[str, object]]  # runs of one fence, and how `finish` is asked for them
@@ -33,7 +33,9 @@ class TooBold(Exception):
     """What was hoped for is not so, but it is written: the transaction must leave no trace."""
 
 
-def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, bold: bool) -> Completed:
+def complete(
+    turn: Transaction, worker: str, finishes: Sequence[Finish], known: Mapping[str, int], *, bold: bool
+) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not.
 
     `known` has the keys of tasks that were claimed here: a task's key never changes. Who is `bold` hopes that every
@@ -56,7 +58,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: Mapping
     return Completed(answers(finishes, runs, partial(standing, turn), "done"), tuple(ready))
 
 
-def _all_of_them(turn: Turn, jobs: JobRows, worker: str, runs: Sequence[Run]) -> list[Row]:
+def _all_of_them(turn: Transaction, jobs: JobRows, worker: str, runs: Sequence[Run]) -> list[Row]:
     """All are done, as nearly always; the tasks (key, id, parked) that became ready."""
     _keep_results(turn, runs, "results_add")
     questions = _questions(worker, runs)  # before: whoever freezes between here and the sync holds the jobs
@@ -70,7 +72,7 @@ def _all_of_them(turn: Turn, jobs: JobRows, worker: str, runs: Sequence[Run]) ->
 
 
 def _those_that_count(
-    turn: Turn, jobs: JobRows, worker: str, keys: Sequence[int], told: Sequence[Finish]
+    turn: Transaction, jobs: JobRows, worker: str, keys: Sequence[int], told: Sequence[Finish]
 ) -> tuple[list[Run], list[Row]]:
     """Look which leases count, and only they are done; the same of them."""
     jobs.load({key >> PLACES for key in keys})
@@ -85,7 +87,7 @@ def _those_that_count(
 
 
 def _by_lease(
-    turn: Turn, finishes: Sequence[Finish], known: Mapping[str, int]
+    turn: Transaction, finishes: Sequence[Finish], known: Mapping[str, int]
 ) -> tuple[Sequence[int], Sequence[Finish]]:
     """The key of each task with its finish; of two finishes of one lease the first counts."""
     keys = list(map(known.get, map(itemgetter(0), finishes)))
@@ -114,7 +116,7 @@ def _questions(worker: str, runs: Sequence[Run]) -> list[Question]:
     ]  # fmt: skip
 
 
-def _finish(turn: Turn, questions: Iterable[Question]) -> list[Asked]:
+def _finish(turn: Transaction, questions: Iterable[Question]) -> list[Asked]:
     """They are done, if their leases count; nobody waits for the answer."""
     return [Asked(runs, turn.run("finish", at=turn.given, **values)) for runs, values in questions]
 
@@ -123,7 +125,7 @@ def _results(runs: Iterable[Run]) -> Iterable[Result]:
     return chain.from_iterable(chain.from_iterable(run.results for run in runs))
 
 
-def _lost(turn: Turn, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
+def _lost(turn: Transaction, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
     """Which leases did not count, and the tasks (key, id, parked) that became ready."""
     lost: set[Lease] = set()
     ready: list[Row] = []
@@ -137,12 +139,12 @@ def _lost(turn: Turn, asked: Sequence[Asked]) -> tuple[set[Lease], list[Row]]:
     return lost, ready
 
 
-def _gains(turn: Turn, jobs: JobRows, worker: str, runs: Iterable[Run]) -> list[str]:
+def _gains(turn: Transaction, jobs: JobRows, worker: str, runs: Iterable[Run]) -> list[str]:
     groups = by_job(runs).values()
     return [id for group in groups for id in _gain(turn, jobs, jobs.of(group[0].first), worker, group)]
 
 
-def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
+def _gain(turn: Transaction, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
     many = how_many(group)
     job.done, job.live = job.done + many, job.live - many
@@ -155,7 +157,7 @@ def _gain(turn: Turn, jobs: JobRows, job: OpenJob, worker: str, group: Sequence[
     return open_plan(turn, jobs, job, group[0].fence)  # before a plan is open there is only its first task
 
 
-def _keep_results(turn: Turn, runs: Sequence[Run], how: str) -> None:
+def _keep_results(turn: Transaction, runs: Sequence[Run], how: str) -> None:
     """Each for the owner of its job, which the database knows by the job's place among these."""
     made = list(_results(runs))
     if not made:

@@ -7,7 +7,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.ledger.open_job import PLACES, OpenJob
 from rushes.postgres.columns import numbers, texts
-from rushes.postgres.store import Cursor, Row, Turn
+from rushes.postgres.store import Cursor, Row, Transaction
 
 _SAVED = ("number", "told", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live",
           "losses", "failures", "last_event", "started", "finished")  # fmt: skip
@@ -16,7 +16,7 @@ _SAVED = ("number", "told", "priority", "paused", "cancelled", "opened", "total"
 class JobRows:
     """Job rows by number; `save` writes them all with the commit."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Transaction) -> None:
         self._turn = turn
         self._rows: dict[int, OpenJob] = {}
 

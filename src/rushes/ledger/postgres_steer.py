@@ -4,31 +4,31 @@ from collections.abc import Collection, Sequence
 
 from rushes.domain.errors import NotFound
 from rushes.domain.event import EventType
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.ledger.open_job import OpenJob
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import legible
-from rushes.postgres.store import Row, Turn
+from rushes.postgres.store import Row, Transaction
 
 LOG_LINES = 1000  # kept per attempt
 
 
-def tell_worker(turn: Turn, id: str, command: Command) -> None:
+def tell_worker(turn: Transaction, id: str, command: JobCommand) -> None:
     """Drain or leave.
 
     Raises:
         NotFound: no such worker.
     """
     row = turn.one("worker_row", worker=id)
-    if row is None or (row[1] and command is Command.DRAIN):
+    if row is None or (row[1] and command is JobCommand.DRAIN):
         raise NotFound(f"there is no worker {id}")
-    if command is Command.DRAIN:
+    if command is JobCommand.DRAIN:
         turn.run("worker_drain", number=row[0])
     elif not row[1]:
         turn.run("worker_leave", number=row[0], at=turn.wall)
 
 
-def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
+def tell_job(turn: Transaction, id: str, command: JobCommand, value: int) -> None:
     """Pause, resume, cancel or change the priority; what is so already changes nothing.
 
     Raises:
@@ -40,16 +40,16 @@ def tell_job(turn: Turn, id: str, command: Command, value: int) -> None:
     if job.is_over(command) or not job.steer(command, value, turn.wall):
         return
     for _ in range(2):  # the second sees what claims cut off from runs while the first waited for them
-        if command is Command.PRIORITY:
+        if command is JobCommand.PRIORITY:
             turn.run("rerank", **_span(job), rank=-value)
         else:
             turn.run("park", **_span(job), parked=job.stopped)
-    if command is Command.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
+    if command is JobCommand.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
         turn.run("let_go", **_span(job))
     jobs.save()
 
 
-def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+def revive(turn: Transaction, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
     """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on.
 
     Raises:
@@ -70,12 +70,12 @@ def revive(turn: Turn, id: str, tasks: Collection[str], stage: str, again: bool)
     return tuple(row[1] for row in rows)
 
 
-def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
+def set_aside(turn: Transaction, owner: str, keys: Collection[str], reason: str) -> int:
     """Take results out; how many there were."""
     return int(turn.column("set_aside", owner=owner, keys=list(keys), at=turn.wall, reason=legible(reason))[0])
 
 
-def keep_log(turn: Turn, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+def keep_log(turn: Transaction, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
     """Keep log lines, the last of an attempt only."""
     numbers, texts = list(range(first, first + len(lines))), [legible(line) for line in lines]
     turn.run("log_add", task=task, fence=fence, at=turn.wall, numbers=numbers, lines=texts)
@@ -87,7 +87,7 @@ def _span(job: OpenJob) -> dict[str, int]:
     return {"first": first, "last": last}
 
 
-def _refresh(turn: Turn, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:
+def _refresh(turn: Transaction, jobs: JobRows, job: OpenJob, rows: Sequence[Row]) -> None:
     """What was dead or done waits anew, or is ready at once if nothing that it needs is missing."""
     for _, task, state in rows:
         job.tell(EventType.REVIVED, turn.wall, {"state": state}, task)

@@ -7,18 +7,18 @@ from rushes.domain.event import EventType
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import encode
-from rushes.ledger.port import Debt, Swept
+from rushes.ledger.port import Debt, SweepResult
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_look import incarnation
 from rushes.ledger.postgres_work import Ends, hold_tasks
 from rushes.ledger.settle import worn_out
-from rushes.ledger.standing import Standing
-from rushes.postgres.store import Turn
+from rushes.ledger.standing import TaskStatus
+from rushes.postgres.store import Transaction
 
 _REMEMBERED = int(2880 * LEASE_SECONDS * 1000)  # a day: after it a worker that is over may be forgotten
 
 
-def sweep(turn: Turn, limit: int, paid: Sequence[Debt], is_gone: Callable[[Incarnation], bool]) -> Swept:
+def sweep(turn: Transaction, limit: int, paid: Sequence[Debt], is_gone: Callable[[Incarnation], bool]) -> SweepResult:
     """Release, flip, strike out; answer what is owed."""
     _end_leases(turn, is_gone)
     released = _release(turn, limit)
@@ -30,10 +30,10 @@ def sweep(turn: Turn, limit: int, paid: Sequence[Debt], is_gone: Callable[[Incar
     due = turn.column("next_due")[0]
     debts = tuple(Debt(*row) for row in turn.all("debts", limit=limit))
     ready = tuple(turn.column("ready", limit=limit))
-    return Swept(ready, debts, released, None if due is None else (due - turn.wall) / 1000)
+    return SweepResult(ready, debts, released, None if due is None else (due - turn.wall) / 1000)
 
 
-def _end_leases(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> None:
+def _end_leases(turn: Transaction, is_gone: Callable[[Incarnation], bool]) -> None:
     rows = turn.all("workers_in")
     gone = [row[0] for row in rows if is_gone(incarnation(row))]
     late = [row[0] for row in rows if row[10] <= turn.wall]
@@ -41,7 +41,7 @@ def _end_leases(turn: Turn, is_gone: Callable[[Incarnation], bool]) -> None:
         turn.run("workers_over", at=turn.wall, numbers=[*gone, *late], gone=gone)
 
 
-def _release(turn: Turn, limit: int) -> int:
+def _release(turn: Transaction, limit: int) -> int:
     left = turn.column("workers_left")
     if not left:
         return 0
@@ -58,7 +58,7 @@ def _release(turn: Turn, limit: int) -> int:
     return len(lost)
 
 
-def _lose(turn: Turn, jobs: JobRows, ends: Ends, row: Standing) -> None:
+def _lose(turn: Transaction, jobs: JobRows, ends: Ends, row: TaskStatus) -> None:
     job = jobs.of(row.key)
     job.losses += 1
     job.tell(EventType.LOST, turn.wall, row.told(losses=row.losses + 1), row.id)

@@ -6,15 +6,15 @@ from rushes.domain.errors import OverLimit
 from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
-from rushes.domain.task import Draft, Said
+from rushes.domain.task import Draft, Verdict
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob, encode, fresh
 from rushes.ledger.postgres_jobs import JobRows
 from rushes.ledger.postgres_work import hold_tasks, legible
 from rushes.ledger.runs import adopted_runs, tell_runs
-from rushes.postgres.store import Bell, Cursor, Row, Turn
+from rushes.postgres.store import Bell, Cursor, Row, Transaction
 
 
-def submit(turn: Turn, new: NewJob, first: Draft, bell: Bell | None) -> Cursor:
+def submit(turn: Transaction, new: NewJob, first: Draft, bell: Bell | None) -> Cursor:
     """What will answer with the job, if it was made; others hear of a first task that is ready by the bell."""
     if not first.needs and not first.adopted:
         if bell:
@@ -38,7 +38,7 @@ def _texts(new: NewJob) -> dict[str, object]:
     return {"name": legible(new.name), **texts}
 
 
-def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:
+def _begin(turn: Transaction, number: int, new: NewJob, first: Draft) -> None:
     turn.run("job_text_add", job=number, **_texts(new))
     turn.run("drafts_add", job=number, fence=0, rows=encode([_draft(first)]))
     jobs = JobRows(turn)
@@ -51,21 +51,21 @@ def _begin(turn: Turn, number: int, new: NewJob, first: Draft) -> None:
     jobs.save()
 
 
-def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
     """Keep a page of the plan for the attempt that holds `task`."""
     row = hold_tasks(turn, JobRows(turn), (task,)).get(task)
     if row is None or not row.holds(fence):
-        return Said.LOST if row is None else row.said(fence, "done")
+        return Verdict.LOST if row is None else row.said(fence, "done")
     number = row.key >> PLACES
     turn.run("drafts_drop", job=number, fence=fence)
     turn.run("draft_facts", job=number, fence=fence, facts=facts)
     turn.run("drafts_add", job=number, fence=fence, rows=encode([_draft(d) for d in tasks]))
     if turn.column("draft_count", job=number, fence=fence)[0] >= FIRST:  # as on SQLite
         raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
-    return Said.OK
+    return Verdict.OK
 
 
-def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
+def arrived(turn: Transaction, key: str, etag: str) -> tuple[str, ...]:
     """Meet every need of a blob key; the tasks that became ready."""
     turn.run("hold_key", key=key)
     if not turn.all("arrival_add", key=key, etag=etag, at=turn.wall):
@@ -77,7 +77,7 @@ def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
     return ready
 
 
-def open_plan(turn: Turn, jobs: JobRows, job: OpenJob, fence: int) -> tuple[str, ...]:
+def open_plan(turn: Transaction, jobs: JobRows, job: OpenJob, fence: int) -> tuple[str, ...]:
     """The drafts of an attempt become tasks; those that are ready at once."""
     job.opened = True
     turn.run("facts_open", job=job.number, fence=fence)
@@ -95,7 +95,7 @@ def count_ready(jobs: JobRows, rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(id for _, id, parked in rows if not parked)
 
 
-def _plant(turn: Turn, job: OpenJob, fence: int, before: int, alone: Draft | None = None) -> tuple[str, ...]:
+def _plant(turn: Transaction, job: OpenJob, fence: int, before: int, alone: Draft | None = None) -> tuple[str, ...]:
     """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting.
 
     Of one that comes `alone` and needs nothing it is known what it becomes.
@@ -115,7 +115,7 @@ def _plant(turn: Turn, job: OpenJob, fence: int, before: int, alone: Draft | Non
     return _count(turn, job, fence, planted)
 
 
-def _count(turn: Turn, job: OpenJob, fence: int, planted: Sequence[Row]) -> tuple[str, ...]:
+def _count(turn: Transaction, job: OpenJob, fence: int, planted: Sequence[Row]) -> tuple[str, ...]:
     """What a job gains by new tasks (key, id, state; those without a state are done); those that can be claimed."""
     ready = [id for _, id, state in planted if state == "ready"]
     adopted = [key for key, _, state in planted if state is None]
@@ -126,7 +126,7 @@ def _count(turn: Turn, job: OpenJob, fence: int, planted: Sequence[Row]) -> tupl
     return () if job.stopped else tuple(ready)
 
 
-def _meet_others(turn: Turn, jobs: JobRows, these: dict[str, int]) -> None:
+def _meet_others(turn: Transaction, jobs: JobRows, these: dict[str, int]) -> None:
     """Hold what a plan needs of others: keys that may arrive, tasks of other jobs that may be done meanwhile."""
     turn.run("hold_keys", **these)
     others = turn.column("needed_jobs", **these)

@@ -6,27 +6,27 @@ from dataclasses import asdict
 from rushes.domain.errors import WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.keys import JSON
-from rushes.domain.task import LEASE_SECONDS, Failure, Order, Said
+from rushes.domain.task import LEASE_SECONDS, Failure, LeaseStatus, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import PLACES, OpenJob, encode
 from rushes.ledger.port import Renewed
 from rushes.ledger.postgres_jobs import JobRows
-from rushes.ledger.standing import Standing, orders
-from rushes.postgres.store import Turn
+from rushes.ledger.standing import TaskStatus, orders
+from rushes.postgres.store import Transaction
 
 
-def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
+def standing(turn: Transaction, ids: Iterable[str]) -> dict[str, TaskStatus]:
     """Where these tasks stand; those that do not exist are left out."""
-    return {row[0]: Standing(*row) for row in turn.all("standing", ids=list(ids))}
+    return {row[0]: TaskStatus(*row) for row in turn.all("standing", ids=list(ids))}
 
 
-def hold_tasks(turn: Turn, jobs: JobRows, ids: Sequence[str], patient: bool = True) -> dict[str, Standing]:
+def hold_tasks(turn: Transaction, jobs: JobRows, ids: Sequence[str], patient: bool = True) -> dict[str, TaskStatus]:
     """The same with their jobs held: as they stand, they stay."""
     jobs.load({key >> PLACES for _, key in turn.all("keys", ids=list(ids))}, patient)
     return {id: row for id, row in standing(turn, ids).items() if row.key in jobs}
 
 
-def part(turn: Turn, ids: Sequence[str]) -> bool:
+def part(turn: Transaction, ids: Sequence[str]) -> bool:
     """Give these tasks rows of their own, unless others hold their jobs; whether some were in runs."""
     numbers = turn.column("jobs_of_runs", ids=ids)
     if numbers:
@@ -38,13 +38,18 @@ def part(turn: Turn, ids: Sequence[str]) -> bool:
 
 
 def renew(
-    turn: Turn, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str, schema: int
+    turn: Transaction,
+    worker: Incarnation,
+    holding: Mapping[str, int],
+    progress: Mapping[str, float],
+    note: str,
+    schema: int,
 ) -> Renewed:
     """Enter or keep the worker's row, and say what to do with each task held."""
     _check_schema(turn, schema)
     row = turn.one("worker_row", worker=worker.id)
     if row and row[1]:
-        return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
+        return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
     until = turn.wall + int(LEASE_SECONDS * 1000)
     if row is None:
         turn.run("worker_enter", worker=worker.id, until=until, note=legible(note), at=turn.wall, **_who(worker))
@@ -54,12 +59,12 @@ def renew(
     return Renewed(orders(standing(turn, holding), worker.id, holding), drain=bool(row and row[2]))
 
 
-def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+def fail(turn: Transaction, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
     """Record a failure of the lease that counts."""
     jobs = JobRows(turn)
     row = hold_tasks(turn, jobs, (task,)).get(task)
     if row is None:
-        return Said.LOST
+        return Verdict.LOST
     if not row.holds(fence, worker):
         return row.said(fence, "failed")
     job = jobs.of(row.key)
@@ -74,10 +79,10 @@ def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay
         ends.release(job, row, "failed", failures=1, due=turn.wall + round(delay * 1000) if delay > 0 else None)
     ends.save()
     jobs.save()
-    return Said.OK
+    return Verdict.OK
 
 
-def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+def give_back(turn: Transaction, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
     """Free the leases that count, at once and counted as nothing."""
     jobs, ends = JobRows(turn), Ends(turn)
     rows = hold_tasks(turn, jobs, [task for task, _ in held])
@@ -94,19 +99,19 @@ def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: 
 class Ends:
     """Leases that end without success, written together."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Transaction) -> None:
         self._turn = turn
         self._ids: list[str] = []
         self._rows: list[dict[str, object]] = []
 
     def release(
-        self, job: OpenJob, row: Standing, outcome: str, failures: int = 0, losses: int = 0, due: int | None = None
+        self, job: OpenJob, row: TaskStatus, outcome: str, failures: int = 0, losses: int = 0, due: int | None = None
     ) -> None:
         """Ready again."""
         self._end(row, outcome, failures, losses, {"state": "ready", "due": due, "parked": job.stopped})
 
     def bury(
-        self, job: OpenJob, row: Standing, outcome: str, about: dict[str, JSON], failures: int = 0, losses: int = 0
+        self, job: OpenJob, row: TaskStatus, outcome: str, about: dict[str, JSON], failures: int = 0, losses: int = 0
     ) -> None:
         """For the last time: a dead letter."""
         self._end(row, outcome, failures, losses, {"state": "dead", "parked": False})
@@ -119,7 +124,7 @@ class Ends:
             self._turn.run("part", ids=self._ids)
             self._turn.run("end_leases", rows=encode(self._rows), at=self._turn.wall)
 
-    def _end(self, row: Standing, outcome: str, failures: int, losses: int, so: Mapping[str, object]) -> None:
+    def _end(self, row: TaskStatus, outcome: str, failures: int, losses: int, so: Mapping[str, object]) -> None:
         self._ids.append(row.id)
         self._rows.append({"key": row.key, "outcome": outcome, "failures": failures, "losses": losses, **so})
 
@@ -129,12 +134,12 @@ def legible(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
-def _check_schema(turn: Turn, known: int) -> None:
+def _check_schema(turn: Transaction, known: int) -> None:
     if turn.column("schema")[0] > known:
         raise WrongHome("a newer rushes has changed this database", "Start this worker again with the newer version.")
 
 
-def _keep_progress(turn: Turn, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
+def _keep_progress(turn: Transaction, number: int, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
     rows = [{"id": task, "fence": holding[task], "progress": p} for task, p in progress.items() if task in holding]
     if rows:
         part(turn, [task for task in progress if task in holding])

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from rushes.domain.event import Event, EventType
 from rushes.domain.keys import JSON, parse_task_id
 from rushes.domain.result import Result
-from rushes.domain.task import Finish, Said
+from rushes.domain.task import Finish, Verdict
 from rushes.ledger.clock import iso
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
-from rushes.ledger.standing import Standing
+from rushes.ledger.standing import TaskStatus
 
 EventSeen = tuple[int, str, int, str | None, JSON]  # seq, type, at, task, body
 Name = Callable[[int, int], Iterable[str]]  # the ids of that many tasks from a place in the plan on
-Look = Callable[[Iterable[str]], Mapping[str, Standing]]  # where tasks stand
+Look = Callable[[Iterable[str]], Mapping[str, TaskStatus]]  # where tasks stand
 
 
 class Run(NamedTuple):
@@ -72,22 +72,22 @@ def by_job(runs: Iterable[Run]) -> dict[int, list[Run]]:
     return groups
 
 
-def answers(finishes: Sequence[Finish], won: Sequence[Run], standing: Look, *done: str) -> tuple[Said, ...]:
+def answers(finishes: Sequence[Finish], won: Sequence[Run], standing: Look, *done: str) -> tuple[Verdict, ...]:
     """An answer for each finish; where the tasks stand is looked up only if some lease did not count.
 
     `done` are the outcomes by which a store knows what is done: said again at the same fence, it is OK again.
     """
     if how_many(won) == len(finishes):
-        return (Said.OK,) * len(finishes)
+        return (Verdict.OK,) * len(finishes)
     rows = standing(finish.task for finish in finishes)
     ours = {(key, run.fence) for run in won for key in range(run.first, run.last + 1)}
     return tuple(_answer(finish, ours, rows.get(finish.task), done) for finish in finishes)
 
 
-def _answer(finish: Finish, ours: set[tuple[int, int]], row: Standing | None, done: Sequence[str]) -> Said:
+def _answer(finish: Finish, ours: set[tuple[int, int]], row: TaskStatus | None, done: Sequence[str]) -> Verdict:
     if row is None:
-        return Said.LOST
-    return Said.OK if (row.key, finish.fence) in ours else row.said(finish.fence, *done)
+        return Verdict.LOST
+    return Verdict.OK if (row.key, finish.fence) in ours else row.said(finish.fence, *done)
 
 
 def adopted_runs(keys: Sequence[int]) -> list[Run]:

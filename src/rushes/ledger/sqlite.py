@@ -5,9 +5,9 @@ from pathlib import Path
 
 from rushes.domain.errors import NotFound, WrongHome
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command, Job, JobState, NewJob
+from rushes.domain.job import Job, JobCommand, JobState, NewJob
 from rushes.domain.result import Result
-from rushes.domain.task import Draft, Failure, Finish, Lease, Said, Task, TaskState
+from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import (
     place,
@@ -21,8 +21,8 @@ from rushes.ledger import (
     sqlite_work,
 )
 from rushes.ledger.clock import Millis, Seconds, awake_seconds, boot_id, boot_seconds, wall_millis
-from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, Swept
-from rushes.ledger.sqlite_store import Store, Turn
+from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
+from rushes.ledger.sqlite_store import Store, Transaction
 
 
 class SqliteLedger:
@@ -68,7 +68,7 @@ class SqliteLedger:
         assert job is not None
         return Submitted(job, created)
 
-    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:  # noqa: ARG002 - the task's id names its job
+    def draft(self, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:  # noqa: ARG002 - the task's id names its job
         """Write a page of the plan, unseen by claims."""
         with self._store.write("draft") as turn:
             return sqlite_take.draft(turn, task, fence, tasks, facts)
@@ -102,7 +102,7 @@ class SqliteLedger:
         with self._store.write("complete") as turn:
             return sqlite_finish.complete(turn, worker, finishes, self._known)
 
-    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+    def fail(self, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
         """The attempt failed: ready again after `delay` seconds, or dead when it is None."""
         with self._store.write("fail") as turn:
             return sqlite_work.fail(turn, worker, task, fence, failure, delay)
@@ -112,7 +112,7 @@ class SqliteLedger:
         with self._store.write("give_back") as turn:
             sqlite_work.give_back(turn, worker, held, reason)
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """Release what dead workers held, flip due tasks, strike out paid debts; answer what is owed."""
         with self._store.read() as turn:
             if sqlite_sweep.nothing_to_do(turn, paid, self._is_gone):
@@ -121,10 +121,10 @@ class SqliteLedger:
             return sqlite_sweep.sweep(turn, limit, paid, self._is_gone)
 
     # Steering
-    def control(self, target: str, command: Command, value: int = 0) -> Job | None:
+    def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
         """Tell a job or a worker."""
         with self._store.write("control") as turn:
-            if command in (Command.DRAIN, Command.LEAVE):
+            if command in (JobCommand.DRAIN, JobCommand.LEAVE):
                 sqlite_steer.tell_worker(turn, target, command)
                 return None
             sqlite_steer.tell_job(turn, target, command, value)
@@ -231,7 +231,7 @@ class SqliteLedger:
             turn.run("meta_set", "boot", boot)
 
 
-def _check_host(turn: Turn, host: str, boot: str, take_over: bool) -> None:
+def _check_host(turn: Transaction, host: str, boot: str, take_over: bool) -> None:
     same = turn.column("meta_get", "host") in ([], [host]) or turn.column("meta_get", "boot") == [boot]
     left = turn.column("left_behind")
     if left and not same and not take_over:

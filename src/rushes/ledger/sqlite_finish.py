@@ -12,14 +12,14 @@ from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.port import Completed
 from rushes.ledger.runs import Run, answers, by_job, finished_runs, how_many, tell_runs
 from rushes.ledger.sqlite_jobs import JobRows
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Transaction, encode
 from rushes.ledger.sqlite_take import count_down, open_plan
 from rushes.ledger.sqlite_work import DONE, standing
 
 UNKNOWN = -1  # the key of no task
 
 
-def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> Completed:
+def complete(turn: Transaction, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not.
 
     `known` has the keys of tasks that were claimed here: a task's key never changes.
@@ -39,7 +39,7 @@ def complete(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[st
     return Completed(answers(finishes, won, look, *DONE), tuple(ready))
 
 
-def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> list[Run]:
+def _win(turn: Transaction, worker: str, finishes: Sequence[Finish], known: dict[str, int]) -> list[Run]:
     """All are done, as nearly always; else look which leases count, and only they are."""
     number = turn.column("worker_row", worker)
     if not number or not finishes:
@@ -57,7 +57,7 @@ def _win(turn: Turn, worker: str, finishes: Sequence[Finish], known: dict[str, i
     return won
 
 
-def _keys(turn: Turn, tasks: Sequence[str], known: dict[str, int]) -> list[int]:
+def _keys(turn: Transaction, tasks: Sequence[str], known: dict[str, int]) -> list[int]:
     keys = list(map(known.pop, tasks, repeat(UNKNOWN)))
     if UNKNOWN not in keys:
         return keys
@@ -65,13 +65,13 @@ def _keys(turn: Turn, tasks: Sequence[str], known: dict[str, int]) -> list[int]:
     return [found.get(task, UNKNOWN) for task in tasks]
 
 
-def _finish(turn: Turn, runs: Sequence[Run], worker: int) -> int:
+def _finish(turn: Transaction, runs: Sequence[Run], worker: int) -> int:
     """How many were leased to this worker at the fence of their finish, and are done now."""
     rows: list[Row] = [(DONE[run.adopted], turn.wall, run.first, run.last, run.fence, worker) for run in runs]
     return turn.many("finish", rows)
 
 
-def _held(turn: Turn, keys: Sequence[int], finishes: Sequence[Finish], worker: int) -> dict[int, Finish]:
+def _held(turn: Transaction, keys: Sequence[int], finishes: Sequence[Finish], worker: int) -> dict[int, Finish]:
     fences: dict[int, int] = dict(turn.all("holds", encode(keys), worker))
     held: dict[int, Finish] = {}
     for key, finish in zip(keys, finishes, strict=True):
@@ -80,13 +80,13 @@ def _held(turn: Turn, keys: Sequence[int], finishes: Sequence[Finish], worker: i
     return held
 
 
-def _dependants(turn: Turn, won: Sequence[Run]) -> list[Row]:
+def _dependants(turn: Transaction, won: Sequence[Run]) -> list[Row]:
     """Who waits for these tasks, and for how many of them."""
     who: str | None = turn.column("dependants", encode([run[:2] for run in won]))[0]
     return [(int(task), n) for task, n in Counter(who.split(",")).items()] if who else []
 
 
-def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
+def _count(turn: Transaction, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple[str, ...]:
     """What a job gains by some of its tasks being done; the tasks that an opened plan makes ready."""
     many = how_many(group)
     job.done, job.live = job.done + many, job.live - many
@@ -98,7 +98,7 @@ def _count(turn: Turn, job: OpenJob, worker: str, group: Sequence[Run]) -> tuple
     return () if job.opened else open_plan(turn, job, first.fence)
 
 
-def _keep_results(turn: Turn, jobs: JobRows, groups: Mapping[int, Sequence[Run]]) -> None:
+def _keep_results(turn: Transaction, jobs: JobRows, groups: Mapping[int, Sequence[Run]]) -> None:
     made: dict[str, list[Result]] = defaultdict(list)
     debts: list[Row] = []
     for number, group in groups.items():

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from rushes.domain.errors import NotFound
 from rushes.domain.job import JobState
 from rushes.ledger.open_job import PLACES, EventRow, OpenJob
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Transaction, encode
 
 
 class JobRows:
     """Job rows by number; `save` writes them all."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Transaction) -> None:
         self._turn = turn
         self._rows: dict[int, OpenJob] = {}
 

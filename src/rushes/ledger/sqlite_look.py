@@ -12,19 +12,19 @@ from rushes.ledger.clock import iso, iso_or_none
 from rushes.ledger.open_job import FIRST, PLACES
 from rushes.ledger.port import Page
 from rushes.ledger.runs import one_by_one
-from rushes.ledger.sqlite_store import Row, Turn
+from rushes.ledger.sqlite_store import Row, Transaction
 
 _END = 2**63 - 1
 CHANGES = 10_000  # jobs in one answer of `changed`
 
 
-def job(turn: Turn, id: str) -> Job | None:
+def job(turn: Transaction, id: str) -> Job | None:
     """One job."""
     row = turn.one("job", id)
     return None if row is None else _job(row)
 
 
-def jobs(turn: Turn, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
+def jobs(turn: Transaction, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
     """An owner's jobs; the cursor is the number (and, for finished ones, the moment) of the last."""
     if state in FINAL:
         at, _, number = cursor.partition(".") if cursor else ("0", "", "0") if oldest else (_END, "", _END)
@@ -37,13 +37,13 @@ def jobs(turn: Turn, owner: str, state: JobState | None, oldest: bool, cursor: s
     return _page(rows, limit, lambda row: str(row[21]))
 
 
-def named_jobs(turn: Turn, owner: str, ids: Collection[str]) -> Page[Job]:
+def named_jobs(turn: Transaction, owner: str, ids: Collection[str]) -> Page[Job]:
     """An owner's jobs by their ids."""
     return Page(tuple(map(_job, turn.all("jobs_named", json.dumps(list(ids)), owner))))
 
 
 def tasks(
-    turn: Turn, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+    turn: Transaction, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
 ) -> Page[Task]:
     """Tasks by key; the cursor is the key of the last."""
     last, only, these = int(cursor) if cursor else -1, state or "", json.dumps(list(ids))
@@ -59,7 +59,9 @@ def tasks(
     return Page(tuple(_task(row, turn.now) for row in rows), more)
 
 
-def events(turn: Turn, job: str, after: int, types: Collection[EventType], task: str, limit: int) -> tuple[Event, ...]:
+def events(
+    turn: Transaction, job: str, after: int, types: Collection[EventType], task: str, limit: int
+) -> tuple[Event, ...]:
     """Events after a number, packed rows told one by one; or the log lines of a task."""
     if task and set(types) == {EventType.LOG}:
         return _log(turn, job, task, after, limit)
@@ -80,13 +82,13 @@ def events(turn: Turn, job: str, after: int, types: Collection[EventType], task:
     return tuple(found[:limit])
 
 
-def changed(turn: Turn, cursor: str) -> tuple[tuple[str, ...], str]:
+def changed(turn: Transaction, cursor: str) -> tuple[tuple[str, ...], str]:
     """Jobs whose event number moved."""
     rows = turn.all("changed", int(cursor or 0), CHANGES)
     return tuple(row[0] for row in rows), str(rows[-1][1]) if rows else cursor
 
 
-def workers(turn: Turn) -> tuple[Worker, ...]:
+def workers(turn: Transaction) -> tuple[Worker, ...]:
     """Every worker that has a row."""
     held: dict[int, list[str]] = {}
     for number, task, _ in turn.run("held"):
@@ -100,7 +102,7 @@ def incarnation(row: Row) -> Incarnation:
     return Incarnation(id, host, boot, pid, start, tuple(json.loads(lanes)), slots, machine, version)
 
 
-def _of_job(turn: Turn, job: str, last: int, only: str, stage: str, these: str, limit: int) -> list[Row]:
+def _of_job(turn: Transaction, job: str, last: int, only: str, stage: str, these: str, limit: int) -> list[Row]:
     for number in turn.column("job_number", job):
         begin = number << PLACES
         return turn.all("tasks_between", max(last, begin - 1), begin + FIRST, only, stage, these, limit)
@@ -136,7 +138,7 @@ def _worker(row: Row, held: tuple[str, ...], now: float) -> Worker:
     return Worker(incarnation(row), left > 0, bool(draining), note, held, left, iso(started))
 
 
-def _log(turn: Turn, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
+def _log(turn: Transaction, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
     rows = turn.all("log_lines", task, after, limit)
     return tuple(
         Event(job, line, EventType.LOG, iso(at), task, {"fence": fence, "line": text}) for line, at, fence, text in rows

@@ -6,7 +6,7 @@ from operator import add, and_, itemgetter
 from zlib import crc32
 
 from rushes.domain.result import Result
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Transaction, encode
 
 SUBJECT = 12  # letters of a result key that name its subject
 _head, _rest = itemgetter(slice(SUBJECT)), itemgetter(slice(SUBJECT, None))
@@ -14,7 +14,7 @@ _NOWHERE = -1 << 32  # where a subject that was never met would begin
 _EIGHTHS = 0xFFFF_FFF8
 
 
-def keep(turn: Turn, owner: str, results: Sequence[Result]) -> None:
+def keep(turn: Transaction, owner: str, results: Sequence[Result]) -> None:
     """Those that are not there yet: one that is there never changes."""
     if not results:
         return
@@ -25,19 +25,19 @@ def keep(turn: Turn, owner: str, results: Sequence[Result]) -> None:
         _keep_beside(turn, list(zip(*whole, strict=True)))
 
 
-def known(turn: Turn, owner: str, keys: Collection[str]) -> dict[str, Result]:
+def known(turn: Transaction, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
     return {row[0]: _result(row) for row in turn.run("results", _asked(turn, owner, keys))}
 
 
-def set_aside(turn: Turn, owner: str, keys: Collection[str], reason: str) -> int:
+def set_aside(turn: Transaction, owner: str, keys: Collection[str], reason: str) -> int:
     """Take results out; how many there were."""
     asked = _asked(turn, owner, keys)
     turn.run("aside_add", owner, turn.wall, reason, asked)
     return turn.run("result_drop", asked).rowcount
 
 
-def _keep_beside(turn: Turn, rows: Sequence[Row]) -> None:
+def _keep_beside(turn: Transaction, rows: Sequence[Row]) -> None:
     """Some were there, or others have their marks."""
     new = {row[:2]: row for row in reversed(rows)}
     for there in turn.all("results_there", encode([row[0] for row in new.values()])):
@@ -46,13 +46,15 @@ def _keep_beside(turn: Turn, rows: Sequence[Row]) -> None:
         turn.run("result_beside", *row)
 
 
-def _asked(turn: Turn, owner: str, keys: Collection[str]) -> str:
+def _asked(turn: Transaction, owner: str, keys: Collection[str]) -> str:
     """Keys with their marks, for a statement that looks for them."""
     rests = list(map(_rest, keys))
     return encode([*zip(_marks(turn, owner, keys, rests), rests, keys, strict=True)])
 
 
-def _marks(turn: Turn, owner: str, keys: Collection[str], rests: list[str], *, adding: bool = False) -> list[int]:
+def _marks(
+    turn: Transaction, owner: str, keys: Collection[str], rests: list[str], *, adding: bool = False
+) -> list[int]:
     """The first of the eight numbers where each of these results may lie; negative where none can."""
     heads = list(map(_head, keys))
     begins = map(_subjects(turn, owner, heads, adding).get, heads, repeat(_NOWHERE))
@@ -60,7 +62,7 @@ def _marks(turn: Turn, owner: str, keys: Collection[str], rests: list[str], *, a
     return list(map(add, begins, map(and_, prints, repeat(_EIGHTHS))))
 
 
-def _subjects(turn: Turn, owner: str, heads: Sequence[str], adding: bool) -> dict[str, int]:
+def _subjects(turn: Transaction, owner: str, heads: Sequence[str], adding: bool) -> dict[str, int]:
     found: dict[str, int] = dict(turn.all("subjects", owner, encode(list(set(heads)))))
     if adding and (new := [head for head in dict.fromkeys(heads) if head not in found]):
         found |= turn.all("subjects_add", owner, encode(new))

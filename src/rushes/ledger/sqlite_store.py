@@ -31,7 +31,7 @@ def _bulk(insert: str) -> str:
     return head + ", ".join([values] * BULK) + tail
 
 
-class Turn:
+class Transaction:
     """One transaction: its moment by each clock, and the named statements it runs."""
 
     __slots__ = ("_db", "awake", "now", "wall")
@@ -80,16 +80,16 @@ class Store:
         self.file = SqliteFile(path, "ledger", migrate, SETTINGS)
 
     @contextlib.contextmanager
-    def write(self, verb: str) -> Iterator[Turn]:
+    def write(self, verb: str) -> Iterator[Transaction]:
         """A transaction that is committed at the end, or leaves no trace."""
         with self.file.write(verb) as db:
             yield self._turn(db)
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Turn]:
+    def read(self) -> Iterator[Transaction]:
         """One look: all that it reads is of one moment."""
         with self.file.read() as db:
             yield self._turn(db)
 
-    def _turn(self, db: sqlite3.Connection) -> Turn:
-        return Turn(db, self._seconds(), self._awake(), self._millis())
+    def _turn(self, db: sqlite3.Connection) -> Transaction:
+        return Transaction(db, self._seconds(), self._awake(), self._millis())

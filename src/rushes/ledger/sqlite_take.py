@@ -6,15 +6,15 @@ from rushes.domain.errors import OverLimit
 from rushes.domain.event import EventType
 from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
-from rushes.domain.task import Draft, Said
+from rushes.domain.task import Draft, Verdict
 from rushes.ledger.open_job import FIRST, PLACES, OpenJob
 from rushes.ledger.runs import adopted_runs, tell_runs
 from rushes.ledger.sqlite_jobs import JobRows
-from rushes.ledger.sqlite_store import Row, Turn, encode
+from rushes.ledger.sqlite_store import Row, Transaction, encode
 from rushes.ledger.sqlite_work import DONE, standing
 
 
-def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
+def submit(turn: Transaction, new: NewJob, first: Draft) -> bool:
     """Whether a job was made."""
     if not turn.run("job_add", new.id, new.owner, new.priority, turn.wall).rowcount:
         return False
@@ -29,10 +29,10 @@ def submit(turn: Turn, new: NewJob, first: Draft) -> bool:
     return True
 
 
-def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Said:
+def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
     """Keep a page of the plan for the attempt that holds `task`."""
     row = standing(turn, (task,)).get(task)
-    said = Said.LOST if row is None else row.said(fence, *DONE)
+    said = Verdict.LOST if row is None else row.said(fence, *DONE)
     if row is None or not row.holds(fence):
         return said
     number = row.key >> PLACES
@@ -41,10 +41,10 @@ def draft(turn: Turn, task: str, fence: int, tasks: Sequence[Draft], facts: str)
     turn.many("draft_add", [_draft(number, fence, d) for d in tasks])
     if turn.column("draft_count", number, fence)[0] >= FIRST:  # keys of two jobs are never neighbours
         raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
-    return Said.OK
+    return Verdict.OK
 
 
-def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
+def arrived(turn: Transaction, key: str, etag: str) -> tuple[str, ...]:
     """Meet every need of a blob key; the tasks that became ready."""
     if not turn.run("arrival_add", key, etag, turn.wall).rowcount:
         return ()
@@ -54,7 +54,7 @@ def arrived(turn: Turn, key: str, etag: str) -> tuple[str, ...]:
     return ready
 
 
-def open_plan(turn: Turn, job: OpenJob, fence: int) -> tuple[str, ...]:
+def open_plan(turn: Transaction, job: OpenJob, fence: int) -> tuple[str, ...]:
     """The drafts of an attempt become tasks; those that are ready at once."""
     job.opened = True
     turn.run("facts_open", fence, job.number)
@@ -64,7 +64,7 @@ def open_plan(turn: Turn, job: OpenJob, fence: int) -> tuple[str, ...]:
     return ()
 
 
-def count_down(turn: Turn, jobs: JobRows, down: Sequence[Row]) -> tuple[str, ...]:
+def count_down(turn: Transaction, jobs: JobRows, down: Sequence[Row]) -> tuple[str, ...]:
     """So many unmet needs less for each task by its key; the tasks that became ready."""
     if not down:
         return ()
@@ -79,7 +79,7 @@ def count_down(turn: Turn, jobs: JobRows, down: Sequence[Row]) -> tuple[str, ...
     return tuple(id for key, id in ready if key not in parked)
 
 
-def _plant(turn: Turn, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
+def _plant(turn: Transaction, job: OpenJob, fence: int, before: int) -> tuple[str, ...]:
     """Drafts become tasks with keys after `before`: adopted ones done, the others ready or waiting."""
     these, last = (job.number, fence), (job.number << PLACES) + FIRST
     turn.run("plant_texts", before, turn.wall, *these)

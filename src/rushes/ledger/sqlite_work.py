@@ -8,26 +8,26 @@ from typing import Any
 from rushes.domain.errors import LeaseLost
 from rushes.domain.event import EventType
 from rushes.domain.keys import JSON
-from rushes.domain.task import LEASE_SECONDS, Failure, Lease, Order, Said
+from rushes.domain.task import LEASE_SECONDS, Failure, Lease, LeaseStatus, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.open_job import FIRST, OpenJob
 from rushes.ledger.port import Renewed
 from rushes.ledger.runs import runs
 from rushes.ledger.sqlite_jobs import JobRows
-from rushes.ledger.sqlite_store import Row, Turn, encode
-from rushes.ledger.standing import Standing, orders
+from rushes.ledger.sqlite_store import Row, Transaction, encode
+from rushes.ledger.standing import TaskStatus, orders
 
 DONE = ("ok", "adopted")  # outcomes that are a success
 KNOWN = 20_000  # keys of leased tasks that are remembered
 _lease: Callable[[Iterable[Any]], Lease] = partial(tuple.__new__, Lease)  # a third of the time of its `_make`
 
 
-def standing(turn: Turn, ids: Iterable[str]) -> dict[str, Standing]:
+def standing(turn: Transaction, ids: Iterable[str]) -> dict[str, TaskStatus]:
     """Where these tasks stand; those that do not exist are left out."""
-    return {row[0]: Standing(*row) for row in turn.run("standing", encode(list(ids)))}
+    return {row[0]: TaskStatus(*row) for row in turn.run("standing", encode(list(ids)))}
 
 
-def may_claim(turn: Turn, worker: str, lanes: Sequence[str]) -> bool:
+def may_claim(turn: Transaction, worker: str, lanes: Sequence[str]) -> bool:
     """Whether a claim could find anything: a look that blocks nobody.
 
     Raises:
@@ -38,7 +38,7 @@ def may_claim(turn: Turn, worker: str, lanes: Sequence[str]) -> bool:
 
 
 def claim(
-    turn: Turn, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str], known: dict[str, int]
+    turn: Transaction, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str], known: dict[str, int]
 ) -> tuple[Lease, ...]:
     """Lease the next tasks; `known` keeps their keys for their completion.
 
@@ -64,12 +64,12 @@ def claim(
 
 
 def renew(
-    turn: Turn, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str
+    turn: Transaction, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str
 ) -> Renewed:
     """Enter or keep the worker's row, and say what to do with each task held."""
     row = turn.one("worker_row", worker.id)
     if row and row[2]:
-        return Renewed(dict.fromkeys(holding, Order.LOST), gone=True)
+        return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True)
     until = turn.awake + LEASE_SECONDS
     if row is None:
         turn.run("worker_enter", worker.id, until, note, turn.wall, turn.wall, *_who(worker))
@@ -80,11 +80,11 @@ def renew(
     return Renewed(orders(standing(turn, holding), worker.id, holding), drain=bool(row[3]))
 
 
-def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Said:
+def fail(turn: Transaction, worker: str, task: str, fence: int, failure: Failure, delay: float | None) -> Verdict:
     """Record a failure of the lease that counts."""
     row = standing(turn, (task,)).get(task)
     if row is None:
-        return Said.LOST
+        return Verdict.LOST
     if not row.holds(fence, worker):
         return row.said(fence, "failed")
     jobs = JobRows(turn)
@@ -98,10 +98,10 @@ def fail(turn: Turn, worker: str, task: str, fence: int, failure: Failure, delay
     else:
         release(turn, job, row, "failed", failures=1, due=turn.now + delay if delay > 0 else None)
     jobs.save()
-    return Said.OK
+    return Verdict.OK
 
 
-def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
+def give_back(turn: Transaction, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
     """Free the leases that count, at once and counted as nothing."""
     jobs, rows = JobRows(turn), standing(turn, (task for task, _ in held))
     for task, fence in dict.fromkeys(held):
@@ -114,9 +114,9 @@ def give_back(turn: Turn, worker: str, held: Sequence[tuple[str, int]], reason: 
 
 
 def release(
-    turn: Turn,
+    turn: Transaction,
     job: OpenJob,
-    row: Standing,
+    row: TaskStatus,
     outcome: str,
     *,
     failures: int = 0,
@@ -130,7 +130,14 @@ def release(
 
 
 def bury(
-    turn: Turn, job: OpenJob, row: Standing, outcome: str, *, failures: int = 0, losses: int = 0, about: dict[str, JSON]
+    turn: Transaction,
+    job: OpenJob,
+    row: TaskStatus,
+    outcome: str,
+    *,
+    failures: int = 0,
+    losses: int = 0,
+    about: dict[str, JSON],
 ) -> None:
     """A lease ended without success for the last time: a dead letter."""
     turn.run("bury", outcome, failures, losses, turn.wall, row.key)
@@ -140,14 +147,14 @@ def bury(
     job.tell(EventType.DEAD, turn.wall, about, row.id)
 
 
-def _own_row(turn: Turn, worker: str) -> tuple[int, bool]:
+def _own_row(turn: Transaction, worker: str) -> tuple[int, bool]:
     row = turn.one("worker_row", worker)
     if row is None or row[2] or row[1] <= turn.awake:
         raise LeaseLost(f"the lease of worker {worker} is over")
     return row[0], bool(row[3])
 
 
-def _next(turn: Turn, lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
+def _next(turn: Transaction, lanes: Sequence[str], n: int, hinted: Collection[str]) -> list[Row]:
     if hinted:
         return turn.all("to_claim_of", encode(list(hinted)), encode(list(lanes)), n)
     if len(lanes) == 1:
@@ -155,7 +162,9 @@ def _next(turn: Turn, lanes: Sequence[str], n: int, hinted: Collection[str]) -> 
     return turn.all("to_claim_in", encode(list(lanes)), n)
 
 
-def _leases(turn: Turn, ranges: Sequence[tuple[int, int]], lanes: Sequence[str], *columns: Row) -> tuple[Lease, ...]:
+def _leases(
+    turn: Transaction, ranges: Sequence[tuple[int, int]], lanes: Sequence[str], *columns: Row
+) -> tuple[Lease, ...]:
     """By columns; lane, failures and losses, nearly always the same for all, are not read: 5 % less a task."""
     keys, ids, fences, stages, chunks, specs, *named = columns
     before = _before(turn, keys) if max(fences) > 1 else ((0,) * len(keys),) * 2
@@ -173,12 +182,12 @@ def _jobs(ids: Sequence[str], ranges: Sequence[tuple[int, int]]) -> list[str]:
     return jobs
 
 
-def _before(turn: Turn, keys: Sequence[int]) -> Iterable[Row]:
+def _before(turn: Transaction, keys: Sequence[int]) -> Iterable[Row]:
     """Failures and losses; a task that was never leased has none."""
     return zip(*turn.all("before", encode(keys)), strict=True)
 
 
-def _begin(turn: Turn, firsts: Sequence[int]) -> None:
+def _begin(turn: Transaction, firsts: Sequence[int]) -> None:
     """The claim of a first task begins its job."""
     if not firsts:
         return

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rushes.domain.keys import JSON
-from rushes.domain.task import Order, Said
+from rushes.domain.task import LeaseStatus, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TaskStatus:
     """The fields in the order of the statement `standing`."""
 
     id: str
@@ -27,25 +27,27 @@ class Standing:
         """Whether that lease is the one that counts."""
         return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
 
-    def said(self, fence: int, *outcomes: str) -> Said:
+    def said(self, fence: int, *outcomes: str) -> Verdict:
         """The answer to a lease that holds no more."""
         if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
-            return Said.OK
-        return Said.CANCELLED if self.cancelled else Said.LOST
+            return Verdict.OK
+        return Verdict.CANCELLED if self.cancelled else Verdict.LOST
 
-    def order(self, fence: int, worker: str) -> Order:
+    def order(self, fence: int, worker: str) -> LeaseStatus:
         """What a renewal says of that lease."""
         if self.holds(fence, worker):
-            return Order.GIVE_BACK if self.paused > 1 else Order.KEEP
+            return LeaseStatus.GIVE_BACK if self.paused > 1 else LeaseStatus.KEEP
         if self.state == "done" and self.fence == fence:
-            return Order.KEEP
-        return Order.CANCELLED if self.cancelled else Order.LOST
+            return LeaseStatus.KEEP
+        return LeaseStatus.CANCELLED if self.cancelled else LeaseStatus.LOST
 
     def told(self, **more: JSON) -> dict[str, JSON]:
         """What an event about its attempt says."""
         return {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker, **more}
 
 
-def orders(rows: Mapping[str, Standing], worker: str, holding: Mapping[str, int]) -> dict[str, Order]:
+def orders(rows: Mapping[str, TaskStatus], worker: str, holding: Mapping[str, int]) -> dict[str, LeaseStatus]:
     """What a renewal says of each task held; one that does not exist is lost."""
-    return {task: rows[task].order(fence, worker) if task in rows else Order.LOST for task, fence in holding.items()}
+    return {
+        task: rows[task].order(fence, worker) if task in rows else LeaseStatus.LOST for task, fence in holding.items()
+    }

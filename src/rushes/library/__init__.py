@@ -9,7 +9,7 @@ from typing import Self
 
 from rushes.domain.errors import ModelMissing, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command, Job, JobState
+from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
@@ -48,7 +48,7 @@ from rushes.library.upload import Uploads
 from rushes.library.watch import wait, watch
 from rushes.settings import find_home
 from rushes.telemetry import log
-from rushes.wiring import House, machine, open_home
+from rushes.wiring import Home, machine, open_home
 from rushes.wiring.kept import folder
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
@@ -62,8 +62,8 @@ class Library:
 
     def __init__(self, home: str | Path | None = None, *, create: bool = True, take_over: bool = False) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
-        self.house: House = open_home(find_home(Path.cwd(), home), create=create, take_over=take_over)
-        self._owner = self.house.settings.owner
+        self.home: Home = open_home(find_home(Path.cwd(), home), create=create, take_over=take_over)
+        self._owner = self.home.settings.owner
 
     def __enter__(self) -> Self:
         return self
@@ -73,12 +73,12 @@ class Library:
 
     def close(self) -> None:
         """Let go of the home."""
-        self.house.close()
+        self.home.close()
 
     # Taking in and working
     def add(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Added]:
         """Submit files and folders; the same file with the same wish is the same job."""
-        return list(add(self.house, map(str, paths), wish or Wish()))
+        return list(add(self.home, map(str, paths), wish or Wish()))
 
     def run(
         self,
@@ -99,23 +99,23 @@ class Library:
         What needs weights that cannot be fetched waits, and `Ran.lacks` names them; all else is done.
         """
         try:
-            self.pull(missing_models(self.house, wish or Wish()), on_pull)
+            self.pull(missing_models(self.home, wish or Wish()), on_pull)
         except (ModelMissing, RegistryAway) as e:
             log.warning("weights cannot be fetched: %s", e)
         added = self.add(paths, wish)
         for one in added:
             if one.job:
-                resume(self.house, wake(self.house, one.job))
+                resume(self.home, wake(self.home, one.job))
         on_added(added)
-        learn(self.house, added, wish or Wish(), machine(), signals=signals)
-        ran = run(self.house, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
-        if self.house.settings.beside if beside is None else beside:
+        learn(self.home, added, wish or Wish(), machine(), signals=signals)
+        ran = run(self.home, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
+        if self.home.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran
 
     def promise(self, name: str, wish: Wish | None = None) -> Promised:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
-        return promise(self.house, name, wish or Wish())
+        return promise(self.home, name, wish or Wish())
 
     def watch(
         self,
@@ -126,21 +126,21 @@ class Library:
         pause: Callable[[float], bool] = wait,
     ) -> Iterator[Added]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
-        return watch(self.house, [*map(str, places)], wish or Wish(), once=once, pause=pause)
+        return watch(self.home, [*map(str, places)], wish or Wish(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; answers the exit code."""
-        return Work(self.house, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
+        return Work(self.home, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
 
     def estimate(
         self, paths: Iterable[str | Path], wish: Wish | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.house, [*map(str, paths)], wish or Wish(), machine(), signals=signals)
+        return estimate(self.home, [*map(str, paths)], wish or Wish(), machine(), signals=signals)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
-        return expected(self.house, job, machine())
+        return expected(self.home, job, machine())
 
     def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
         """Fetch weights that are not on this machine yet."""
@@ -150,13 +150,13 @@ class Library:
     @property
     def models(self) -> ModelStore:
         """The weights on this machine."""
-        return self.house.models
+        return self.home.models
 
     # Looking
     def videos(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """Videos, newest first, and the next cursor."""
         self._catch_up()
-        return self.house.index.videos(self._owner, cursor, limit)
+        return self.home.index.videos(self._owner, cursor, limit)
 
     def video(self, name: str) -> Video:
         """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
@@ -167,42 +167,42 @@ class Library:
         self._catch_up()
         found = [v for v in self._all_videos() if means(v, name)]
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
-        return at_home(self.house, the_one(name, exact or found, "video"))
+        return at_home(self.home, the_one(name, exact or found, "video"))
 
     def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best") -> Found:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
-        return meaning(self.house, query).search(self._owner, query, limit, cursor, video, order)
+        return meaning(self.home, query).search(self._owner, query, limit, cursor, video, order)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
-        return export_hits(self.house, query, kind, lambda cursor: self.search(query, 500, cursor, video, order))
+        return export_hits(self.home, query, kind, lambda cursor: self.search(query, 500, cursor, video, order))
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
         self._catch_up()
-        return next_hit(meaning(self.house, query), self._owner, query, video, at_us, back=back)
+        return next_hit(meaning(self.home, query), self._owner, query, video, at_us, back=back)
 
     def summary(self) -> Summary:
         """What there is to find."""
         self._catch_up()
-        return self.house.index.summary(self._owner)
+        return self.home.index.summary(self._owner)
 
     def lines(self, video: str) -> tuple[Observation, ...]:
         """What is said, in order; while the job runs, what is known by now."""
-        return self.house.index.lines(self._owner, self.video(video).id)
+        return self.home.index.lines(self._owner, self.video(video).id)
 
     def shots(self, video: str) -> list[tuple[int, int]]:
         """Start and end of each shot in microseconds."""
-        return [(s.start_us, s.end_us) for s in shots_of(self.house, self.video(video))]
+        return [(s.start_us, s.end_us) for s in shots_of(self.home, self.video(video))]
 
     def people(self, *, hidden: bool = False) -> list[Seen]:
         """Everybody whose face is known, named first."""
-        return everybody(self.house, hidden=hidden)
+        return everybody(self.home, hidden=hidden)
 
     def compare(self, video: str, left: str, right: str, kind: str = "speech") -> Compared:
         """What two runs say of a kind, side by side."""
-        return compare(self.house, self.video(video), left, right, kind)
+        return compare(self.home, self.video(video), left, right, kind)
 
     def clip(
         self,
@@ -220,7 +220,7 @@ class Library:
         found = self.video(video)
         target = Path(out) if out else None
         return cut(
-            self.house,
+            self.home,
             found,
             start_us,
             end_us,
@@ -233,11 +233,11 @@ class Library:
 
     def export(self, video: str, kind: str, out: str | Path | None = None) -> bytes:
         """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
-        return export(self.house, self.video(video), kind, Path(out) if out else None)
+        return export(self.home, self.video(video), kind, Path(out) if out else None)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:
         """Write subtitles and sidecars of finished jobs beside their films; what is not ours is kept, and told."""
-        return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.house, job)]
+        return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
 
     # Jobs
     def job(self, name: str) -> Job:
@@ -250,47 +250,47 @@ class Library:
 
     def jobs(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
         """Jobs, newest first, without the trials that estimates make."""
-        page = self.house.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        page = self.home.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def tasks(self, job: str) -> tuple[Task, ...]:
         """All tasks of a job in plan order."""
-        return all_tasks(self.house.ledger, self.job(job).id)
+        return all_tasks(self.home.ledger, self.job(job).id)
 
     def events(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """A job's history after a number; with `pause`, live until the job is final."""
-        return follow(self.house.ledger, self.job(job).id, after, pause)
+        return follow(self.home.ledger, self.job(job).id, after, pause)
 
     def log(self, task: str) -> list[str]:
         """The log lines of a task's last attempt."""
-        events = self.house.ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task, limit=1000)
+        events = self.home.ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task, limit=1000)
         return [str(e.data.get("line", "")) for e in events]
 
     def why(self, job: str) -> tuple[Because, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.job(job)
-        return explained(self.house, row, why(self.house.ledger, row))
+        return explained(self.home, row, why(self.home.ledger, row))
 
     def pause(self, job: str, *, now: bool = False) -> Job:
         """Start nothing new of it; running chunks finish and commit, or with `now` are given back."""
-        return self._control(job, Command.PAUSE_NOW if now else Command.PAUSE)
+        return self._control(job, JobCommand.PAUSE_NOW if now else JobCommand.PAUSE)
 
     def resume(self, job: str) -> Job:
         """Go on after a pause."""
-        return self._control(job, Command.RESUME)
+        return self._control(job, JobCommand.RESUME)
 
     def cancel(self, job: str) -> Job:
         """Nothing of it commits from now on; what is done stays."""
-        return self._control(job, Command.CANCEL)
+        return self._control(job, JobCommand.CANCEL)
 
     def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
         """Try dead tasks again; a cancelled job goes on."""
-        return self.house.ledger.revive(self.job(job).id, stage=stage)
+        return self.home.ledger.revive(self.job(job).id, stage=stage)
 
     @property
     def letters(self) -> Letters:
         """Dead letters, a page at a time."""
-        return Letters(self.house.ledger, self.house.records, self._owner)
+        return Letters(self.home.ledger, self.home.records, self._owner)
 
     def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
         """Dead letters by class."""
@@ -307,13 +307,13 @@ class Library:
     # Care
     def remove(self, video: str, *, originals: bool = False) -> Removed:
         """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`."""
-        if left := cut_short(self.house, video):
-            return finish(self.house, left)
-        return remove(self.house, self.video(video), originals=originals)
+        if left := cut_short(self.home, video):
+            return finish(self.home, left)
+        return remove(self.home, self.video(video), originals=originals)
 
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
         """Read every file of every result and compare it with its hash."""
-        return damaged(self.house, on_progress)
+        return damaged(self.home, on_progress)
 
     def repair(
         self,
@@ -324,24 +324,24 @@ class Library:
         on_room: OnRoom = lambda _room: None,
     ) -> Ran:
         """Make what is damaged again, and nothing else."""
-        return mend(self.house, damages, look, signals=signals, on_room=on_room)
+        return mend(self.home, damages, look, signals=signals, on_room=on_room)
 
     def gc(self) -> Cleared:
         """Clear what is no longer needed."""
-        with alone(self.house.home):
-            finish_all(self.house)
-            cleared = gc(self.house.ledger, self.house.blobs, self._owner, rules(self.house))
-        Uploads(self.house).finish_all()
-        Uploads(self.house).expire()
-        forget_requests(self.house)
-        self.house.follower.check(self._owner)
-        self.house.tidy()
+        with alone(self.home.folder):
+            finish_all(self.home)
+            cleared = gc(self.home.ledger, self.home.blobs, self._owner, rules(self.home))
+        Uploads(self.home).finish_all()
+        Uploads(self.home).expire()
+        forget_requests(self.home)
+        self.home.follower.check(self._owner)
+        self.home.tidy()
         return cleared
 
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        with alone(self.house.home):
-            return backup(self.house.home, self.house.blobs, Path(to), self.house.snapshots(), folder)
+        with alone(self.home.folder):
+            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
@@ -350,32 +350,32 @@ class Library:
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
-        self.house.follower.reindex()
-        sidecars.read_again(self.house)
+        self.home.follower.reindex()
+        sidecars.read_again(self.home)
 
     def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.ReadIn]:
         """Make films searchable by what lies beside them, though their home is lost."""
-        return sidecars.read_in(self.house, [Path(p) for p in paths])
+        return sidecars.read_in(self.home, [Path(p) for p in paths])
 
     def write_sidecars(self, video: str) -> list[Beside]:
         """Everything known of a video beside its film, under names that players, editors and `index` read."""
-        return write_all(self.house, self.video(video))
+        return write_all(self.home, self.video(video))
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
-        return doctor(self.house)
+        return doctor(self.home)
 
     def _catch_up(self) -> None:
-        sidecars.catch_up(self.house)
+        sidecars.catch_up(self.home)
 
-    def _control(self, job: str, command: Command) -> Job:
-        row = self.house.ledger.control(self.job(job).id, command)
+    def _control(self, job: str, command: JobCommand) -> Job:
+        row = self.home.ledger.control(self.job(job).id, command)
         if row is None:
             raise Refused(f"{job} is no job")
         return row
 
     def _all_videos(self) -> Iterator[Video]:
-        return every(lambda cursor: Page(*self.house.index.videos(self._owner, cursor, 500)))
+        return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))
 
     def _all_jobs(self) -> Iterator[Job]:
         return every(lambda cursor: self.jobs(cursor=cursor, limit=500))

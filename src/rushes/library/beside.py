@@ -22,7 +22,7 @@ from rushes.library.said.faces import written
 from rushes.plan.planner import Asked, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}
@@ -47,54 +47,54 @@ class Beside:
     kept: str = ""
 
 
-def write_subtitles(house: House, job: Job) -> list[Beside]:
+def write_subtitles(home: Home, job: Job) -> list[Beside]:
     """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
-    tasks = house.ledger.tasks(ids=[task_id(job.id, "transcript", None)]).rows
+    tasks = home.ledger.tasks(ids=[task_id(job.id, "transcript", None)]).rows
     if not tasks or tasks[0].state is not TaskState.DONE:
         return []
-    manifest = read_manifest(house.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
+    manifest = read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
     language = str(manifest.facts.get("language", ""))
     source = Asked.from_text(job.payload).source
     if not manifest.count or not language or source.far:
         return []
-    film, files = house.originals / source.path, []
+    film, files = home.originals / source.path, []
     for kind, artifact in KINDS.items():
-        with house.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
-            files.append(_write(house, job.owner, film, beside(film, language, kind), f.read()))
+        with home.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
+            files.append(_write(home, job.owner, film, beside(film, language, kind), f.read()))
     return files
 
 
-def write_sidecar(house: House, job: Job) -> list[Beside]:
+def write_sidecar(home: Home, job: Job) -> list[Beside]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
     source = Asked.from_text(job.payload).source
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
-    house.follower.catch_up()
-    video = house.index.video(job.owner, json.loads(job.facts)["video"])
-    return _sidecar(house, video, house.originals / source.path) if video else []
+    home.follower.catch_up()
+    video = home.index.video(job.owner, json.loads(job.facts)["video"])
+    return _sidecar(home, video, home.originals / source.path) if video else []
 
 
-def write_all(house: House, video: Video) -> list[Beside]:
+def write_all(home: Home, video: Video) -> list[Beside]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
-    film = house.originals / at_home(house, video).path
+    film = home.originals / at_home(home, video).path
     files: list[Beside] = []
     for ending, kind in NAMES.items():
         try:
-            files.append(_write(house, video.owner, film, _named(film, video, ending), export(house, video, kind)))
+            files.append(_write(home, video.owner, film, _named(film, video, ending), export(home, video, kind)))
         except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
             log.info("%s has no %s: %s", video.name, kind, e)
-    files += _sidecar(house, video, film)
-    if video.poster and (data := house.blobs.read(video.poster)):
-        files.append(_write(house, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
+    files += _sidecar(home, video, film)
+    if video.poster and (data := home.blobs.read(video.poster)):
+        files.append(_write(home, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
     return files
 
 
-def _sidecar(house: House, video: Video, film: Path) -> list[Beside]:
-    lines = [line for line in everything(house, video) if line.kind != PERSON]
+def _sidecar(home: Home, video: Video, film: Path) -> list[Beside]:
+    lines = [line for line in everything(home, video) if line.kind != PERSON]
     if not lines:
         return []
-    data = sidecar.write(_facts(house, video), lines, written(house, video.id))
-    return [_write(house, video.owner, film, beside(film, "", sidecar.ENDING), data)]
+    data = sidecar.write(_facts(home, video), lines, written(home, video.id))
+    return [_write(home, video.owner, film, beside(film, "", sidecar.ENDING), data)]
 
 
 def _named(film: Path, video: Video, ending: str) -> Path:
@@ -103,30 +103,30 @@ def _named(film: Path, video: Video, ending: str) -> Path:
     return beside(film, language, ending)
 
 
-def _facts(house: House, video: Video) -> dict[str, JSON]:
+def _facts(home: Home, video: Video) -> dict[str, JSON]:
     """What the newest run that is known here found; what was read from a sidecar tells it itself."""
     for id in video.jobs:
         with contextlib.suppress(NotFound):
-            job = house.ledger.job(id)
+            job = home.ledger.job(id)
             return {**json.loads(job.facts), "name": Path(video.path).name}
     raise Refused(f"{video.name} was read from a sidecar: it is there already")
 
 
-def _write(house: House, owner: str, film: Path, path: Path, data: bytes) -> Beside:
+def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Beside:
     """Remember first, then write: killed between, the next run knows the file for ours."""
     name = short(str(path))
-    record = house.records.get(WRITTEN, owner, name)
+    record = home.records.get(WRITTEN, owner, name)
     if record and _is_of_another(film, str(record.doc.get("film") or "")):
         full = path.with_name(film.name + path.name.removeprefix(film.stem))
         log.warning("%s lies beside %s: %s is written instead", path.name, record.doc["film"], full.name)
-        return _write(house, owner, film, full, data) if full != path else Beside(path, "it belongs to another film")
+        return _write(home, owner, film, full, data) if full != path else Beside(path, "it belongs to another film")
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
     doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
     try:
-        house.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
+        home.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
         write_beside(path, data, ours.__contains__)
     except Conflict:  # another run has just taken the name
-        return _write(house, owner, film, path, data)
+        return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:
         log.warning("not written beside the film: %s", e)
         return Beside(path, str(e))

@@ -8,7 +8,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
 from rushes.index.port import Video
 from rushes.index.words import words
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class Compared:
     rows: tuple[Beside, ...]
 
 
-def compare(house: House, video: Video, left: str, right: str, kind: str = "speech") -> Compared:
+def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech") -> Compared:
     """What two runs offer of a kind.
 
     Raises:
         NotFound: a run is none of this video's, or offers nothing of the kind.
     """
     runs = [_run(video, left), _run(video, right)]
-    lines = [house.follower.run_lines(video.owner, video.id, run, kind) for run in runs]
+    lines = [home.follower.run_lines(video.owner, video.id, run, kind) for run in runs]
     for run, found in zip(runs, lines, strict=True):
-        if not found and not any(o.job == run and o.kind == kind for o, _ in house.index.offers(video.owner, video.id)):
+        if not found and not any(o.job == run and o.kind == kind for o, _ in home.index.offers(video.owner, video.id)):
             raise NotFound(f"{run} has nothing of the kind {kind}", f"See: rushes show {video.id}")
     a, b = ([w for line in some for w in words(line.text)] for some in lines)
     alike = SequenceMatcher(None, a, b, autojunk=False).ratio() if a or b else 1.0

@@ -20,7 +20,7 @@ from rushes.library.laid import lay
 from rushes.library.made import remember
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
-from rushes.wiring import House
+from rushes.wiring import Home
 from rushes.worker.publish import sweep
 
 
@@ -39,7 +39,7 @@ class Clip:
 
 
 def cut(
-    house: House,
+    home: Home,
     video: Video,
     start_us: int,
     end_us: int,
@@ -62,19 +62,19 @@ def cut(
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
         check_target(out, (".mp4",))
-    job, _, created = ask(house, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
-    if house.ledger.job(job).state is not JobState.COMPLETED:
-        work = Work(house, [job], slots=0)
+    job, _, created = ask(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+    if home.ledger.job(job).state is not JobState.COMPLETED:
+        work = Work(home, [job], slots=0)
         work.run(signals=signals)
         if work.signal:
             raise stopped(work.signal)
     else:
-        sweep(house.ledger, house.blobs)  # a name that a killed worker still owed
-    return replace(_made(house, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
+        sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
+    return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
 
 
 def ask(
-    house: House,
+    home: Home,
     video: Video,
     start_us: int,
     end_us: int,
@@ -92,58 +92,58 @@ def ask(
     """
     _check(video, start_us, end_us)
     end_us = min(end_us, video.duration_us)
-    place, inputs = _proxy(house, video) if proxy else _original(house, video)
-    inputs |= _transcript(house, video) if subtitles else {}
+    place, inputs = _proxy(home, video) if proxy else _original(home, video)
+    inputs |= _transcript(home, video) if subtitles else {}
     more = {"source": "proxy"} if proxy else {}
     more |= {"subtitles": subtitles} if subtitles else {}
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
     question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
-    made = submit_clip(house.ledger, house.transport, house.cards["clip"], question, video.name, video.sha256, inputs)
+    made = submit_clip(home.ledger, home.transport, home.cards["clip"], question, video.name, video.sha256, inputs)
     if not made.created:
-        _want_again(house, made.job)
+        _want_again(home, made.job)
     return made.job.id, clip_id, made.created
 
 
-def result_of(house: House, job: str) -> str:
+def result_of(home: Home, job: str) -> str:
     """The key of the result that is the clip."""
-    (task,) = all_tasks(house.ledger, job)
+    (task,) = all_tasks(home.ledger, job)
     return results_of(task.spec)["clip"]
 
 
-def _want_again(house: House, job: Job) -> None:
+def _want_again(home: Home, job: Job) -> None:
     """What was stopped goes on, and what gc has set aside is cut again."""
-    key = result_of(house, job.id)
-    if wake(house, job).state is JobState.COMPLETED and key not in house.ledger.known(job.owner, [key]):
-        house.ledger.revive(job.id, again=True)
-    Desk(house).announce(tuple(task.id for task in all_tasks(house.ledger, job.id, TaskState.READY)))
+    key = result_of(home, job.id)
+    if wake(home, job).state is JobState.COMPLETED and key not in home.ledger.known(job.owner, [key]):
+        home.ledger.revive(job.id, again=True)
+    Desk(home).announce(tuple(task.id for task in all_tasks(home.ledger, job.id, TaskState.READY)))
 
 
-def _transcript(house: House, video: Video) -> dict[str, list[str]]:
-    for place in places(house, video):
-        if found := _results(house, place.job, ("transcript",)):
+def _transcript(home: Home, video: Video) -> dict[str, list[str]]:
+    for place in places(home, video):
+        if found := _results(home, place.job, ("transcript",)):
             return found
     raise Refused(f"nobody has listened to {video.name} yet", f"Have it transcribed: rushes run {video.name}")
 
 
-def _original(house: House, video: Video) -> tuple[Original, dict[str, list[str]]]:
-    place = original(house, video)
-    return place, _results(house, place.job, ("probe",))
+def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
+    place = original(home, video)
+    return place, _results(home, place.job, ("probe",))
 
 
-def _proxy(house: House, video: Video) -> tuple[Original, dict[str, list[str]]]:
-    for place in places(house, video):
-        inputs = _results(house, place.job, ("probe", "develop", "audio"))
+def _proxy(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
+    for place in places(home, video):
+        inputs = _results(home, place.job, ("probe", "develop", "audio"))
         if "develop.proxy" in inputs:
             return place, inputs
     raise Refused(f"there is no proxy of {video.name} yet", f"Make one: rushes run {video.name}")
 
 
-def _results(house: House, job: str, stages: tuple[str, ...]) -> dict[str, list[str]]:
+def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[str]]:
     """Result keys by stage and output, in order of time; none of a stage of which some are missing."""
     found: dict[str, list[str]] = {}
     for stage in stages:
-        tasks = sorted(all_tasks(house.ledger, job, stage=stage), key=lambda task: task.chunk or 0)
+        tasks = sorted(all_tasks(home.ledger, job, stage=stage), key=lambda task: task.chunk or 0)
         for task in tasks if all(t.state is TaskState.DONE for t in tasks) else ():
             for output, key in results_of(task.spec).items():
                 found.setdefault(f"{stage}.{output}", []).append(key)
@@ -158,20 +158,20 @@ def _check(video: Video, start_us: int, end_us: int) -> None:
         raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
 
 
-def _made(house: House, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:
-    (task,) = all_tasks(house.ledger, job)
+def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:
+    (task,) = all_tasks(home.ledger, job)
     if task.state is not TaskState.DONE:
         raise _trouble(task.failure.message if task.failure else "the clip is not finished", task.failure)
-    owner = house.settings.owner
-    artifact = read_manifest(house.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
+    owner = home.settings.owner
+    artifact = read_manifest(home.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
     if out:
-        lay(house.blobs.local(owner, artifact.sha256), out)
-        remember(house, out)
+        lay(home.blobs.local(owner, artifact.sha256), out)
+        remember(home, out)
         path = str(out)
     elif artifact.publish:
-        path = house.blobs.address(artifact.publish)
+        path = home.blobs.address(artifact.publish)
     else:
-        path = str(house.blobs.local(owner, artifact.sha256))
+        path = str(home.blobs.local(owner, artifact.sha256))
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)
 
 

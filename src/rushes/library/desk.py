@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Command, Job
+from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
 from rushes.index.port import Video
@@ -16,7 +16,7 @@ from rushes.ledger.port import Page
 from rushes.library.footage import at_home
 from rushes.library.models import explained
 from rushes.library.sidecars import catch_up
-from rushes.wiring import House
+from rushes.wiring import Home
 
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 
@@ -41,12 +41,12 @@ class Step:
 class Desk:
     """One owner's questions to a home; whatever is somebody else's is not there."""
 
-    house: House
+    home: Home
 
     @property
     def owner(self) -> str:
         """Whose."""
-        return self.house.settings.owner
+        return self.home.settings.owner
 
     def video(self, id: str) -> Video:
         """One video.
@@ -54,11 +54,11 @@ class Desk:
         Raises:
             NotFound: this owner has none of that id.
         """
-        catch_up(self.house)
-        found = self.house.index.video(self.owner, id) if is_id(id) else None
+        catch_up(self.home)
+        found = self.home.index.video(self.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")
-        return at_home(self.house, found)
+        return at_home(self.home, found)
 
     def job(self, id: str) -> Job:
         """One job.
@@ -67,7 +67,7 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         try:
-            job = self.house.ledger.job(id) if is_id(id) else None
+            job = self.home.ledger.job(id) if is_id(id) else None
         except NotFound:
             job = None
         if job is None or job.owner != self.owner:
@@ -81,33 +81,33 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         named = _TASK_ID.match(id)
-        found = self.house.ledger.tasks(ids=[id], limit=1).rows if named and self.job(named[1]) else ()
+        found = self.home.ledger.tasks(ids=[id], limit=1).rows if named and self.job(named[1]) else ()
         if not found:
             raise NotFound(f"there is no task {id[:60]!r}", "List a job's: GET /api/v1/jobs/{id}/tasks")
         return found[0]
 
     def tasks(self, job: str, state: TaskState | None, stage: str, cursor: str, limit: int) -> Page[Task]:
         """Tasks of a job in plan order."""
-        return self.house.ledger.tasks(self.job(job).id, state, stage, cursor=cursor, limit=limit)
+        return self.home.ledger.tasks(self.job(job).id, state, stage, cursor=cursor, limit=limit)
 
     def events(self, job: str, after: int, limit: int) -> tuple[Event, ...]:
         """Numbered events of a job after a number."""
-        return self.house.ledger.events(self.job(job).id, after, limit=limit)
+        return self.home.ledger.events(self.job(job).id, after, limit=limit)
 
     def log(self, task: str, after: int, limit: int) -> tuple[Event, ...]:
         """Log lines of a task's last attempt after a number."""
         row = self.task(task)
-        return self.house.ledger.events(row.job, after, types={EventType.LOG}, task=row.id, limit=limit)
+        return self.home.ledger.events(row.job, after, types={EventType.LOG}, task=row.id, limit=limit)
 
     def why(self, job: str) -> tuple[Because, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.job(job)
-        return explained(self.house, row, why(self.house.ledger, row))
+        return explained(self.home, row, why(self.home.ledger, row))
 
     def steps(self, job: str) -> tuple[Step, ...]:
         """The steps of a job in plan order."""
         row, by_stage = self.job(job), dict[str, list[Task]]()
-        for task in all_tasks(self.house.ledger, row.id):
+        for task in all_tasks(self.home.ledger, row.id):
             by_stage.setdefault(task.stage, []).append(task)
         return tuple(_step(row, stage, tasks) for stage, tasks in by_stage.items())
 
@@ -118,22 +118,22 @@ class Desk:
             NotFound: there is none.
         """
         named = _TASK_ID.match(id)
-        tasks = all_tasks(self.house.ledger, self.job(named[1]).id, stage=named[2]) if named and not named[3] else ()
+        tasks = all_tasks(self.home.ledger, self.job(named[1]).id, stage=named[2]) if named and not named[3] else ()
         if not named or not tasks:
             raise NotFound(f"there is no step {id[:60]!r}", "List a job's: GET /api/v1/jobs/{id}/steps")
         return _step(self.job(named[1]), named[2], list(tasks))
 
-    def command(self, job: str, command: Command, value: int = 0) -> Job:
+    def command(self, job: str, command: JobCommand, value: int = 0) -> Job:
         """Steer a job.
 
         Raises:
             Refused: it is finished.
         """
-        return self.house.ledger.control(self.job(job).id, command, value) or self.job(job)
+        return self.home.ledger.control(self.job(job).id, command, value) or self.job(job)
 
     def revive(self, job: str, stage: str = "") -> tuple[str, ...]:
         """Try dead tasks again, of one stage or all; a cancelled job goes on."""
-        ready = self.house.ledger.revive(self.job(job).id, stage=stage)
+        ready = self.home.ledger.revive(self.job(job).id, stage=stage)
         self.announce(ready)
         return ready
 
@@ -141,10 +141,10 @@ class Desk:
         """Say that these tasks may be ready."""
         lanes: dict[str | None, list[str]] = {}
         for task in tasks:
-            lanes.setdefault(self.house.lane_of(task), []).append(task)
+            lanes.setdefault(self.home.lane_of(task), []).append(task)
         for lane, some in lanes.items():
             if lane:
-                self.house.transport.announce(lane, some)
+                self.home.transport.announce(lane, some)
 
     def drain(self, worker: str) -> None:
         """Tell a worker to stop claiming and hand back.
@@ -152,9 +152,9 @@ class Desk:
         Raises:
             NotFound: there is none.
         """
-        if worker not in {w.incarnation.id for w in self.house.ledger.workers()}:
+        if worker not in {w.incarnation.id for w in self.home.ledger.workers()}:
             raise NotFound(f"there is no worker {worker[:80]!r}", "List them: GET /api/v1/workers")
-        self.house.ledger.control(worker, Command.DRAIN)
+        self.home.ledger.control(worker, JobCommand.DRAIN)
 
 
 def video_of(job: Job) -> str:

@@ -14,7 +14,7 @@ from rushes.domain.errors import RushesError, StoreAway
 from rushes.library.failed import Letters
 from rushes.library.intake import Wish, missing_models
 from rushes.settings import shown
-from rushes.wiring import House
+from rushes.wiring import Home
 from rushes.worker.intake import NOW
 
 SQLITE = (3, 35)  # RETURNING
@@ -31,29 +31,29 @@ class Check:
     hint: str = ""
 
 
-def doctor(house: House) -> tuple[Check, ...]:
+def doctor(home: Home) -> tuple[Check, ...]:
     """Check everything that this home has; a check that breaks is itself a finding."""
-    found = (_safely(name, check, house) for name, check in _CHECKS.items())
+    found = (_safely(name, check, home) for name, check in _CHECKS.items())
     return tuple(check for check in found if check)
 
 
-def _safely(name: str, check: Callable[[House], Check | None], house: House) -> Check | None:
+def _safely(name: str, check: Callable[[Home], Check | None], home: Home) -> Check | None:
     try:
-        return check(house)
+        return check(home)
     except RushesError as e:
-        where = shown(house.settings, _WHERE[name]) if name in _WHERE else ""
+        where = shown(home.settings, _WHERE[name]) if name in _WHERE else ""
         return Check(name, ok=False, detail=f"{where}: {e}" if where else str(e), hint=e.advice)
     except OSError as e:
         return Check(name, ok=False, detail=str(e), hint="Check permissions and the disk.")
 
 
-def _python(_house: House) -> Check:
+def _python(_house: Home) -> Check:
     ok = sys.version_info >= (3, 11) and sqlite3.sqlite_version_info >= SQLITE
     detail = f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
     return Check("python", ok, detail, "" if ok else "Use Python 3.11 or newer with SQLite 3.35 or newer.")
 
 
-def _media(_house: House) -> Check:
+def _media(_house: Home) -> Check:
     try:
         found = ", ".join(f"{p} {version(p)}" for p in ("av", "faster-whisper", "simplejpeg", "numpy"))
     except PackageNotFoundError as e:
@@ -61,51 +61,51 @@ def _media(_house: House) -> Check:
     return Check("media", ok=True, detail=found)
 
 
-def _home(house: House) -> Check:
-    ok = os.access(house.home, os.W_OK)
+def _home(home: Home) -> Check:
+    ok = os.access(home.folder, os.W_OK)
     hint = "" if ok else "Give this user the right to write there, or choose --home."
-    return Check("home", ok, str(house.home), hint)
+    return Check("home", ok, str(home.folder), hint)
 
 
-def _store(house: House) -> Check:
-    jobs = house.ledger.jobs(house.settings.owner, limit=1).rows
-    where = shown(house.settings, "store") or "SQLite in the home"
+def _store(home: Home) -> Check:
+    jobs = home.ledger.jobs(home.settings.owner, limit=1).rows
+    where = shown(home.settings, "store") or "SQLite in the home"
     return Check("store", ok=True, detail=where if jobs else f"{where} (empty)")
 
 
-def _results(house: House) -> Check:
+def _results(home: Home) -> Check:
     """Whether they can be written and read, by a small document that is removed again."""
     key = f"doctor/{secrets.token_hex(8)}"
-    house.blobs.create(key, b"well")
-    ok = house.blobs.read(key) == b"well"
-    house.blobs.remove(key)
-    where = shown(house.settings, "blobs") or "a folder in the home"
+    home.blobs.create(key, b"well")
+    ok = home.blobs.read(key) == b"well"
+    home.blobs.remove(key)
+    where = shown(home.settings, "blobs") or "a folder in the home"
     return Check("results", ok, where, "" if ok else "What is written cannot be read: check the bucket and its rights.")
 
 
-def _hints(house: House) -> Check:
+def _hints(home: Home) -> Check:
     """Whether a hint comes through; if not, work goes on, only slower."""
-    server = shown(house.settings, "hints")
+    server = shown(home.settings, "hints")
     try:
-        how = house.transport.check((*house.every_lane, *NOW))
+        how = home.transport.check((*home.every_lane, *NOW))
     except StoreAway as e:
         hint = f"{e.advice} Until then workers look for work every few seconds."
         return Check("hints", ok=False, detail=f"{server}: {e}" if server else str(e), hint=hint)
-    return Check("hints", ok=True, detail=server if server and house.transport.queues else how)
+    return Check("hints", ok=True, detail=server if server and home.transport.queues else how)
 
 
-def _events(house: House) -> Check | None:
+def _events(home: Home) -> Check | None:
     """Whether the queue that buckets tell can be read, if one is named."""
-    if not house.settings.storage_events:
+    if not home.settings.storage_events:
         return None
-    waiting = house.news.waiting() if house.news else 0
-    return Check("events", ok=True, detail=f"{house.settings.storage_events}, {waiting} waiting for rushes watch")
+    waiting = home.news.waiting() if home.news else 0
+    return Check("events", ok=True, detail=f"{home.settings.storage_events}, {waiting} waiting for rushes watch")
 
 
-def _clock(house: House) -> Check | None:
+def _clock(home: Home) -> Check | None:
     """This machine's clock against the store's; the time that the question took counts for neither."""
     before = time.time()
-    there = house.store_clock()
+    there = home.store_clock()
     if there is None:
         return None
     away = max(before - there, there - time.time(), 0.0)
@@ -114,35 +114,35 @@ def _clock(house: House) -> Check | None:
     return Check("clock", ok, f"{away:.0f} s from the store's" if away >= 1 else "as the store's", hint)
 
 
-def _disk(house: House) -> Check:
-    free = shutil.disk_usage(house.home).free
-    ok = free >= house.settings.reserve_mb * 2**20
+def _disk(home: Home) -> Check:
+    free = shutil.disk_usage(home.folder).free
+    ok = free >= home.settings.reserve_mb * 2**20
     return Check("disk", ok, f"{free / 2**30:.1f} GB free", "" if ok else "Free some space: rushes gc helps.")
 
 
-def _models(house: House) -> Check:
+def _models(home: Home) -> Check:
     """What the default recipe's stages need, whatever they are."""
-    wanted = {capability for card in house.cards.values() for capability in card.models}
-    missing = missing_models(house, Wish())
-    here = [kept.model.id for kept in house.models.ls() if kept.present and kept.model.capability in wanted]
+    wanted = {capability for card in home.cards.values() for capability in card.models}
+    missing = missing_models(home, Wish())
+    here = [kept.model.id for kept in home.models.ls() if kept.present and kept.model.capability in wanted]
     detail = f"missing: {', '.join(missing)}" if missing else ", ".join(here) or "none needed"
     return Check("models", not missing, detail, f"rushes models pull {' '.join(missing)}" if missing else "")
 
 
-def _workers(house: House) -> Check:
-    workers = house.ledger.workers()
+def _workers(home: Home) -> Check:
+    workers = home.ledger.workers()
     alive = sum(w.alive for w in workers)
     return Check("workers", ok=True, detail=f"{alive} alive" if workers else "none running")
 
 
-def _dead(house: House) -> Check:
-    dead = sum(len(group.tasks) for group in Letters(house.ledger, house.records, house.settings.owner).groups())
+def _dead(home: Home) -> Check:
+    dead = sum(len(group.tasks) for group in Letters(home.ledger, home.records, home.settings.owner).groups())
     detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 
 
 _WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}
-_CHECKS: dict[str, Callable[[House], Check | None]] = {
+_CHECKS: dict[str, Callable[[Home], Check | None]] = {
     "python": _python,
     "media": _media,
     "home": _home,

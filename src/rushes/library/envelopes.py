@@ -11,7 +11,7 @@ from rushes.domain.keys import JSON, short
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.index.port import Offer
-from rushes.wiring import House
+from rushes.wiring import Home
 
 KINDS = {
     "speech": "transcript.segment",
@@ -43,34 +43,34 @@ class Envelope:
 
 
 def envelopes(
-    house: House, video: str, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
+    home: Home, video: str, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[tuple[int, int], Envelope]]:
     """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
-    owner = house.settings.owner
-    offers = chosen(house, owner, video, kind, run)
+    owner = home.settings.owner
+    offers = chosen(home, owner, video, kind, run)
     for at, offer in enumerate(offers[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
-        for n, (manifest, line) in enumerate(_lines(house, offer)):
+        for n, (manifest, line) in enumerate(_lines(home, offer)):
             if n >= begin:
                 yield (at, n + 1), _envelope(manifest, line, offer, n)
 
 
-def chosen(house: House, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
+def chosen(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
     """The results to read, in order of stage, kind and chunk."""
-    shown = house.index.shown(owner, video)
-    offers = [o for o, _ in house.index.offers(owner, video) if kind in ("", o.kind)]
+    shown = home.index.shown(owner, video)
+    offers = [o for o, _ in home.index.offers(owner, video) if kind in ("", o.kind)]
     mine = [o for o in offers if (o.job == run if run else (o.kind, o.key, o.manifest) in shown)]
     once = {(o.kind, o.key): o for o in mine}  # two jobs may offer one result
     return sorted(once.values(), key=lambda o: (o.stage, o.kind, o.chunk or 0, o.key))
 
 
-def _lines(house: House, offer: Offer) -> Iterator[tuple[Manifest, Observation]]:
+def _lines(home: Home, offer: Offer) -> Iterator[tuple[Manifest, Observation]]:
     try:
-        manifest = read_manifest(house.blobs, offer.owner, offer.key)
-        zero = Fraction(*json.loads(house.ledger.job(offer.job).facts).get("start", (0, 1)))
+        manifest = read_manifest(home.blobs, offer.owner, offer.key)
+        zero = Fraction(*json.loads(home.ledger.job(offer.job).facts).get("start", (0, 1)))
         for artifact in manifest.artifacts:
             if artifact.media_type == MEDIA_TYPE:
-                with house.blobs.open(offer.owner, artifact.sha256) as file:
+                with home.blobs.open(offer.owner, artifact.sha256) as file:
                     yield from ((manifest, o.moved(-zero)) for o in load(file.read()) if o.kind == offer.kind)
     except DamagedBlob:  # set aside meanwhile: the index forgets it soon
         return

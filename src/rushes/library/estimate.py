@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rushes.domain.errors import NoRoom, RushesError
-from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
@@ -17,7 +17,7 @@ from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 ENOUGH = 3  # rates of a stage that make calibration unnecessary
 WORTH_A_TRIAL = 180.0  # seconds of film
@@ -42,7 +42,7 @@ class Estimate:
 
 
 def estimate(
-    house: House,
+    home: Home,
     places: Sequence[str],
     wish: Wish,
     machine: str,
@@ -57,102 +57,102 @@ def estimate(
         Interrupted, Terminated: a signal came.
         NoRoom: nothing can be tried out here now.
     """
-    if not _has_room(house):
+    if not _has_room(home):
         raise NoRoom("the disk is nearly full: nothing can be tried out on it")
-    found = add(house, places, replace(wish, only=("probe",), skip=(), trial=True))
+    found = add(home, places, replace(wish, only=("probe",), skip=(), trial=True))
     looked_at = [one for one in found if not one.skipped]
-    _work(house, looked_at, signals)
-    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    return [_estimate(house, one, wish, stages, machine, longer_than, signals) for one in looked_at]
+    _work(home, looked_at, signals)
+    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
+    return [_estimate(home, one, wish, stages, machine, longer_than, signals) for one in looked_at]
 
 
-def expected(house: House, job: Job, machine: str) -> tuple[float, float] | None:
+def expected(home: Home, job: Job, machine: str) -> tuple[float, float] | None:
     """The range for what is left of a planned job, kept with it from the first time it is asked in a run.
 
     None where nothing is learnt yet.
     """
-    record = house.records.get(KIND, job.owner, job.id)
+    record = home.records.get(KIND, job.owner, job.id)
     if record:
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    guesses = guess_stages(house, probed(house, job), Asked.from_text(job.payload).stages, machine, least=1)
+    guesses = guess_stages(home, probed(home, job), Asked.from_text(job.payload).stages, machine, least=1)
     known = {stage: g for stage, g in guesses.items() if g}
     if len(known) < len(guesses):
         return None
-    p50, p90 = (round(seconds, 3) for seconds in together(house, _left(house, job, known)))
-    house.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
+    p50, p90 = (round(seconds, 3) for seconds in together(home, _left(home, job, known)))
+    home.records.put(KIND, job.owner, job.id, {"p50": p50, "p90": p90})
     return p50, p90
 
 
-def resume(house: House, job: Job) -> None:
+def resume(home: Home, job: Job) -> None:
     """A job goes on: its range is to be told anew, for what is left."""
     if job.state not in FINAL:
-        house.records.delete(KIND, job.owner, job.id)
+        home.records.delete(KIND, job.owner, job.id)
 
 
-def _left(house: House, job: Job, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+def _left(home: Home, job: Job, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
     """Without what is done."""
-    tasks = all_tasks(house.ledger, job.id)
+    tasks = all_tasks(home.ledger, job.id)
     total, done = Counter(t.stage for t in tasks), Counter(t.stage for t in tasks if t.state is TaskState.DONE)
     return {stage: g.part(1 - done[stage] / total[stage] if total[stage] else 1.0) for stage, g in guesses.items()}
 
 
-def learn(house: House, added: Sequence[Added], wish: Wish, machine: str, *, signals: bool) -> None:
+def learn(home: Home, added: Sequence[Added], wish: Wish, machine: str, *, signals: bool) -> None:
     """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate.
 
     Raises:
         Interrupted, Terminated: a signal came.
     """
-    house.follower.catch_up()
-    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(house)]
-    if new and not all(house.index.rates(s, machine, 1) for s in stages if house.cards[s].scope is Scope.CHUNK):
-        estimate(house, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
+    home.follower.catch_up()
+    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
+    new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(home)]
+    if new and not all(home.index.rates(s, machine, 1) for s in stages if home.cards[s].scope is Scope.CHUNK):
+        estimate(home, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
 
 
 def _estimate(
-    house: House, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float, signals: bool
+    home: Home, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float, signals: bool
 ) -> Estimate:
-    if one.job is None or house.ledger.job(one.job.id).state is not JobState.COMPLETED:
-        return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(house, one.job))
-    facts = probed(house, one.job)
-    guesses = guess_stages(house, facts, stages, machine)
+    if one.job is None or home.ledger.job(one.job.id).state is not JobState.COMPLETED:
+        return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(home, one.job))
+    facts = probed(home, one.job)
+    guesses = guess_stages(home, facts, stages, machine)
     missing = [s for s, g in guesses.items() if g is None]
     if missing and facts.duration > longer_than:
-        _calibrate(house, one.path, wish, missing, signals)
-        guesses = guess_stages(house, facts, stages, machine, least=1)
+        _calibrate(home, one.path, wish, missing, signals)
+        guesses = guess_stages(home, facts, stages, machine, least=1)
     known = {s: g for s, g in guesses.items() if g}
-    low, high = together(house, known)
+    low, high = together(home, known)
     return Estimate(
         one.path,
         low,
         high,
-        len(grid(facts, house.settings.chunk_seconds)),
+        len(grid(facts, home.settings.chunk_seconds)),
         float(facts.duration),
         {stage: (g.p50, g.p90) for stage, g in known.items()},
         measured=bool(missing),
-        size=int(sum(g.size for stage, g in known.items() if house.cards[stage].reads_source)),  # others refer to these
+        size=int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
         unknown=tuple(s for s in guesses if s not in known),
     )
 
 
-def _why(house: House, job: Job | None) -> RushesError:
-    dead = house.ledger.tasks(job.id, TaskState.DEAD).rows if job else ()
+def _why(home: Home, job: Job | None) -> RushesError:
+    dead = home.ledger.tasks(job.id, TaskState.DEAD).rows if job else ()
     failure = dead[0].failure if dead else None
     return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be probed")
 
 
 def guess_stages(
-    house: House, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
+    home: Home, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
 ) -> dict[str, Guess | None]:
     """What each stage will need of a film; None where nothing that was seen on this machine tells."""
-    house.follower.catch_up()
-    return {stage: _guess(house, facts, stage, machine, least) for stage in stages}
+    home.follower.catch_up()
+    return {stage: _guess(home, facts, stage, machine, least) for stage in stages}
 
 
-def _guess(house: House, facts: VideoFacts, stage: str, machine: str, least: int) -> Guess | None:
-    card, rates = house.cards.get(stage), house.index.rates(stage, machine)
+def _guess(home: Home, facts: VideoFacts, stage: str, machine: str, least: int) -> Guess | None:
+    card, rates = home.cards.get(stage), home.index.rates(stage, machine)
     if card is None:  # of a package that is not installed any more
         return None
     if card.scope is not Scope.CHUNK:  # work on whole videos is quick beside that on chunks
@@ -160,34 +160,34 @@ def _guess(house: House, facts: VideoFacts, stage: str, machine: str, least: int
     return guess(rates, facts, by_pixels=card.reads_source) if len(rates) >= least else None
 
 
-def together(house: House, guesses: Mapping[str, Guess]) -> tuple[float, float]:
+def together(home: Home, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     """Chunks run side by side; whole-video work is a queue of its own."""
     low = high = 0.0
     for stage, g in guesses.items():
-        share = house.slots if house.cards[stage].scope is Scope.CHUNK else 1
+        share = home.slots if home.cards[stage].scope is Scope.CHUNK else 1
         low, high = low + g.p50 / share, high + g.p90 / share
     return low, max(high, low * 1.1)
 
 
-def _calibrate(house: House, path: str, wish: Wish, missing: Sequence[str], signals: bool) -> None:
+def _calibrate(home: Home, path: str, wish: Wish, missing: Sequence[str], signals: bool) -> None:
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
-    _work(house, list(add(house, [path], trial)), signals)
+    _work(home, list(add(home, [path], trial)), signals)
 
 
-def _has_room(house: House) -> bool:
-    room = house.blobs.room()
-    return room is None or room >= house.settings.reserve_mb * 2**20
+def _has_room(home: Home) -> bool:
+    room = home.blobs.room()
+    return room is None or room >= home.settings.reserve_mb * 2**20
 
 
-def _work(house: House, added: Sequence[Added], signals: bool) -> None:
+def _work(home: Home, added: Sequence[Added], signals: bool) -> None:
     """Do a trial now or never: what is not finished is not left for a worker."""
-    jobs = [wake(house, one.job).id for one in added if one.job]
+    jobs = [wake(home, one.job).id for one in added if one.job]
     try:
-        ran = run(house, added, signals=signals)
+        ran = run(home, added, signals=signals)
     finally:
         for job in jobs:
-            if house.ledger.job(job).state not in FINAL:
-                house.ledger.control(job, Command.CANCEL)
+            if home.ledger.job(job).state not in FINAL:
+                home.ledger.control(job, JobCommand.CANCEL)
     if ran.signal:
         raise stopped(ran.signal)

@@ -20,10 +20,10 @@ from rushes.index.port import Video
 from rushes.library.footage import at_home, probed
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
-def export(house: House, video: Video, kind: str, out: Path | None = None) -> bytes:
+def export(home: Home, video: Video, kind: str, out: Path | None = None) -> bytes:
     """The bytes of one export, written to a file as well if one is named.
 
     Raises:
@@ -34,83 +34,83 @@ def export(house: House, video: Video, kind: str, out: Path | None = None) -> by
         raise Refused(f"there is no export {kind!r}", f"Choose one of: {', '.join(KINDS)}")
     if out:
         check_target(out, ENDINGS.get(kind, (f".{kind}",)))
-    data = KINDS[kind](house, video)
+    data = KINDS[kind](home, video)
     if out:
         out.write_bytes(data)
     return data
 
 
-def shots_of(house: House, video: Video) -> list[Span]:
+def shots_of(home: Home, video: Video) -> list[Span]:
     """The shots of a video, in film time.
 
     Raises:
         NotFound: they are not there yet.
     """
-    doc = json.loads(_artifact(house, video, "shots", "shots", "shots.json"))
-    facts = probed(house, house.ledger.job(video.job))
+    doc = json.loads(_artifact(home, video, "shots", "shots", "shots.json"))
+    facts = probed(home, home.ledger.job(video.job))
     base = facts.video.base if facts.video else Fraction(1, 1_000_000)
     return [Span(int(s["start"]), int(s["end"]), base).moved(-facts.start) for s in doc]
 
 
-def _artifact(house: House, video: Video, stage: str, output: str, name: str) -> bytes:
+def _artifact(home: Home, video: Video, stage: str, output: str, name: str) -> bytes:
     """An artifact of the newest job that has it."""
     for job in video.jobs:
-        tasks = house.ledger.tasks(ids=[task_id(job, stage, None)]).rows
+        tasks = home.ledger.tasks(ids=[task_id(job, stage, None)]).rows
         if tasks and tasks[0].state is TaskState.DONE:
-            manifest = read_manifest(house.blobs, video.owner, results_of(tasks[0].spec)[output])
-            with house.blobs.open(video.owner, manifest.artifact(name).sha256) as f:
+            manifest = read_manifest(home.blobs, video.owner, results_of(tasks[0].spec)[output])
+            with home.blobs.open(video.owner, manifest.artifact(name).sha256) as f:
                 return f.read()
     raise NotFound(f"{video.name} has no {stage} yet", f"rushes run {video.path}")
 
 
-def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[House, Video], bytes]:
+def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[Home, Video], bytes]:
     """As the transcript was made; made again of what is shown now where somebody corrected it or chose another run."""
 
-    def made(house: House, video: Video) -> bytes:
-        lines = _lines(house, video)
-        if any(line.extra.get("corrected") for line in lines) or is_chosen(house, video):
+    def made(home: Home, video: Video) -> bytes:
+        lines = _lines(home, video)
+        if any(line.extra.get("corrected") for line in lines) or is_chosen(home, video):
             return again(lines).encode()
-        return _artifact(house, video, "transcript", "transcript", name)
+        return _artifact(home, video, "transcript", "transcript", name)
 
     return made
 
 
-def is_chosen(house: House, video: Video) -> bool:
+def is_chosen(home: Home, video: Video) -> bool:
     """Whether somebody said which run of its speech counts."""
-    return any(house.records.get(SELECTION, video.owner, f"{of}.speech") for of in (video.id, "*"))
+    return any(home.records.get(SELECTION, video.owner, f"{of}.speech") for of in (video.id, "*"))
 
 
-def _lines(house: House, video: Video) -> tuple[Observation, ...]:
-    return house.index.lines(video.owner, video.id)
+def _lines(home: Home, video: Video) -> tuple[Observation, ...]:
+    return home.index.lines(video.owner, video.id)
 
 
-def everything(house: House, video: Video) -> list[Observation]:
+def everything(home: Home, video: Video) -> list[Observation]:
     """All that is known of a video, kind by kind, each in order of time."""
-    kinds = sorted({kind for kind, _, _ in house.index.shown(video.owner, video.id)})
-    return [line for kind in kinds for line in house.index.lines(video.owner, video.id, kind)]
+    kinds = sorted({kind for kind, _, _ in home.index.shown(video.owner, video.id)})
+    return [line for kind in kinds for line in home.index.lines(video.owner, video.id, kind)]
 
 
-def _ranges(house: House, video: Video) -> list[Observation]:
+def _ranges(home: Home, video: Video) -> list[Observation]:
     """The same for people: a thing that is seen in look after look is one row."""
-    found = {kind: list(some) for kind, some in groupby(everything(house, video), key=lambda line: line.kind)}
+    found = {kind: list(some) for kind, some in groupby(everything(home, video), key=lambda line: line.kind)}
     return [line for kind, some in found.items() for line in (ranges(some) if kind in SEEN else some)]
 
 
-def footage_of(house: House, video: Video) -> timelines.Footage:
+def footage_of(home: Home, video: Video) -> timelines.Footage:
     """The film of a video as timelines cut it.
 
     Raises:
         NotFound: it has no picture, or was not probed here.
     """
-    facts = probed(house, house.ledger.job(video.job))
+    facts = probed(home, home.ledger.job(video.job))
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
-    path = house.originals / at_home(house, video).path
+    path = home.originals / at_home(home, video).path
     return timelines.Footage(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
 
 
-def _chapters(house: House, video: Video) -> list[chapters.Chapter]:
-    return chapters.from_shots(shots_of(house, video))
+def _chapters(home: Home, video: Video) -> list[chapters.Chapter]:
+    return chapters.from_shots(shots_of(home, video))
 
 
 SPOKEN = frozenset({"srt", "vtt", "txt", "json", "words"})  # nothing in them where nothing is said
@@ -120,16 +120,16 @@ ENDINGS = {
     "chapters.vtt": (".vtt",),
     "jsonl": (".jsonl", ".ndjson"),
 }
-KINDS: dict[str, Callable[[House, Video], bytes]] = {
+KINDS: dict[str, Callable[[Home, Video], bytes]] = {
     "srt": _text("subtitles.srt", lambda lines: subtitles.srt(subtitles.cues(lines))),
     "vtt": _text("subtitles.vtt", lambda lines: subtitles.vtt(subtitles.cues(lines))),
     "txt": _text("transcript.txt", subtitles.text),
-    "json": lambda house, video: _artifact(house, video, "transcript", "transcript", "transcript.json"),
-    "words": lambda house, video: tables.as_words(_lines(house, video), video.name),
-    "csv": lambda house, video: tables.as_csv(_ranges(house, video), video.name),
-    "jsonl": lambda house, video: tables.as_json_lines(everything(house, video), video.name),
-    "chapters": lambda house, video: chapters.ffmetadata(_chapters(house, video)),
-    "chapters.vtt": lambda house, video: chapters.webvtt(_chapters(house, video)),
-    "edl": lambda house, video: timelines.edl(footage_of(house, video), shots_of(house, video)),
-    "otio": lambda house, video: timelines.otio(footage_of(house, video), shots_of(house, video)),
+    "json": lambda home, video: _artifact(home, video, "transcript", "transcript", "transcript.json"),
+    "words": lambda home, video: tables.as_words(_lines(home, video), video.name),
+    "csv": lambda home, video: tables.as_csv(_ranges(home, video), video.name),
+    "jsonl": lambda home, video: tables.as_json_lines(everything(home, video), video.name),
+    "chapters": lambda home, video: chapters.ffmetadata(_chapters(home, video)),
+    "chapters.vtt": lambda home, video: chapters.webvtt(_chapters(home, video)),
+    "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video)),
+    "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video)),
 }

@@ -12,7 +12,7 @@ from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.index.port import Video
 from rushes.jobs.opening import read_facts, source_of
 from rushes.plan.planner import Asked, results_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,61 +23,61 @@ class Original:
     asked: Asked
 
 
-def original(house: House, video: Video) -> Original:
+def original(home: Home, video: Video) -> Original:
     """The newest place at which the film still lies as it was taken in.
 
     Raises:
         SourceMissing: it lies at none of them any more.
     """
-    for place in places(house, video):
-        if is_there(house, place.asked.source):
+    for place in places(home, video):
+        if is_there(home, place.asked.source):
             return place
     raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
 
 
-def is_there(house: House, source: Fingerprint) -> bool:
+def is_there(home: Home, source: Fingerprint) -> bool:
     """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
     if source.far:
         return True
     try:
-        now = (house.originals / source.path).stat()
+        now = (home.originals / source.path).stat()
     except (OSError, ValueError):
         return False
     return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
 
 
-def at_home(house: House, video: Video) -> Video:
+def at_home(home: Home, video: Video) -> Video:
     """The video with the path at which it lies now, if it lies anywhere."""
     if len(video.paths) < 2:
         return video
     try:
-        return replace(video, path=original(house, video).asked.source.path)
+        return replace(video, path=original(home, video).asked.source.path)
     except RushesError:
         return video
 
 
-def probed(house: House, job: Job) -> VideoFacts:
+def probed(home: Home, job: Job) -> VideoFacts:
     """What probe found for a job."""
-    return read_facts(house.blobs, job.owner, _found(house, job))
+    return read_facts(home.blobs, job.owner, _found(home, job))
 
 
-def _found(house: House, job: Job) -> Manifest:
-    (probe,) = house.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
-    return read_manifest(house.blobs, job.owner, results_of(probe.spec)["facts"])
+def _found(home: Home, job: Job) -> Manifest:
+    (probe,) = home.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
+    return read_manifest(home.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def _asked(house: House, job: Job) -> Asked:
+def _asked(home: Home, job: Job) -> Asked:
     """What a job asked; of an original that was promised, about the version that came."""
     asked = Asked.from_text(job.payload)
     if not asked.source.far or asked.source.etag:
         return asked
-    return replace(asked, source=source_of(asked, _found(house, job)))
+    return replace(asked, source=source_of(asked, _found(home, job)))
 
 
-def places(house: House, video: Video) -> Iterator[Original]:
+def places(home: Home, video: Video) -> Iterator[Original]:
     """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:
-            yield Original(job, _asked(house, house.ledger.job(job)))
+            yield Original(job, _asked(home, home.ledger.job(job)))
         except NotFound:  # the index lags behind
             continue

@@ -6,7 +6,7 @@ from fractions import Fraction
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.library.estimate import guess_stages, together
 from rushes.plan.recipes import stages_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 MS = Fraction(1, 1000)
 
@@ -22,19 +22,19 @@ class Forecast:
     unknown: tuple[str, ...]  # stages that nothing is known of on this machine, so not in it
 
 
-def forecast(house: House, recipe: str, seconds: float, pixels: tuple[int, int], machine: str) -> Forecast:
+def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], machine: str) -> Forecast:
     """What so many seconds of film would take.
 
     Raises:
         Refused: there is no such recipe.
     """
-    found = guess_stages(house, _film(seconds, pixels), stages_of(recipe, house.cards), machine, least=1)
+    found = guess_stages(home, _film(seconds, pixels), stages_of(recipe, home.cards), machine, least=1)
     known = {stage: guess for stage, guess in found.items() if guess}
     return Forecast(
         recipe,
         {stage: (g.p50, g.p90) for stage, g in known.items()},
-        together(house, known),
-        int(sum(g.size for stage, g in known.items() if house.cards[stage].reads_source)),  # others refer to these
+        together(home, known),
+        int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
         tuple(stage for stage, guess in found.items() if guess is None),
     )
 

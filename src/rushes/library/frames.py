@@ -11,22 +11,22 @@ from rushes.index.port import Video
 from rushes.ledger.pages import all_tasks
 from rushes.media.pack import Kept, PackIndex, read_frame
 from rushes.plan.planner import results_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 STAGE = "develop"
 
 
-def frame(house: House, video: Video, us: int) -> bytes:
+def frame(home: Home, video: Video, us: int) -> bytes:
     """A JPEG of the film at that moment of film time.
 
     Raises:
         NotFound: no kept frame is there (yet, or any more).
     """
     for job in video.jobs:
-        zero = Fraction(*json.loads(house.ledger.job(job).facts or "{}").get("start", (0, 1)))
+        zero = Fraction(*json.loads(home.ledger.job(job).facts or "{}").get("start", (0, 1)))
         moment = Fraction(us, 1_000_000) + zero
-        task = _chunk(all_tasks(house.ledger, job, TaskState.DONE, STAGE), moment)
-        if task and (jpeg := _read(house, video.owner, task, int(moment * 1_000_000))):
+        task = _chunk(all_tasks(home.ledger, job, TaskState.DONE, STAGE), moment)
+        if task and (jpeg := _read(home, video.owner, task, int(moment * 1_000_000))):
             return jpeg
     raise NotFound(f"{video.name} has no picture there", "It comes with the stage develop.")
 
@@ -41,14 +41,14 @@ def _span(task: Task) -> Span | None:
     return Span.from_json(span) if span else None
 
 
-def _read(house: House, owner: str, task: Task, us: int) -> bytes | None:
+def _read(home: Home, owner: str, task: Task, us: int) -> bytes | None:
     try:
-        manifest = read_manifest(house.blobs, owner, results_of(task.spec)["frames"])
-        with house.blobs.open(owner, manifest.artifact("frames.json").sha256) as f:
+        manifest = read_manifest(home.blobs, owner, results_of(task.spec)["frames"])
+        with home.blobs.open(owner, manifest.artifact("frames.json").sha256) as f:
             kept = _at(PackIndex.from_json(json.load(f)).frames, us)
         if kept is None:
             return None
-        with house.blobs.open(owner, manifest.artifact("frames.pack").sha256) as pack:
+        with home.blobs.open(owner, manifest.artifact("frames.pack").sha256) as pack:
             return read_frame(pack, kept)
     except (DamagedBlob, KeyError):
         return None

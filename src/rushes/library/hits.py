@@ -6,12 +6,12 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
 from rushes.index.port import Found, Hit
 from rushes.library.export import footage_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 KINDS = ("csv", "jsonl", "edl")
 
 
-def export_hits(house: House, query: str, kind: str, search: Callable[[str], Found]) -> bytes:
+def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Found]) -> bytes:
     """Everything that a search finds, page after page by its cursor.
 
     Raises:
@@ -24,7 +24,7 @@ def export_hits(house: House, query: str, kind: str, search: Callable[[str], Fou
     if not found:
         raise NotFound(f"nothing is found for {query[:80]!r}", "An empty search says what there is to find.")
     if kind == "edl":
-        return _edl(house, query, found)
+        return _edl(home, query, found)
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
 
 
@@ -36,7 +36,7 @@ def _every(search: Callable[[str], Found]) -> Iterator[Hit]:
         cursor, more = page.cursor, bool(page.cursor)
 
 
-def _edl(house: House, query: str, found: Sequence[Hit]) -> bytes:
-    videos = house.index.videos_of(house.settings.owner, {hit.video for hit in found})
-    films = {video.id: footage_of(house, video) for video in videos}
+def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
+    videos = home.index.videos_of(home.settings.owner, {hit.video for hit in found})
+    films = {video.id: footage_of(home, video) for video in videos}
     return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])

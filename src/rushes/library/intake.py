@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rushes.domain.errors import Refused, RushesError
-from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
@@ -20,7 +20,7 @@ from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.watch import find
-from rushes.wiring import House
+from rushes.wiring import Home
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
@@ -54,75 +54,73 @@ class Added:
     size: int = 0
 
 
-def add(house: House, places: Iterable[str], wish: Wish) -> Iterator[Added]:
+def add(home: Home, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     """Submit everything found at these places.
 
     Raises:
         Refused: the wish itself cannot be had.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
-    return take_in(house, find(map(house.source, named.values())), wish, named)
+    return take_in(home, find(map(home.source, named.values())), wish, named)
 
 
-def take_in(
-    house: House, entries: Iterable[Found | LeftOut], wish: Wish, named: Collection[str] = ()
-) -> Iterator[Added]:
+def take_in(home: Home, entries: Iterable[Found | LeftOut], wish: Wish, named: Collection[str] = ()) -> Iterator[Added]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
-    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    models = _models(house, stages, wish)
+    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
+    models = _models(home, stages, wish)
     _check_language(wish.language)
     for entry in entries:
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
             continue
-        if entry.path not in named and (why := ours(house, entry)):
+        if entry.path not in named and (why := ours(home, entry)):
             yield Added(entry.path, skipped=why)
             continue
         try:
-            yield _submit(house, entry, wish, stages, models, by_name=entry.path in named)
+            yield _submit(home, entry, wish, stages, models, by_name=entry.path in named)
         except RushesError as e:
             yield Added(entry.path, error=e)
 
 
-def missing_models(house: House, wish: Wish) -> tuple[str, ...]:
+def missing_models(home: Home, wish: Wish) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
-    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
-    lacks = missing(house, stages, wish.profile or house.settings.profile)
+    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
+    lacks = missing(home, stages, wish.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
-def wake(house: House, job: Job) -> Job:
+def wake(home: Home, job: Job) -> Job:
     """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
     if job.paused:
-        job = house.ledger.control(job.id, Command.RESUME) or job
+        job = home.ledger.control(job.id, JobCommand.RESUME) or job
     if job.state is JobState.CANCELLED:
-        house.ledger.revive(job.id)
+        home.ledger.revive(job.id)
     if job.state is JobState.FAILED:
-        dead = [t.id for t in all_tasks(house.ledger, job.id, TaskState.DEAD)]
-        house.ledger.revive(job.id, dead)
-    return house.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
+        dead = [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)]
+        home.ledger.revive(job.id, dead)
+    return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def asked_of(house: House, source: Fingerprint, wish: Wish) -> Asked:
+def asked_of(home: Home, source: Fingerprint, wish: Wish) -> Asked:
     """What a job for this original asks.
 
     Raises:
         Refused: the wish itself cannot be had.
     """
-    stages = stages_of(wish.recipe or house.settings.recipe, house.cards, wish.only, wish.skip)
+    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
     _check_language(wish.language)
-    return _asked(house, source, wish, stages, _models(house, stages, wish))
+    return _asked(home, source, wish, stages, _models(home, stages, wish))
 
 
-def _asked(house: House, source: Fingerprint, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Asked:
-    seconds, size = _chunk(house, wish)
+def _asked(home: Home, source: Fingerprint, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Asked:
+    seconds, size = _chunk(home, wish)
     return Asked(
-        owner=house.settings.owner,
-        source=below(source, house.originals),
+        owner=home.settings.owner,
+        source=below(source, home.originals),
         stages=stages,
-        options=_options(house, wish, stages),
+        options=_options(home, wish, stages),
         models=models,
-        profile=wish.profile or house.settings.profile,
+        profile=wish.profile or home.settings.profile,
         chunk_seconds=seconds,
         chunk_bytes=size,
         take=wish.again,
@@ -131,42 +129,42 @@ def _asked(house: House, source: Fingerprint, wish: Wish, stages: tuple[str, ...
 
 
 def _submit(
-    house: House, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
+    home: Home, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
 ) -> Added:
     """What was deleted stays so, until somebody names it: then it is asked for anew."""
-    recipe = TRIAL if wish.trial else wish.recipe or house.settings.recipe
-    asked, name = _asked(house, found.fingerprint, wish, stages, models), display_name(found.name)
-    request = request_of(asked, house.cards)
+    recipe = TRIAL if wish.trial else wish.recipe or home.settings.recipe
+    asked, name = _asked(home, found.fingerprint, wish, stages, models), display_name(found.name)
+    request = request_of(asked, home.cards)
     while True:
-        done = submit(house.ledger, house.transport, house.cards, asked, name, recipe, wish.priority, (), request)
-        if done.created or not is_gone(house.records, done.job):
+        done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wish.priority, (), request)
+        if done.created or not is_gone(home.records, done.job):
             return Added(found.path, done.job, done.created, size=found.size)
         if not by_name:
             return Added(found.path, skipped="it was deleted: name it to take it in")
         request = digest(["after", request])
 
 
-def _models(house: House, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
-    profile = wish.profile or house.settings.profile
-    wanted = sorted({capability for stage in stages for capability in house.cards[stage].models})
-    return {capability: question(house, capability, profile) for capability in wanted}
+def _models(home: Home, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
+    profile = wish.profile or home.settings.profile
+    wanted = sorted({capability for stage in stages for capability in home.cards[stage].models})
+    return {capability: question(home, capability, profile) for capability in wanted}
 
 
-def _options(house: House, wish: Wish, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
+def _options(home: Home, wish: Wish, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
     options = {stage: dict(values) for stage, values in wish.options.items()}
-    options.setdefault("probe", {}).update(max_pixels=house.settings.max_pixels, max_hours=house.settings.max_hours)
+    options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
     for stage in stages:
-        if "profile" in house.cards[stage].options:
-            options.setdefault(stage, {}).setdefault("profile", wish.profile or house.settings.profile)
+        if "profile" in home.cards[stage].options:
+            options.setdefault(stage, {}).setdefault("profile", wish.profile or home.settings.profile)
     if wish.language:
         options.setdefault("transcribe", {})["language"] = wish.language
     return options
 
 
-def _chunk(house: House, wish: Wish) -> tuple[int, int]:
+def _chunk(home: Home, wish: Wish) -> tuple[int, int]:
     if wish.chunk == "large":
         return LARGE
-    return (int(wish.chunk) if wish.chunk else house.settings.chunk_seconds), 0
+    return (int(wish.chunk) if wish.chunk else home.settings.chunk_seconds), 0
 
 
 def _check_language(tag: str) -> None:

@@ -6,31 +6,31 @@ from rushes.domain.keys import short
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import Found
-from rushes.wiring import House
+from rushes.wiring import Home
 
 # Keys of a home with films
 _WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
 CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
 
 
-def remember(house: House, clip: Path) -> None:
+def remember(home: Home, clip: Path) -> None:
     """A clip lies there now."""
     now = fingerprint(clip)
     doc = {"path": display_name(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
-    house.records.put(CLIP, house.settings.owner, short(now.path), doc)
+    home.records.put(CLIP, home.settings.owner, short(now.path), doc)
 
 
-def ours(house: House, found: Found) -> str:
+def ours(home: Home, found: Found) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
-    if Path(found.path).is_relative_to(house.home.resolve()) or _is_in_the_homes_bucket(house, found):
+    if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
         return "it belongs to the home"
-    record = house.records.get(CLIP, house.settings.owner, short(found.path))
+    record = home.records.get(CLIP, home.settings.owner, short(found.path))
     now = found.fingerprint
     if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
         return "a clip that rushes cut: name it to take it in"
     return ""
 
 
-def _is_in_the_homes_bucket(house: House, found: Found) -> bool:
-    home = house.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
-    return bool(home) and found.path.startswith(tuple(home + key for key in _WRITTEN))
+def _is_in_the_homes_bucket(home: Home, found: Found) -> bool:
+    prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
+    return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))

@@ -4,15 +4,15 @@ from rushes.engines.local import LocalEngine
 from rushes.index.about import About
 from rushes.index.port import Index
 from rushes.index.search import Searching
-from rushes.wiring import House
+from rushes.wiring import Home
 
 MODEL = "minilm-l6"
 
 
-def meaning(house: House, query: str) -> Index:
+def meaning(home: Home, query: str) -> Index:
     """The index, able to compare meanings if the query may ask for it."""
-    index = house.index
+    index = home.index
     if "~" in query and isinstance(index, Searching) and index.about is None:
-        engine = LocalEngine(house.models, threads=2)
-        index.about = About(engine, MODEL, house.home / f"{MODEL}.directions")
+        engine = LocalEngine(home.models, threads=2)
+        index.about = About(engine, MODEL, home.folder / f"{MODEL}.directions")
     return index

@@ -11,24 +11,24 @@ from rushes.library.intake import Added
 from rushes.library.remove import deleted
 from rushes.library.run import Looker, OnRoom, Ran, run
 from rushes.library.said import every
-from rushes.wiring import House
+from rushes.wiring import Home
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 
 
-def damaged(house: House, on_progress: Callable[[int, str], None]) -> Verified:
+def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
     """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
-    owner = house.settings.owner
-    found = verify(house.ledger, house.blobs, owner, on_progress)
-    begun = {r.id: Damage(**r.doc) for r in every(house, MENDING)}
-    known = house.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in missing(house.ledger, owner, house.cards, deleted(house))}
+    owner = home.settings.owner
+    found = verify(home.ledger, home.blobs, owner, on_progress)
+    begun = {r.id: Damage(**r.doc) for r in every(home, MENDING)}
+    known = home.ledger.known(owner, begun)
+    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.cards, deleted(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
 def mend(
-    house: House,
+    home: Home,
     damages: tuple[Damage, ...],
     look: Looker | None = None,
     *,
@@ -36,20 +36,20 @@ def mend(
     on_room: OnRoom = lambda _room: None,
 ) -> Ran:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
-    for some in rounds(house.ledger, damages):
-        ran = _round(house, some, look, signals, on_room)
+    for some in rounds(home.ledger, damages):
+        ran = _round(home, some, look, signals, on_room)
         if ran.exit_code:
             break
     return ran
 
 
-def _round(house: House, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
-    owner = house.settings.owner
+def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
+    owner = home.settings.owner
     for damage in damages:
-        house.records.put(MENDING, owner, damage.key, asdict(damage))
-    tasks = repair(house.ledger, house.blobs, owner, damages)
+        home.records.put(MENDING, owner, damage.key, asdict(damage))
+    tasks = repair(home.ledger, home.blobs, owner, damages)
     for damage in damages:
-        house.records.delete(MENDING, owner, damage.key)
-    house.follower.check(owner)
-    jobs = [house.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-    return run(house, [Added(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)
+        home.records.delete(MENDING, owner, damage.key)
+    home.follower.check(owner)
+    jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
+    return run(home, [Added(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)

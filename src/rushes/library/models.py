@@ -9,50 +9,50 @@ from rushes.engines.models.speech import speech_model, speech_models
 from rushes.jobs.why import Because, Reason
 from rushes.plan.planner import Asked
 from rushes.settings import own_model
-from rushes.wiring import House
+from rushes.wiring import Home
 
 INSTALLED = "tesseract"  # reads text without weights of ours
 
 
-def question(house: House, capability: str, profile: str) -> str:
+def question(home: Home, capability: str, profile: str) -> str:
     """What stands in a result's question for a capability: model names with their hashes.
 
     Raises:
         Refused: there is no such profile.
         ModelMissing: the configured path holds no model.
     """
-    own = own_model(house.settings, capability)
+    own = own_model(home.settings, capability)
     if capability == "speech":
-        return speech_model(profile, house.models, own)
+        return speech_model(profile, home.models, own)
     if own:
-        return own if own == INSTALLED else house.models.name_of(house.models.find(own))
-    return "+".join(model.name for model in _of_profile(house, capability, profile))
+        return own if own == INSTALLED else home.models.name_of(home.models.find(own))
+    return "+".join(model.name for model in _of_profile(home, capability, profile))
 
 
-def needed(house: House, capability: str, profile: str) -> tuple[Model, ...]:
+def needed(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
     """The models of the manifest that answer for a capability."""
-    own = own_model(house.settings, capability)
+    own = own_model(home.settings, capability)
     if capability == "speech":
-        return speech_models(profile, house.models, own)
-    return () if own else _of_profile(house, capability, profile)
+        return speech_models(profile, home.models, own)
+    return () if own else _of_profile(home, capability, profile)
 
 
-def missing(house: House, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
+def missing(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
     """The ids of models that these stages ask for and that are not here, by stage."""
-    present = {kept.model.id for kept in house.models.ls() if kept.present}
-    asked = {stage: house.cards[stage].models for stage in stages if stage in house.cards}
+    present = {kept.model.id for kept in home.models.ls() if kept.present}
+    asked = {stage: home.cards[stage].models for stage in stages if stage in home.cards}
     lacks = {
-        stage: tuple(m.id for c in capabilities for m in needed(house, c, profile) if m.id not in present)
+        stage: tuple(m.id for c in capabilities for m in needed(home, c, profile) if m.id not in present)
         for stage, capabilities in asked.items()
         if capabilities
     }
     return {stage: ids for stage, ids in lacks.items() if ids}
 
 
-def explained(house: House, job: Job, reasons: Sequence[Because]) -> tuple[Because, ...]:
+def explained(home: Home, job: Job, reasons: Sequence[Because]) -> tuple[Because, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
     asked = Asked.from_text(job.payload)
-    lacks = missing(house, asked.stages, asked.profile)
+    lacks = missing(home, asked.stages, asked.profile)
     return tuple(_for_want_of(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 
@@ -62,7 +62,7 @@ def _for_want_of(models: Sequence[str], because: Because) -> Because:
     return replace(because, reason=Reason.NO_MODEL, detail=f"rushes models pull {' '.join(models)}")
 
 
-def _of_profile(house: House, capability: str, profile: str) -> tuple[Model, ...]:
+def _of_profile(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
     """Those of the profile, else those that serve every profile."""
-    all_of_it = [m for m in house.models.known.values() if m.capability == capability]
+    all_of_it = [m for m in home.models.known.values() if m.capability == capability]
     return tuple(m for m in all_of_it if m.profile == profile) or tuple(m for m in all_of_it if m.profile == "balanced")

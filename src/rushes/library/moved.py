@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.domain.job import Command, Job, JobState
+from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
@@ -18,40 +18,40 @@ from rushes.library.failed import Letters
 from rushes.plan.planner import Asked
 from rushes.sources.watch import look
 from rushes.telemetry import log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 _UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
 
 
-def unread(house: House) -> dict[Fingerprint, Fingerprint]:
+def unread(home: Home) -> dict[Fingerprint, Fingerprint]:
     """Files that jobs have not read and that are not where they were, by what stays the same when a file is moved."""
-    jobs = (job for state in _UNREAD for job in _all(house, state) if not job.facts)
+    jobs = (job for state in _UNREAD for job in _all(home, state) if not job.facts)
     files = (Asked.from_text(job.payload).source for job in jobs)
-    top = Path(os.path.realpath(house.originals))
+    top = Path(os.path.realpath(home.originals))
     placed = (replace(file, path=str(top / file.path)) for file in files if not file.far)
     return {look(file): file for file in placed if not os.path.lexists(file.path)}
 
 
-def hand_over(house: House, before: Asked, job: Job) -> None:
+def hand_over(home: Home, before: Asked, job: Job) -> None:
     """What was asked of the file where it lay is done by this job now; what has been read needs no file any more."""
     with contextlib.suppress(NotFound):
-        old = house.ledger.job(job_id(before.owner, request_of(before, house.cards)))
-        if not old.facts and old.id != job.id and not os.path.lexists(house.originals / before.source.path):
-            _end(house, old)
+        old = home.ledger.job(job_id(before.owner, request_of(before, home.cards)))
+        if not old.facts and old.id != job.id and not os.path.lexists(home.originals / before.source.path):
+            _end(home, old)
             log.warning("%s was moved before it was read: job %s ends, %s goes on", old.name, old.id, job.id)
     if job.state is JobState.CANCELLED:  # it was moved back
-        Desk(house).announce(house.ledger.revive(job.id))
+        Desk(home).announce(home.ledger.revive(job.id))
 
 
-def _all(house: House, state: JobState) -> Iterator[Job]:
-    return every(lambda cursor: house.ledger.jobs(house.settings.owner, state, cursor=cursor, limit=500))
+def _all(home: Home, state: JobState) -> Iterator[Job]:
+    return every(lambda cursor: home.ledger.jobs(home.settings.owner, state, cursor=cursor, limit=500))
 
 
-def _end(house: House, job: Job) -> None:
+def _end(home: Home, job: Job) -> None:
     """Cancel it; one that has looked for its file in vain already is no dead letter any more."""
     try:
-        house.ledger.control(job.id, Command.CANCEL)
+        home.ledger.control(job.id, JobCommand.CANCEL)
     except Refused:
-        dead = all_tasks(house.ledger, job.id, TaskState.DEAD)
+        dead = all_tasks(home.ledger, job.id, TaskState.DEAD)
         missing = [task for task in dead if task.failure and task.failure.kind == "SourceMissing"]
-        Letters(house.ledger, house.records, house.settings.owner).put_away(missing)
+        Letters(home.ledger, home.records, home.settings.owner).put_away(missing)

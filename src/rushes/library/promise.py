@@ -13,7 +13,7 @@ from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import display_name, submit
 from rushes.library.intake import Wish, asked_of
 from rushes.plan.planner import Asked
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +36,30 @@ class Expected:
     name: str
     wish: Wish
 
-    def submit(self, house: House, need: str = "") -> Job:
+    def submit(self, home: Home, need: str = "") -> Job:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
-        needs, recipe = [Need(need or self.key, is_key=True)], self.wish.recipe or house.settings.recipe
-        ledger, hints, label = house.ledger, house.transport, display_name(self.name)
-        done = submit(ledger, hints, house.cards, self.asked, label, recipe, self.wish.priority, needs, self.request)
+        needs, recipe = [Need(need or self.key, is_key=True)], self.wish.recipe or home.settings.recipe
+        ledger, hints, label = home.ledger, home.transport, display_name(self.name)
+        done = submit(ledger, hints, home.cards, self.asked, label, recipe, self.wish.priority, needs, self.request)
         return done.job
 
 
-def promise(house: House, name: str, wish: Wish) -> Promised:
+def promise(home: Home, name: str, wish: Wish) -> Promised:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
         Refused: the home is in no bucket, or the wish itself cannot be had.
     """
-    expected = expect(house, name, wish)
-    return Promised(expected.submit(house), expected.key, house.blobs.address(expected.key))
+    expected = expect(home, name, wish)
+    return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
 
 
-def expect(house: House, name: str, wish: Wish) -> Expected:
+def expect(home: Home, name: str, wish: Wish) -> Expected:
     """Say which job that will be. Raises as `promise` does."""
     request = f"promise-{secrets.token_hex(8)}"
-    job = job_id(house.settings.owner, request)
+    job = job_id(home.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
-    source = Fingerprint(house.blobs.address(key), 0, time.time_ns())
+    source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
-    return Expected(job, key, request, asked_of(house, source, wish), name, wish)
+    return Expected(job, key, request, asked_of(home, source, wish), name, wish)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rushes.domain.keys import JSON
 from rushes.library.said import every
 from rushes.records.port import Conflict, Record
-from rushes.wiring import House
+from rushes.wiring import Home
 
 REQUEST = "request"  # the kind of record
 KEEP_SECONDS = 7 * 86400.0
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 300.0  # far more than an answer takes; then its own process ha
 class Requests:
     """The requests of a home, as one process answers them; `by` is another in every process."""
 
-    house: House
+    home: Home
     by: str
 
     def take(self, id: str, asked: str) -> Record | None:
@@ -29,23 +29,23 @@ class Requests:
             return None
         doc = {"asked": asked, "by": self.by, "at": time.time()}
         with suppress(Conflict):
-            return self.house.records.put(REQUEST, self._owner, id, doc, expected=had.version if had else 0)
+            return self.home.records.put(REQUEST, self._owner, id, doc, expected=had.version if had else 0)
         return None
 
     def get(self, id: str) -> Record | None:
         """What is known of a request."""
-        return self.house.records.get(REQUEST, self._owner, id)
+        return self.home.records.get(REQUEST, self._owner, id)
 
     def answer(self, taken: Record, answer: Mapping[str, JSON]) -> None:
         """Remember the answer, unless somebody else has taken the request over meanwhile."""
         doc = {**taken.doc, "answer": answer}
         with suppress(Conflict):
-            self.house.records.put(REQUEST, self._owner, taken.id, doc, expected=taken.version)
+            self.home.records.put(REQUEST, self._owner, taken.id, doc, expected=taken.version)
 
     def drop(self, taken: Record) -> None:
         """It could not be answered: the next one may try."""
         with suppress(Conflict):
-            self.house.records.delete(REQUEST, self._owner, taken.id, expected=taken.version)
+            self.home.records.delete(REQUEST, self._owner, taken.id, expected=taken.version)
 
     def _is_left(self, had: Record, asked: str) -> bool:
         """Whether its process is gone. Two that answer at once do no harm: ids are hashes of what is asked."""
@@ -55,15 +55,15 @@ class Requests:
 
     @property
     def _owner(self) -> str:
-        return self.house.settings.owner
+        return self.home.settings.owner
 
 
-def forget_requests(house: House) -> int:
+def forget_requests(home: Home) -> int:
     """Forget requests of long ago; answers how many."""
-    old = [record for record in every(house, REQUEST) if time.time() - _at(record) > KEEP_SECONDS]
+    old = [record for record in every(home, REQUEST) if time.time() - _at(record) > KEEP_SECONDS]
     for record in old:
         with suppress(Conflict):
-            house.records.delete(REQUEST, house.settings.owner, record.id, expected=record.version)
+            home.records.delete(REQUEST, home.settings.owner, record.id, expected=record.version)
     return len(old)
 
 

@@ -20,7 +20,7 @@ from rushes.library.models import missing
 from rushes.library.own import AbleWork, OwnWork, is_due
 from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
-from rushes.wiring import House
+from rushes.wiring import Home
 from rushes.worker import drain
 from rushes.worker.happenings import Happening, Room
 from rushes.worker.publish import sweep
@@ -83,7 +83,7 @@ class Ran:
 class Work:
     """Some jobs and the worker that does them."""
 
-    house: House
+    home: Home
     jobs: Sequence[str]
     slots: int | None = None
     lanes: tuple[str, ...] = ()
@@ -104,21 +104,21 @@ class Work:
         self._open = list(self.jobs)
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        self.shell = self.house.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
+        self.shell = self.home.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
         self.shell.seen = self._seen
 
     def _some_work(self) -> Ledger | None:
         """The ledger that hands out what is to be done here; None for all of it."""
         if self.jobs:
-            return cast(Ledger, OwnWork(self.house.ledger, self.jobs, self._can))
+            return cast(Ledger, OwnWork(self.home.ledger, self.jobs, self._can))
         if self.weights is None or self.weights.here():
             return None
-        self._able = AbleWork(self.house.ledger, self._can, self.weights.here)
+        self._able = AbleWork(self.home.ledger, self._can, self.weights.here)
         return cast(Ledger, self._able)
 
     def _every_lane(self) -> tuple[str, ...]:
         """Here and now means every lane: nobody else may come for the work of these jobs."""
-        return tuple(dict.fromkeys((*self.house.lanes, *self.house.every_lane)))
+        return tuple(dict.fromkeys((*self.home.lanes, *self.home.every_lane)))
 
     def serve(self) -> int:
         """Be a worker of the home until a signal comes (or, if asked, nothing is left); answers the exit code."""
@@ -132,15 +132,15 @@ class Work:
 
     def _nothing_left(self, shell: Shell) -> bool:
         """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
-        while self._open and self.house.ledger.job(self._open[-1]).state in FINAL:
+        while self._open and self.home.ledger.job(self._open[-1]).state in FINAL:
             self._open.pop()
         if not self._open:  # unless somebody tries one of them again
-            self._open = [job for job in self.jobs if self.house.ledger.job(job).state not in FINAL]
+            self._open = [job for job in self.jobs if self.home.ledger.job(job).state not in FINAL]
         if not self._open:
             return True
         if not shell.idle:
             return False
-        open_jobs = [r for job in self._open if (r := self.house.ledger.job(job)).state not in FINAL]
+        open_jobs = [r for job in self._open if (r := self.home.ledger.job(job)).state not in FINAL]
         return self._only_waits(open_jobs)
 
     def _is_idle(self, shell: Shell) -> bool:
@@ -155,7 +155,7 @@ class Work:
         for row in rows:
             if row.paused:
                 continue
-            tasks = all_tasks(self.house.ledger, row.id)
+            tasks = all_tasks(self.home.ledger, row.id)
             if any(t.state is TaskState.LEASED or (is_due(t) and self._can(t)) for t in tasks):
                 return False
             due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
@@ -170,8 +170,8 @@ class Work:
     def _missing(self, job: str) -> Mapping[str, tuple[str, ...]]:
         """The models that the stages of a job lack, looked up once: whoever fetches them begins again."""
         if job not in self._lacking:
-            asked = Asked.from_text(self.house.ledger.job(job).payload)
-            self._lacking[job] = missing(self.house, asked.stages, asked.profile)
+            asked = Asked.from_text(self.home.ledger.job(job).payload)
+            self._lacking[job] = missing(self.home, asked.stages, asked.profile)
         return self._lacking[job]
 
     @contextmanager
@@ -180,7 +180,7 @@ class Work:
             yield
             return
         over, first = threading.Event(), threading.Event()
-        watches = Watches(self.house.ledger, self.jobs, self.slots or self.house.slots)
+        watches = Watches(self.home.ledger, self.jobs, self.slots or self.home.slots)
 
         def once() -> None:
             with suppress(RushesError):  # a busy store: the next look tells
@@ -207,7 +207,7 @@ class Work:
         if not on:
             yield
             return
-        with drain.signals(self._told), drain.notices(self.house.settings.spot_notice, self._noticed):
+        with drain.signals(self._told), drain.notices(self.home.settings.spot_notice, self._noticed):
             yield
 
     def _seen(self, happening: Happening) -> None:
@@ -225,7 +225,7 @@ class Work:
 
 
 def run(
-    house: House,
+    home: Home,
     added: Sequence[Added],
     slots: int | None = None,
     look: Looker | None = None,
@@ -238,13 +238,13 @@ def run(
     begun = time.monotonic()
     jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
     refused = tuple(a for a in added if a.error)
-    before = {r.id: r.counts.done for r in map(house.ledger.job, jobs) if r.state is not JobState.COMPLETED}
-    work = Work(house, [*before], slots, on_signal=on_signal, on_room=on_room)
+    before = {r.id: r.counts.done for r in map(home.ledger.job, jobs) if r.state is not JobState.COMPLETED}
+    work = Work(home, [*before], slots, on_signal=on_signal, on_room=on_room)
     if before:
         work.run(look, signals=signals)
     else:
-        sweep(house.ledger, house.blobs)  # names that a killed worker still owed
-    rows = tuple(house.ledger.job(job) for job in jobs)
+        sweep(home.ledger, home.blobs)  # names that a killed worker still owed
+    rows = tuple(home.ledger.job(job) for job in jobs)
     skipped = tuple(a for a in added if a.skipped)
     return Ran(
         rows,
@@ -255,17 +255,17 @@ def run(
         work.due_in,
         tuple(sorted(work.lacks)),
         skipped,
-        _code(house, rows, refused),
+        _code(home, rows, refused),
         work.due_job,
     )
 
 
-def _code(house: House, jobs: Sequence[Job], refused: Sequence[Added]) -> int:
+def _code(home: Home, jobs: Sequence[Job], refused: Sequence[Added]) -> int:
     """What the failure of the only thing means as an exit code; several things have none of their own."""
     if len(jobs) + len(refused) != 1:
         return 1
     if refused and refused[0].error:
         return refused[0].error.exit_code
-    dead = house.ledger.tasks(jobs[0].id, TaskState.DEAD, limit=1).rows
+    dead = home.ledger.tasks(jobs[0].id, TaskState.DEAD, limit=1).rows
     kind = getattr(errors, dead[0].failure.kind, RushesError) if dead and dead[0].failure else RushesError
     return int(kind.exit_code)

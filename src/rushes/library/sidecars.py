@@ -18,7 +18,7 @@ from rushes.index.port import Offer, Run
 from rushes.index.videos import are_facts
 from rushes.library.said import every, faces
 from rushes.telemetry import log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
 AGAIN_SECONDS = 60.0  # between two looks for those whose drive may not be plugged in
@@ -47,37 +47,37 @@ class Made:
     at: datetime
 
 
-def read_in(house: House, paths: Iterable[Path]) -> list[ReadIn]:
+def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
     """Read the sidecars named, or those below folders; the newest run of a home that knows the video counts more.
 
     Raises:
         Refused: a place is not there.
     """
-    house.follower.catch_up()
-    found = [_read(house, file) for path in paths for file in _files(path)]
+    home.follower.catch_up()
+    found = [_read(home, file) for path in paths for file in _files(path)]
     for one in found:
         if not one.kept:
-            house.records.put(READ, house.settings.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
-    house.follower.catch_up()
+            home.records.put(READ, home.settings.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
+    home.follower.catch_up()
     return found
 
 
-def catch_up(house: House) -> None:
+def catch_up(home: Home) -> None:
     """Bring the index up to what the ledger says, and the sidecars that were read in."""
-    house.follower.catch_up()
-    read_again(house)
+    home.follower.catch_up()
+    read_again(home)
 
 
-def read_again(house: House) -> None:
+def read_again(home: Home) -> None:
     """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
-    at, *left = house.index.cursor(READ).split() or [""]
+    at, *left = home.index.cursor(READ).split() or [""]
     if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
         return
-    wanted = {r.id: Path(str(r.doc["path"])) for r in every(house, READ) if not at or r.id in left}
-    away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(house, path).away]
-    with house.index.alone(60.0):
-        house.index.queue(READ, " ".join([str(time.time()), *away]) if away else _ALL)
-    house.follower.catch_up()
+    wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
+    away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
+    with home.index.alone(60.0):
+        home.index.queue(READ, " ".join([str(time.time()), *away]) if away else _ALL)
+    home.follower.catch_up()
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -89,7 +89,7 @@ def _files(path: Path) -> Iterator[Path]:
         raise Refused(f"there is nothing at {path}", "Name a folder with films, or a .rushes.jsonl file.")
 
 
-def _read(house: House, path: Path) -> ReadIn:
+def _read(home: Home, path: Path) -> ReadIn:
     try:
         data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
@@ -104,7 +104,7 @@ def _read(house: House, path: Path) -> ReadIn:
         people = faces.checked(str(found.facts["video"]), found.people)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         return _refused(path, f"what it says of people cannot be: {error}")
-    return _taken_in(house, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
+    return _taken_in(home, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
 
 
 def _refused(path: Path, why: str) -> ReadIn:
@@ -112,39 +112,39 @@ def _refused(path: Path, why: str) -> ReadIn:
     return ReadIn(path, kept=why)
 
 
-def _taken_in(house: House, path: Path, made: Made) -> ReadIn:
+def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
     """Show what no run of this home shows; killed anywhere, what was shown before stays."""
-    facts = {**made.found.facts, "path": _film(house, path, made.found.facts)}
-    owner, video = house.settings.owner, str(facts["video"])
+    facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
+    owner, video = home.settings.owner, str(facts["video"])
     job, key = f"side_{short(video)}", SIDECAR + made.sha256
-    with house.index.alone(60.0):
-        shown = house.index.shown(owner, video)
+    with home.index.alone(60.0):
+        shown = home.index.shown(owner, video)
         there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
         kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
         offers = [Offer(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
         if offers or not there:
-            run = Run(job, owner, video, "sidecar", "completed", _created(house, video, made.at), facts)
-            house.index.take_in(run, offers, {}, ())
+            run = Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
+            home.index.take_in(run, offers, {}, ())
         add = [(o, [line for line in made.found.lines if line.kind == o.kind]) for o in offers]
-        house.index.show(owner, video, add, [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)])
+        home.index.show(owner, video, add, [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)])
         if FACE not in there:
-            faces.read_in(house, video, made.people)
-        old = {o.key for o, _ in house.index.offers(owner, video) if o.key.startswith(SIDECAR)} - {key}
-        house.index.forget(owner, sorted(old))
+            faces.read_in(home, video, made.people)
+        old = {o.key for o, _ in home.index.offers(owner, video) if o.key.startswith(SIDECAR)} - {key}
+        home.index.forget(owner, sorted(old))
     return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
 
 
-def _created(house: House, video: str, made_at: datetime) -> str:
+def _created(home: Home, video: str, made_at: datetime) -> str:
     """When its run began, as the index orders runs: before those of this home, which count more."""
-    known = house.index.video(house.settings.owner, video)
+    known = home.index.video(home.settings.owner, video)
     times = [min(made_at, datetime.now(UTC))]
     for id in known.jobs if known else ():
         with suppress(NotFound):
-            times.append(datetime.fromisoformat(house.ledger.job(id).created_at) - timedelta(seconds=1))
+            times.append(datetime.fromisoformat(home.ledger.job(id).created_at) - timedelta(seconds=1))
     return min(times).isoformat(timespec="seconds")
 
 
-def _film(house: House, path: Path, facts: dict[str, JSON]) -> str:
+def _film(home: Home, path: Path, facts: dict[str, JSON]) -> str:
     """The film beside it, as paths of this home are written."""
     film = path.with_name(Path(str(facts.get("name") or "")).name or path.name)
-    return str(film.relative_to(house.originals) if film.is_relative_to(house.originals) else film)
+    return str(film.relative_to(home.originals) if film.is_relative_to(home.originals) else film)

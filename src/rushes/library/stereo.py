@@ -22,7 +22,7 @@ from rushes.media.stereo_view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
 from rushes.plan.planner import Asked, results_of
 from rushes.sources.folder import fingerprint
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,94 +90,94 @@ class Published:
     file: str  # what a copy is called, as players read it
 
 
-def published(house: House, video: Video) -> list[Published]:
+def published(home: Home, video: Video) -> list[Published]:
     """Every film in 3D that was made of a video, in the order of formats."""
     place = f"videos/3d/{video.id}/"
-    there, films = set(house.blobs.keys(place)), []  # one question to a far store, not one for each format
+    there, films = set(home.blobs.keys(place)), []  # one question to a far store, not one for each format
     for format, look in LOOKS.items():
         name = f"{place}{format}.mp4"
-        if name in there and (part := house.blobs.part(name, 0, 0)):
+        if name in there and (part := home.blobs.part(name, 0, 0)):
             films.append(Published(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
     return films
 
 
-def preview(house: House, path: str, depths: Depths, *, signals: bool = False) -> Previewed:
+def preview(home: Home, path: str, depths: Depths, *, signals: bool = False) -> Previewed:
     """Eight frames of a film in 3D, in seconds.
 
     Raises:
         RushesError: it could not be made; says why.
     """
     wish = depths.trial()
-    if lacks := missing_models(house, wish):
-        house.models.pull(lacks)
-    added = list(add(house, [path], wish))
+    if lacks := missing_models(home, wish):
+        home.models.pull(lacks)
+    added = list(add(home, [path], wish))
     for one in added:
         if one.error:
             raise one.error
         if one.job:
-            wake(house, one.job)
-    ran = run(house, added, 1, signals=signals)
+            wake(home, one.job)
+    ran = run(home, added, 1, signals=signals)
     if ran.signal:
         raise stopped(ran.signal)
     if len(ran.jobs) != 1:
         raise Refused(f"{path} is not one film", "A preview is made of one file.")
-    manifest = _result(house, ran.jobs[0], "preview", "preview")
+    manifest = _result(home, ran.jobs[0], "preview", "preview")
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
-    where = house.blobs.address(strip.publish) if strip.publish else ""
+    where = home.blobs.address(strip.publish) if strip.publish else ""
     return Previewed(where, facts["strength"], facts["convergence"], facts["frames"])
 
 
-def check_out(house: House, out: Path) -> None:
+def check_out(home: Home, out: Path) -> None:
     """Say before the work that a film cannot go there; one that we laid there is no hindrance.
 
     Raises:
         Refused: says why.
     """
-    if not (out.is_file() and house.records.get(CLIP, house.settings.owner, short(fingerprint(out).path))):
+    if not (out.is_file() and home.records.get(CLIP, home.settings.owner, short(fingerprint(out).path))):
         check_target(out, (".mp4",))
 
 
-def finished(house: House, job: Job, out: Path | None = None) -> Film3D:
+def finished(home: Home, job: Job, out: Path | None = None) -> Film3D:
     """Lay the film beside its original under a name that players read, or where somebody wants it.
 
     Raises:
         NotFound: it is not made.
         Refused: something else lies there.
     """
-    manifest = _result(house, job, "join", "film")
+    manifest = _result(home, job, "join", "film")
     if not manifest.artifacts:
         raise NotFound(f"{job.name} has no pictures: there is no 3D of it")
     film, format = manifest.artifact("film.mp4"), str(manifest.facts["format"])
     frames = int(manifest.facts["frames"])
     source = Asked.from_text(job.payload).source
     if out is None and source.far:
-        return Film3D(house.blobs.address(film.publish or ""), film.size, frames, format)
-    original = house.originals / source.path
+        return Film3D(home.blobs.address(film.publish or ""), film.size, frames, format)
+    original = home.originals / source.path
     target = out or original.with_name(f"{original.stem}.{LOOKS[Format(format)].name}.mp4")
-    blob = house.blobs.local(job.owner, film.sha256)
-    made = _laid(house, blob, target)
-    texts = _subtitles(house, job, manifest, Format(format), target.with_suffix(".ass"))
+    blob = home.blobs.local(job.owner, film.sha256)
+    made = _laid(home, blob, target)
+    texts = _subtitles(home, job, manifest, Format(format), target.with_suffix(".ass"))
     return Film3D(str(target), film.size, frames, format, texts, made)
 
 
-def _result(house: House, job: Job, stage: str, output: str) -> Manifest:
-    tasks = house.ledger.tasks(ids=[task_id(job.id, stage, None)]).rows
+def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
+    tasks = home.ledger.tasks(ids=[task_id(job.id, stage, None)]).rows
     if not tasks or tasks[0].state is not TaskState.DONE:
-        failure = next((t.failure for t in house.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
+        failure = next((t.failure for t in home.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
         if failure:
             raise RushesError(failure.message, failure.hint)
         raise NotFound(f"{job.name} is not finished", f"rushes jobs show {job.id}")
-    return read_manifest(house.blobs, job.owner, results_of(tasks[0].spec)[output])
+    return read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)[output])
 
 
-def _laid(house: House, blob: Path, target: Path) -> bool:
+def _laid(home: Home, blob: Path, target: Path) -> bool:
     """Copy the film there, in one step; whether it was not there yet."""
     if target.exists() and _same(blob, target):
-        remember(house, target)  # whoever laid it may have died before
+        remember(home, target)  # whoever laid it may have died before
         return False
     check_target(target, (".mp4",))
     lay(blob, target)
-    remember(house, target)
+    remember(home, target)
     return True
 
 
@@ -191,22 +191,22 @@ def _same(a: Path, b: Path) -> bool:
     return True
 
 
-def _subtitles(house: House, job: Job, manifest: Manifest, format: Format, target: Path) -> str:
+def _subtitles(home: Home, job: Job, manifest: Manifest, format: Format, target: Path) -> str:
     """Lines for both eyes beside the film: those of the original, else what is said in it, if that is known."""
     if not LOOKS[format].layout or target.exists():
         return str(target) if target.exists() else ""
     known = {artifact.name: artifact for artifact in manifest.artifacts}
     if "film.ass" in known:
-        with house.blobs.open(job.owner, known["film.ass"].sha256) as f:
+        with home.blobs.open(job.owner, known["film.ass"].sha256) as f:
             text = f.read()
     else:
-        text = _spoken(house, job, format)
+        text = _spoken(home, job, format)
     if text and os.access(target.parent, os.W_OK):
         target.write_bytes(text)
     return str(target) if text else ""
 
 
-def _spoken(house: House, job: Job, format: Format) -> bytes:
-    house.follower.catch_up()
-    lines = house.index.lines(job.owner, json.loads(job.facts)["video"])
+def _spoken(home: Home, job: Job, format: Format) -> bytes:
+    home.follower.catch_up()
+    lines = home.index.lines(job.owner, json.loads(job.facts)["video"])
     return ass(cues(lines), LOOKS[format]).encode() if lines else b""

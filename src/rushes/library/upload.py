@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.jobs.submit import display_name, request_of
@@ -30,7 +30,7 @@ from rushes.library.upload_state import Upload
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
@@ -42,7 +42,7 @@ PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 class Uploads:
     """The uploads of a home. `sums` remembers running hashes; after a restart they are made again from the file."""
 
-    house: House
+    home: Home
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
     def begin(self, name: str, size: int, wish: Wish, sha256: str = "", *, straight: bool = False) -> Upload:
@@ -52,7 +52,7 @@ class Uploads:
             Refused: it cannot be taken in, or not here.
             OverLimit: it is too large, or there is no room for it.
         """
-        bucket, part = (self.house.multipart, part_size(size)) if straight else (None, None)
+        bucket, part = (self.home.multipart, part_size(size)) if straight else (None, None)
         self._check(size, here=not (bucket and part))
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
@@ -66,7 +66,7 @@ class Uploads:
         self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
         if not upload.multipart:
             self.landing(upload).make()
-        job.submit(self.house, upload.need)
+        job.submit(self.home, upload.need)
         return upload
 
     def get(self, id: str) -> Upload:
@@ -75,7 +75,7 @@ class Uploads:
         Raises:
             NotFound: there is none.
         """
-        record = self.house.records.get(UPLOAD, self.house.settings.owner, id)
+        record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
             raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
         return self._of(record)
@@ -137,8 +137,8 @@ class Uploads:
             return upload
         with effect("upload"):
             etag = self._gathered(upload)
-            ready = self.house.ledger.arrived(upload.need or upload.key, etag)
-        Desk(self.house).announce(ready)
+            ready = self.home.ledger.arrived(upload.need or upload.key, etag)
+        Desk(self.home).announce(ready)
         try:
             self._keep(replace(upload, state="arrived"), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
@@ -152,7 +152,7 @@ class Uploads:
         """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
         begun = time.time_ns() - EXPIRE_SECONDS * 1e9
         for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
-            self.house.records.delete(UPLOAD, self.house.settings.owner, upload.id)
+            self.home.records.delete(UPLOAD, self.home.settings.owner, upload.id)
         old = [u for u in self.all() if self._is_left(u)]
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
@@ -170,16 +170,16 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self._of(record) for record in every(self.house, UPLOAD))
+        return (self._of(record) for record in every(self.home, UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""
         self.sums.pop(upload.id, None)
         with suppress(Refused):
-            self.house.ledger.control(upload.job, Command.CANCEL)
+            self.home.ledger.control(upload.job, JobCommand.CANCEL)
         if straight := self._straight(upload):
             straight.abort()
-            self.house.blobs.remove(upload.key)
+            self.home.blobs.remove(upload.key)
         self.landing(upload).clear()
         self._keep(replace(upload, state="refused", why=why))
 
@@ -219,15 +219,15 @@ class Uploads:
         going = [u for u in self.all() if u.state == "open"]
         count = clear_strays(self._folder, frozenset(u.id for u in going), EXPIRE_SECONDS)
         with suppress(StoreAway):  # the next one does it
-            if bucket := self.house.multipart:
+            if bucket := self.home.multipart:
                 count += bucket.abort_older("input", 2 * EXPIRE_SECONDS, {u.multipart for u in going})
         return count
 
     def _straight(self, upload: Upload) -> Straight | None:
-        bucket, u = self.house.multipart, upload
+        bucket, u = self.home.multipart, upload
         if bucket is None or not u.multipart:
             return None
-        return Straight(bucket, self.house.blobs, u.key, u.multipart, u.size, u.part)
+        return Straight(bucket, self.home.blobs, u.key, u.multipart, u.size, u.part)
 
     def sum(self, upload: Upload) -> str:
         """The sha256 of what is there; only what was not hashed while it came is read again."""
@@ -245,9 +245,9 @@ class Uploads:
     def _expected(self, label: str, ending: str, source: Fingerprint, wish: Wish) -> Expected:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._far:
-            return expect(self.house, label if label.lower().endswith(ending) else label + ending, wish)
-        asked = asked_of(self.house, source, wish)
-        request = request_of(asked, self.house.cards)
+            return expect(self.home, label if label.lower().endswith(ending) else label + ending, wish)
+        asked = asked_of(self.home, source, wish)
+        request = request_of(asked, self.home.cards)
         job = job_id(asked.owner, request)
         return Expected(job, f"input/{job}/source{ending}", request, asked, label, wish)
 
@@ -256,7 +256,7 @@ class Uploads:
         return f"{upload.size}-{upload.mtime_ns}"
 
     def _to_bucket(self, upload: Upload) -> str:
-        owner, blobs = self.house.settings.owner, self.house.blobs
+        owner, blobs = self.home.settings.owner, self.home.blobs
         blob = blobs.put(owner, self.landing(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
         there = blobs.part(upload.key, 0, 1)
@@ -265,10 +265,10 @@ class Uploads:
     @property
     def _far(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
-        return self.house.blobs.address("input/any").startswith("s3://")
+        return self.home.blobs.address("input/any").startswith("s3://")
 
     def _check(self, size: int, *, here: bool) -> None:
-        s = self.house.settings
+        s = self.home.settings
         if s.store and not s.shared and not self._far:
             raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
         if size > s.upload_gb * 10**9:
@@ -282,7 +282,7 @@ class Uploads:
 
     @property
     def _folder(self) -> Path:
-        return Path(os.path.realpath(self.house.home)) / "uploads"
+        return Path(os.path.realpath(self.home.folder)) / "uploads"
 
     def landing(self, upload: Upload) -> Landing:
         """Where its bytes come to, if they come through here."""
@@ -317,7 +317,7 @@ class Uploads:
 
     def _keep(self, upload: Upload, expected: int | None = None) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
-        self.house.records.put(UPLOAD, self.house.settings.owner, upload.id, doc, expected)
+        self.home.records.put(UPLOAD, self.home.settings.owner, upload.id, doc, expected)
 
 
 @dataclass(slots=True)

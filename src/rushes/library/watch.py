@@ -17,7 +17,7 @@ from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
 from rushes.telemetry import log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
@@ -33,7 +33,7 @@ def wait(seconds: float) -> bool:
 
 
 def watch(
-    house: House, places: Sequence[str], wish: Wish, *, once: bool, pause: Callable[[float], bool]
+    home: Home, places: Sequence[str], wish: Wish, *, once: bool, pause: Callable[[float], bool]
 ) -> Iterator[Added]:
     """Take in what is new at these places (else at those of the settings), look after look.
 
@@ -46,12 +46,12 @@ def watch(
         NotFound: a place is not there.
         StoreAway: with `once`, a place could not be seen; everything else was taken in.
     """
-    sources = {place: house.source(place) for place in _checked(house, places)}
+    sources = {place: home.source(place) for place in _checked(home, places)}
     grows = any(source.grows for source in sources.values())
     gone: dict[Fingerprint, Fingerprint] = {}
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
-        gone |= unread(house) if grows else {}
-    eye = _Eye(house, {place: Watched(source, gone=gone) for place, source in sources.items()}, wish, house.news)
+        gone |= unread(home) if grows else {}
+    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wish, home.news)
     looks = 2 if grows else 1
     while True:
         for one in eye.look():
@@ -68,7 +68,7 @@ def watch(
 class _Eye:
     """Some places and the news of them, look after look."""
 
-    house: House
+    home: Home
     watched: Mapping[str, Watched]
     wish: Wish
     news: News | None
@@ -128,24 +128,24 @@ class _Eye:
                     news.settle([told])
 
     def _met(self, arrival: Arrival) -> list[Added]:
-        if self.house.awaited:
-            Desk(self.house).announce(self.house.awaited.met(arrival))
+        if self.home.awaited:
+            Desk(self.home).announce(self.home.awaited.met(arrival))
         return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
 
     def _sweep(self) -> Iterator[Added]:
-        if not self.house.awaited:
+        if not self.home.awaited:
             return
         try:
-            Desk(self.house).announce(self.house.awaited.sweep())
+            Desk(self.home).announce(self.home.awaited.sweep())
             if self._looks % UPLOAD_LOOKS == 0:
-                Uploads(self.house).finish_all()  # those whose bytes are looked at first
+                Uploads(self.home).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
             yield from self._seen(UPLOADS, e)
         else:
             yield from self._seen(UPLOADS, None)
 
     def _take_in(self, place: Watched, found: Sequence[Found]) -> Iterator[Added]:
-        for one in take_in(self.house, found, self.wish):
+        for one in take_in(self.home, found, self.wish):
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
             elif one.job and one.path in place.moved:
@@ -156,7 +156,7 @@ class _Eye:
         """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
         old = place.moved[path]
         try:
-            hand_over(self.house, asked_of(self.house, old, self.wish), job)
+            hand_over(self.home, asked_of(self.home, old, self.wish), job)
         except TryAgain as e:
             log.warning("that %s was moved is left for later: %s", job.name, e)
             place.forget(path)
@@ -164,13 +164,13 @@ class _Eye:
             place.gone.pop(look(old), None)
 
 
-def _checked(house: House, places: Sequence[str]) -> Sequence[str]:
+def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
     """The places, absolute. A folder that is not there is a slip of the pen; a bucket may come later."""
-    places = places or [place for place in house.settings.sources.split(",") if place]
-    if not places and not house.settings.storage_events and not house.settings.blobs:
+    places = places or [place for place in home.settings.sources.split(",") if place]
+    if not places and not home.settings.storage_events and not home.settings.blobs:
         raise Refused("there is nothing to watch", "Name a folder or a bucket, or set sources in rushes.toml.")
     for place in places:
-        source = house.source(place)
+        source = home.source(place)
         first = next(iter(source.look()), None) if source.grows else None
         if isinstance(first, LeftOut) and first.cause:
             raise first.cause

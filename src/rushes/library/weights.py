@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import RushesError
 from rushes.library.intake import Wish, missing_models
-from rushes.wiring import House
+from rushes.wiring import Home
 
 LOOK_SECONDS = 10.0  # between two looks whether somebody else has fetched them
 
@@ -14,10 +14,10 @@ LOOK_SECONDS = 10.0  # between two looks whether somebody else has fetched them
 class Weights:
     """What usual work lacks on this machine, while it is fetched."""
 
-    def __init__(self, house: House, told: Callable[[Sequence[str], RushesError | None], None]) -> None:
+    def __init__(self, home: Home, told: Callable[[Sequence[str], RushesError | None], None]) -> None:
         """`told` hears what is fetched, and how it ended if it could not be (called in another thread)."""
-        self._house, self._told = house, told
-        self._lacks = missing_models(house, Wish())
+        self._house, self._told = home, told
+        self._lacks = missing_models(home, Wish())
         self._looked = time.monotonic()
         self._thread = threading.Thread(target=self._fetch, name="weights", daemon=True)
         if self._lacks:

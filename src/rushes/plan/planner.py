@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
 from rushes.domain.span import Span
-from rushes.domain.stage import Card, Scope, stage_of
+from rushes.domain.stage import Scope, StageSpec, stage_of
 from rushes.domain.task import Draft, Need
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.plan.grid import grid, trial_grid
@@ -53,7 +53,7 @@ class Planned:
     keys: Mapping[str, str]  # output -> result key
 
 
-def first_task(job: str, asked: Asked, card: Card, needs: Sequence[Need] = ()) -> Draft:
+def first_task(job: str, asked: Asked, card: StageSpec, needs: Sequence[Need] = ()) -> Draft:
     """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
     question = {
         "source": asdict(asked.source),
@@ -67,14 +67,16 @@ def first_task(job: str, asked: Asked, card: Card, needs: Sequence[Need] = ()) -
     return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0, tuple(needs))
 
 
-def clip_task(job: str, asked: Asked, card: Card, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
+def clip_task(job: str, asked: Asked, card: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
     keys = _keys(card, asked, sha256, None, inputs)
     spec = _spec(card, asked, None, keys, inputs)
     return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0)
 
 
-def plan(job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, Card], probe_spec: str) -> tuple[Draft, ...]:
+def plan(
+    job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, StageSpec], probe_spec: str
+) -> tuple[Draft, ...]:
     """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
     spans = trial_grid(facts) if asked.trial else grid(facts, asked.chunk_seconds, asked.chunk_bytes)
     made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
@@ -141,7 +143,7 @@ def _task(
     job: str,
     asked: Asked,
     facts: VideoFacts,
-    card: Card,
+    card: StageSpec,
     chunk: int | None,
     span: Span | None,
     made: Mapping[str, Sequence[Planned]],
@@ -163,7 +165,7 @@ def _task(
 
 
 def _keys(
-    card: Card, asked: Asked, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
+    card: StageSpec, asked: Asked, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     question = {
         "owner": asked.owner,
@@ -176,13 +178,13 @@ def _keys(
     return {o: result_key(sha256, question | _output_question(card, asked, o)) for o in card.outputs}
 
 
-def _output_question(card: Card, asked: Asked, output: str) -> dict[str, JSON]:
+def _output_question(card: StageSpec, asked: Asked, output: str) -> dict[str, JSON]:
     """Only the options that change an output are part of its question."""
     options = _options(card, asked)
     return {"output": output, "options": {n: options[n] for n in card.asked.get(output, options)}}
 
 
-def _stage_question(card: Card, asked: Asked) -> dict[str, JSON]:
+def _stage_question(card: StageSpec, asked: Asked) -> dict[str, JSON]:
     return {
         "stage": card.name,
         "version": card.version,
@@ -191,12 +193,12 @@ def _stage_question(card: Card, asked: Asked) -> dict[str, JSON]:
     }
 
 
-def _options(card: Card, asked: Asked) -> dict[str, JSON]:
+def _options(card: StageSpec, asked: Asked) -> dict[str, JSON]:
     return {**card.options, **asked.options.get(card.name, {})}
 
 
 def _spec(
-    card: Card,
+    card: StageSpec,
     asked: Asked,
     span: Span | None,
     keys: Mapping[str, str],
@@ -220,7 +222,7 @@ def _spec(
     return canonical(doc).decode("ascii")
 
 
-def _unblocks(card: Card) -> bool:
+def _unblocks(card: StageSpec) -> bool:
     """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
     return card.scope is Scope.VIDEO and set(card.needs) <= {"probe"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from rushes.domain.errors import Refused
-from rushes.domain.stage import Card, stage_of
+from rushes.domain.stage import StageSpec, stage_of
 
 _SEEN = ("read_text", "segments", "objects", "faces", "places")
 _STEREO = ("depth", "grade", "stereo", "join")
@@ -18,7 +18,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 
 
 def stages_of(
-    recipe: str, cards: Mapping[str, Card], only: Iterable[str] = (), skip: Iterable[str] = ()
+    recipe: str, cards: Mapping[str, StageSpec], only: Iterable[str] = (), skip: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """The stages of a recipe in an order in which needs come first.
 
@@ -43,7 +43,7 @@ def stages_of(
     return tuple(left)
 
 
-def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
+def _with_needs(names: Sequence[str], cards: Mapping[str, StageSpec]) -> list[str]:
     ordered: list[str] = []
 
     def visit(name: str) -> None:
@@ -58,12 +58,12 @@ def _with_needs(names: Sequence[str], cards: Mapping[str, Card]) -> list[str]:
     return ordered
 
 
-def _skipped(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> str:
+def _skipped(name: str, skip: Sequence[str], cards: Mapping[str, StageSpec]) -> str:
     """What is skipped of all that a stage needs, or itself."""
     return ", ".join(need for need in _with_needs([name], cards) if need in skip)
 
 
-def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, Card]) -> bool:
+def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, StageSpec]) -> bool:
     if name in skip:
         return True
     return any(_needs_any(stage_of(need), skip, cards) for need in cards[name].needs)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rushes.domain.errors import WrongHome
-from rushes.postgres.store import Postgres, Turn
+from rushes.postgres.store import Postgres, Transaction
 
 _SQL = {
     "alone": "SELECT pg_advisory_xact_lock(7310027), set_config('statement_timeout', '0', true)",
@@ -33,7 +33,7 @@ def migrate(db: Postgres, part: str, folder: Path) -> int:
     return newest
 
 
-def scripted(turn: Turn, file: Path) -> None:
+def scripted(turn: Transaction, file: Path) -> None:
     """Run every statement of a file; each ends with a semicolon at the end of a line."""
     bare = "\n".join(line for line in file.read_text("utf-8").splitlines() if not line.startswith("--"))
     for statement in bare.split(";\n"):
@@ -41,7 +41,7 @@ def scripted(turn: Turn, file: Path) -> None:
             turn.run_text(statement)
 
 
-def _migrate(turn: Turn, part: str, steps: Mapping[int, Path]) -> None:
+def _migrate(turn: Transaction, part: str, steps: Mapping[int, Path]) -> None:
     for name in ("alone", "schema", "parts"):
         turn.run(name)
     newest = max(steps)

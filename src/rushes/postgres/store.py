@@ -55,7 +55,7 @@ class Hint(NamedTuple):
 Bell = Callable[[str, str], Hint]  # how others are told of a lane's task that becomes ready with a commit
 
 
-class Turn:
+class Transaction:
     """One transaction: its moment, and the statements that it runs.
 
     Statements are sent without waiting; only an answer that is asked for takes a round trip, and ends with a sync:
@@ -176,7 +176,7 @@ class Postgres:
         self,
         name: str,
         sql: Mapping[str, str],
-        body: Callable[[Turn], T],
+        body: Callable[[Transaction], T],
         wall: int | None = None,
         patience: str = "5s",
     ) -> T:
@@ -218,13 +218,13 @@ class Postgres:
             self._free.pop().close()
 
     def _write(
-        self, name: str, sql: Mapping[str, str], body: Callable[[Turn], T], wall: int | None, patience: str
+        self, name: str, sql: Mapping[str, str], body: Callable[[Transaction], T], wall: int | None, patience: str
     ) -> T:
-        ended: tuple[Turn, T] | None = None
+        ended: tuple[Transaction, T] | None = None
         try:
             with self._borrowed() as db, contextlib.ExitStack() as line:
                 pipeline = line.enter_context(db.pipeline())
-                turn = Turn(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
+                turn = Transaction(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
                 line.callback(turn.hold)  # whatever ends it before its commit: the sync at the end of the line must not
                 value = body(turn)
                 with effect(name):

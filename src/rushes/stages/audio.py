@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from rushes.domain.errors import BadMedia
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.port import RATE
 from rushes.media.audio import AudioFacts, extract
 from rushes.stages.port import Work
@@ -16,7 +16,7 @@ from rushes.stages.speech.windows import Window, voices, windows
 class Audio:
     """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
 
-    card = Card(
+    card = StageSpec(
         "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, passing=("pcm",)
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.media.captions import add_track, burn, shifted
 from rushes.media.clip import ClipFacts, clip
 from rushes.media.clip_pictures import CRF
@@ -23,7 +23,7 @@ _SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
 class Clip:
     """Cuts what lies between two moments of film time, with some room on both sides."""
 
-    card = Card(
+    card = StageSpec(
         "clip",
         4,
         Scope.VIDEO,

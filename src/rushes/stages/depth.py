@@ -1,6 +1,6 @@
 """Depth: how near things are in the kept frames of a chunk."""
 
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.pictures import decoded
 from rushes.media.depth import DepthWriter
@@ -11,7 +11,7 @@ from rushes.stages.port import Work
 class Depth:
     """Measures; what that means for a shot is decided over all chunks, elsewhere."""
 
-    card = Card(
+    card = StageSpec(
         "depth",
         1,
         Scope.CHUNK,

@@ -3,7 +3,7 @@
 import hashlib
 
 from rushes.domain.span import Span, clock, to_us
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.media.boxes import avc_codec
 from rushes.media.develop import Sink, develop
 from rushes.media.metrics import Measure
@@ -15,7 +15,7 @@ from rushes.stages.port import Work
 class Develop:
     """Makes what is wanted of the pictures of one chunk."""
 
-    card = Card(
+    card = StageSpec(
         "develop",
         3,
         Scope.CHUNK,

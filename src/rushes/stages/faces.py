@@ -3,7 +3,7 @@
 import numpy as np
 
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.faces import packed, side
 from rushes.engines.port import Face
 from rushes.stages.port import Work
@@ -14,7 +14,7 @@ from rushes.stages.sight.looks import Look, looks
 class Faces:
     """Faces in pictures, frame by frame; who is who is decided over the whole library, elsewhere."""
 
-    card = Card(
+    card = StageSpec(
         "faces",
         1,
         Scope.CHUNK,

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.media.depth import Depth, DepthIndex
 from rushes.media.depth_grade import AUTO, Wanted, grades
 from rushes.stages.port import Input, Work
@@ -12,7 +12,7 @@ from rushes.stages.port import Input, Work
 class Grade:
     """Decides the range of depth, the strength and the convergence of each shot; hands the maps on by naming them."""
 
-    card = Card(
+    card = StageSpec(
         "grade",
         1,
         Scope.VIDEO,

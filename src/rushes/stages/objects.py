@@ -1,7 +1,7 @@
 """Objects: things of known classes in the kept frames of a chunk."""
 
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE, box
 from rushes.stages.sight.looks import looks
@@ -10,7 +10,7 @@ from rushes.stages.sight.looks import looks
 class Objects:
     """Things in pictures, frame by frame."""
 
-    card = Card(
+    card = StageSpec(
         "objects",
         1,
         Scope.CHUNK,

@@ -1,7 +1,7 @@
 """Places: where the kept frames of a chunk were taken, or that nobody knows."""
 
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE
 from rushes.stages.sight.looks import Look, looks
@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 class Places:
     """A place for each picture that was looked at; `unknown` rather than a wrong guess."""
 
-    card = Card(
+    card = StageSpec(
         "places",
         1,
         Scope.CHUNK,

@@ -12,7 +12,7 @@ from rushes.domain.errors import BadMedia, SourceChanged, SourceMissing
 from rushes.domain.keys import JSON, canonical, video_id
 from rushes.domain.result import Artifact, Manifest
 from rushes.domain.span import Span
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.domain.video import Fingerprint, Footage, VideoFacts
 from rushes.engines.port import Engine
 
@@ -163,7 +163,7 @@ class Work:
 class Stage(Protocol):
     """A kind of work. Only `run` is required; a third party offers one by the entry point group `rushes.stages`."""
 
-    card: Card
+    card: StageSpec
 
     def run(self, work: Work) -> None:
         """Make every output in `work.wanted` and save it. The same question must give the same bytes.

@@ -9,7 +9,7 @@ from av import VideoFrame
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.port import Picture
@@ -30,7 +30,7 @@ _QUALITY = 90
 class Preview:
     """Looks at moments from all over the film, each as if it were a shot of its own."""
 
-    card = Card(
+    card = StageSpec(
         "preview",
         1,
         Scope.VIDEO,

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.media.open import Limits
 from rushes.media.probe import probe
 from rushes.stages.port import Work
@@ -11,7 +11,7 @@ from rushes.stages.port import Work
 class Probe:
     """Reads the original once and saves its facts; its completion opens the plan."""
 
-    card = Card(
+    card = StageSpec(
         "probe",
         1,
         Scope.VIDEO,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.text import language_of, side
 from rushes.stages.port import Work
@@ -15,7 +15,7 @@ from rushes.stages.sight.looks import Look, looks
 class ReadText:
     """Text in pictures, frame by frame. Pictures without text give no lines and no error."""
 
-    card = Card(
+    card = StageSpec(
         "read_text",
         1,
         Scope.CHUNK,

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import is_name
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.stages.port import Stage
 
 OURS = (
@@ -36,14 +36,14 @@ def load_stages() -> dict[str, Stage]:
     return stages
 
 
-def cards_of(stages: Mapping[str, Stage]) -> dict[str, Card]:
+def cards_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
     """What each stage says of itself."""
     return {name: stage.card for name, stage in stages.items()}
 
 
 def _checked(stage: object, where: str) -> str:
     card = getattr(stage, "card", None)
-    if not isinstance(card, Card) or not callable(getattr(stage, "run", None)):
+    if not isinstance(card, StageSpec) or not callable(getattr(stage, "run", None)):
         raise Refused(f"{where} is no stage: it needs a card and a run(work)", "See the guide: write a stage.")
     if not is_name(card.name) or not card.outputs or not all(map(is_name, card.outputs)):
         raise Refused(f"{where}: {card.name!r} or its outputs are no good names", "Use lower case letters, digits, _.")

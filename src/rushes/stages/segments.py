@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump, load
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 from rushes.stages.sight.entities import entities
 from rushes.stages.sight.lines import segments
@@ -13,7 +13,7 @@ from rushes.stages.sight.lines import segments
 class Segments:
     """Joins what was read in the chunks, so that no seam shows."""
 
-    card = Card("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
+    card = StageSpec("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
 
     def run(self, work: Work) -> None:
         """Save segments.jsonl: texts and, right after each, the entities in it."""

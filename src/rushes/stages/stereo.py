@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import BinaryIO
 
 from rushes.domain.span import Span
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.media.depth import Depth, DepthIndex, Map, read_map
 from rushes.media.depth_grade import Grade
@@ -22,7 +22,7 @@ from rushes.stages.port import Input, Work
 class Stereo:
     """Decodes the original once more and renders each frame with what is known of its depth."""
 
-    card = Card(
+    card = StageSpec(
         "stereo",
         1,
         Scope.CHUNK,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import spoken
 from rushes.engines.models.speech import ears
 from rushes.engines.port import RATE
@@ -19,7 +19,7 @@ from rushes.stages.speech.windows import Window
 class Transcribe:
     """Speech to text, chunk by chunk. Silence, music and noise give no lines and no error."""
 
-    card = Card(
+    card = StageSpec(
         name="transcribe",
         version=1,
         scope=Scope.CHUNK,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rushes.domain.observation import Observation, load
-from rushes.domain.stage import Card, Scope
+from rushes.domain.stage import Scope, StageSpec
 from rushes.media.subtitles import cues, srt, text, vtt
 from rushes.stages.port import Work
 
@@ -12,7 +12,7 @@ from rushes.stages.port import Work
 class Transcript:
     """Joins what the chunks heard, in film time; decides nothing but the language of the whole."""
 
-    card = Card("transcript", 2, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
+    card = StageSpec("transcript", 2, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
 
     def run(self, work: Work) -> None:
         """Save transcript.json, transcript.txt, subtitles.srt and subtitles.vtt."""

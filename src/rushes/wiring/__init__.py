@@ -13,7 +13,7 @@ from pathlib import Path
 from rushes.blobs.port import Blobs, Multipart
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.keys import parse_task_id
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.domain.video import Fingerprint, Footage
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.engines.models.store import ModelStore
@@ -51,10 +51,10 @@ LANES, AUTO = ("cpu", "gpu"), "auto"
 
 
 @dataclass(frozen=True)
-class House:
+class Home:
     """One home, opened: everything that library and surfaces work with."""
 
-    home: Path
+    folder: Path
     loaded: Loaded
     take_over: bool = False
 
@@ -66,12 +66,12 @@ class House:
     @property
     def originals(self) -> Path:
         """The folder that relative paths of originals begin in."""
-        return self.home.parent if self.home.name == HOME_NAME else self.home
+        return self.folder.parent if self.folder.name == HOME_NAME else self.folder
 
     @cached_property
     def stores(self) -> Stores:
         """Which backends the settings mean."""
-        return stores_of(self.settings, self.home, take_over=self.take_over)
+        return stores_of(self.settings, self.folder, take_over=self.take_over)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -122,7 +122,7 @@ class House:
         return load_stages()
 
     @cached_property
-    def cards(self) -> Mapping[str, Card]:
+    def cards(self) -> Mapping[str, StageSpec]:
         """What each stage says of itself."""
         return cards_of(self.stages)
 
@@ -175,7 +175,7 @@ class House:
 
     @cached_property
     def _far(self) -> Callable[[Fingerprint], Footage]:
-        return far_originals(self.settings, self.home)
+        return far_originals(self.settings, self.folder)
 
     def worker(
         self,
@@ -201,7 +201,7 @@ class House:
             check_plan=opening.check,
             opens_plan=lambda stage: self.cards[stage].opens_plan if stage in self.cards else False,
             lane_of=self.lane_of,
-            slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.home)],
+            slot_argv=[sys.executable, "-m", "rushes.wiring", str(self.folder)],
             slot_env={"RUSHES_THREADS": str(self._threads(count))},
             limits=core.Limits(count, lanes, s.task_seconds, s.drain_seconds, look_seconds, by_hint),
             born=lambda: incarnation(lanes, count),
@@ -215,7 +215,7 @@ class House:
     @property
     def scratch(self) -> Path:
         """Where slots of this machine put what they need for a while."""
-        return self.home / "scratch"
+        return self.folder / "scratch"
 
     def lane_of(self, task: str) -> str | None:
         """The lane that a task is announced in; None if its stage is not known here."""
@@ -237,7 +237,7 @@ class House:
         return self.settings.threads or max(1, (os.cpu_count() or 1) // max(1, slots))
 
 
-def open_home(home: Path, *, create: bool = True, take_over: bool = False) -> House:
+def open_home(home: Path, *, create: bool = True, take_over: bool = False) -> Home:
     """Open a home, making it if it is not there.
 
     Raises:
@@ -249,7 +249,7 @@ def open_home(home: Path, *, create: bool = True, take_over: bool = False) -> Ho
         home.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise WrongHome(f"cannot make a home at {home}: {e.strerror}", "Choose another place with --home.") from e
-    return House(home, load(home), take_over)
+    return Home(home, load(home), take_over)
 
 
 def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:

@@ -10,17 +10,17 @@ from rushes.wiring import VERSION, open_home
 from rushes.worker.slot import Parts, die_with_parent, serve
 
 
-def main(home: str, fd: str) -> None:
+def main(folder: str, fd: str) -> None:
     """Serve tasks that come over the pipe, until it closes."""
     die_with_parent()
-    house = open_home(Path(home), create=False)
-    log_to(level=house.settings.log_level)
+    home = open_home(Path(folder), create=False)
+    log_to(level=home.settings.log_level)
     parts = Parts(
-        stages=house.stages,
-        blobs=house.blobs,
-        engine=LocalEngine(house.models, threads=house.settings.threads or 1),
-        scratch=house.scratch,
-        original=house.original,
+        stages=home.stages,
+        blobs=home.blobs,
+        engine=LocalEngine(home.models, threads=home.settings.threads or 1),
+        scratch=home.scratch,
+        original=home.original,
         version=VERSION,
     )
     serve(parts, Connection(int(fd)))

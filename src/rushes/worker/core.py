@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from rushes.domain.task import RENEW_SECONDS, Lease, Order, retry_delay
+from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
 from rushes.worker.happenings import (
     Broke,
     Claimed,
@@ -194,7 +194,7 @@ def _start(state: State, claimed: Claimed) -> Step:
     deeds: list[Deed] = []
     for lease in claimed.leases:
         if lease.task in state.held:  # cancelled and revived since the last renewal: the lease that it had is lost
-            state, ends = _lose(state, lease.task, Order.LOST)
+            state, ends = _lose(state, lease.task, LeaseStatus.LOST)
             deeds += ends
         slot = next(iter(state.free_for(claimed.lanes)), None)
         state = _hold(state, Holding(lease, -1 if slot is None else slot, state.now))
@@ -215,8 +215,8 @@ def _swept(state: State, swept: Swept) -> State:
 def _obey(state: State, came: RenewalCame) -> Step:
     deeds: list[Deed] = []
     leases = {(task, held.lease.fence) for task, held in state.held.items()}
-    for (task, fence), order in (dict.fromkeys(leases, Order.LOST) if came.gone else came.orders).items():
-        if (task, fence) in leases and order is not Order.KEEP:
+    for (task, fence), order in (dict.fromkeys(leases, LeaseStatus.LOST) if came.gone else came.orders).items():
+        if (task, fence) in leases and order is not LeaseStatus.KEEP:
             state, ends = _lose(state, task, order)
             deeds += ends
     if came.gone:
@@ -227,12 +227,12 @@ def _obey(state: State, came: RenewalCame) -> Step:
     return state, tuple(deeds)
 
 
-def _lose(state: State, task: str, order: Order) -> Step:
+def _lose(state: State, task: str, order: LeaseStatus) -> Step:
     held = state.held[task]
-    if order is Order.GIVE_BACK and held.settled:
+    if order is LeaseStatus.GIVE_BACK and held.settled:
         return state, ()
     ends = () if held.settled else (Kill(held.slot, order.value),)
-    if order is Order.GIVE_BACK:
+    if order is LeaseStatus.GIVE_BACK:
         state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "paused"))
         return state, ends
     return _forget(state, task), ends

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rushes.domain.task import Failure, Finish, Lease, Order
+from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
 from rushes.worker.orders import Letter
 
 
@@ -42,7 +42,7 @@ class Swept:
 class RenewalCame:
     """The ledger's answer to a renewal: what to do with each task at the fence that was asked about."""
 
-    orders: Mapping[tuple[str, int], Order]
+    orders: Mapping[tuple[str, int], LeaseStatus]
     drain: bool
     gone: bool
 

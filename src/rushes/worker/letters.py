@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rushes.domain.errors import DamagedBlob, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
-from rushes.domain.task import Failure, Finish, Lease, Said, retry_delay
+from rushes.domain.task import Failure, Finish, Lease, Verdict, retry_delay
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 from rushes.worker import happenings, orders
@@ -104,9 +104,9 @@ class Letters:
         self._settled(letter, said)
         self.hints.settle([lease.task])
 
-    def _settled(self, letter: orders.Letter, said: Said) -> None:
+    def _settled(self, letter: orders.Letter, said: Verdict) -> None:
         self.tell(happenings.Settled(letter))
-        if said is not Said.OK:
+        if said is not Verdict.OK:
             log.warning("refused: the task is %s", said.value, extra=self.about(letter.lease))
 
 

@@ -6,18 +6,18 @@ from typing import Protocol
 from rushes.blobs.manifests import read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import NoRoom, RushesError, StoreAway
-from rushes.ledger.port import Debt, Swept
+from rushes.ledger.port import Debt, SweepResult
 from rushes.telemetry import log
 
 
 class Sweeper(Protocol):
     """Who sweeps: the ledger itself, or somebody who also announces what it found."""
 
-    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> Swept:
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """As the ledger's sweep."""
 
 
-def sweep(sweeper: Sweeper, blobs: Blobs) -> Swept:
+def sweep(sweeper: Sweeper, blobs: Blobs) -> SweepResult:
     """Sweep and pay every debt that can be paid; answers what the first sweep found."""
     first, more = sweep_page(sweeper, blobs)
     while more:
@@ -25,7 +25,7 @@ def sweep(sweeper: Sweeper, blobs: Blobs) -> Swept:
     return first
 
 
-def sweep_page(sweeper: Sweeper, blobs: Blobs) -> tuple[Swept, bool]:
+def sweep_page(sweeper: Sweeper, blobs: Blobs) -> tuple[SweepResult, bool]:
     """Sweep and pay a page of debts; what the sweep found, and whether to go on because more can be paid."""
     swept = sweeper.sweep()
     paid = [debt for debt in swept.debts if _pay(blobs, debt)]

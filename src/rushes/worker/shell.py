@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import LeaseLost, NoRoom, NotFound, RushesError, StoreAway, WrongHome
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
@@ -166,7 +166,7 @@ class Shell:
             case orders.Leave():
                 log.info("leaving (%s)", self.state.why or "nothing left", extra={"worker": self.me.id})
                 self._hints.leave()
-                self._o.ledger.control(self.me.id, Command.LEAVE)
+                self._o.ledger.control(self.me.id, JobCommand.LEAVE)
 
     def _guard(self, do: Callable[..., None], *args: object) -> None:
         """A store that is away is no failure of the work: it is asked again. Nothing here ends the worker."""

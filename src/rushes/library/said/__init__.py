@@ -10,7 +10,7 @@ from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.ledger import pages
 from rushes.ledger.port import Page
 from rushes.records.port import Record
-from rushes.wiring import House
+from rushes.wiring import Home
 
 PATH = "path"  # the kind of record that remembers a place films come from
 
@@ -28,54 +28,54 @@ class Anchor:
         return {"video": self.video, "start_us": self.start_us, "end_us": self.end_us}
 
 
-def correct(house: House, kind: str, anchor: Anchor, text: str) -> Record:
+def correct(home: Home, kind: str, anchor: Anchor, text: str) -> Record:
     """Say what stands at a place; said again, the last word counts."""
     id = "cor_" + short([kind, anchor.to_json()])
-    return house.records.put(CORRECTION, house.settings.owner, id, {"kind": kind, "text": text, **anchor.to_json()})
+    return home.records.put(CORRECTION, home.settings.owner, id, {"kind": kind, "text": text, **anchor.to_json()})
 
 
-def of_video(house: House, kind: str, video: str) -> list[Record]:
+def of_video(home: Home, kind: str, video: str) -> list[Record]:
     """All records of a kind that hold on to a video."""
-    return [r for r in every(house, kind) if r.doc.get("video") == video]
+    return [r for r in every(home, kind) if r.doc.get("video") == video]
 
 
-def every(house: House, kind: str) -> Iterator[Record]:
+def every(home: Home, kind: str) -> Iterator[Record]:
     """All records of a kind."""
-    return pages.every(lambda cursor: Page(*house.records.list(kind, house.settings.owner, cursor, 500)))
+    return pages.every(lambda cursor: Page(*home.records.list(kind, home.settings.owner, cursor, 500)))
 
 
-def take_back(house: House, kind: str, id: str) -> None:
+def take_back(home: Home, kind: str, id: str) -> None:
     """Delete a record.
 
     Raises:
         NotFound: there is none.
     """
-    if not house.records.delete(kind, house.settings.owner, id):
+    if not home.records.delete(kind, home.settings.owner, id):
         raise NotFound(f"there is no {kind.replace('_', ' ')} {id[:60]!r}")
 
 
-def rename(house: House, video: str, name: str) -> None:
+def rename(home: Home, video: str, name: str) -> None:
     """Give a video a name; an empty one takes it back."""
     if name:
-        house.records.put(NAME, house.settings.owner, video, {"name": name})
+        home.records.put(NAME, home.settings.owner, video, {"name": name})
     else:
-        house.records.delete(NAME, house.settings.owner, video)
+        home.records.delete(NAME, home.settings.owner, video)
 
 
-def select(house: House, video: str, kind: str, run: str) -> Record:
+def select(home: Home, video: str, kind: str, run: str) -> Record:
     """Which run counts for a kind of observations: one that is named, or "" for the newest."""
     doc: Mapping[str, JSON] = {"video": video, "kind": kind, "run": run}
-    return house.records.put(SELECTION, house.settings.owner, f"{video}.{kind}", doc)
+    return home.records.put(SELECTION, home.settings.owner, f"{video}.{kind}", doc)
 
 
-def keep_path(house: House, path: str) -> Record:
+def keep_path(home: Home, path: str) -> Record:
     """Remember a place that films come from."""
-    return house.records.put(PATH, house.settings.owner, "path_" + short(path), {"path": path})
+    return home.records.put(PATH, home.settings.owner, "path_" + short(path), {"path": path})
 
 
-def may_be_read(house: House, path: str) -> bool:
+def may_be_read(home: Home, path: str) -> bool:
     """Whether a place lies at or below one that the settings name, as seen with links resolved."""
-    places = [p.strip() for p in house.settings.sources.split(",") if p.strip()]
+    places = [p.strip() for p in home.settings.sources.split(",") if p.strip()]
     if path.startswith("s3://"):
         return any(f"{path}/".startswith(f"{p.rstrip('/')}/") for p in places)
     real = Path(path).resolve()

@@ -15,7 +15,7 @@ from rushes.index.tracks import track_doc, track_of
 from rushes.library.said import of_video
 from rushes.library.said.people import marks_in
 from rushes.records.port import Conflict
-from rushes.wiring import House
+from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Faces:
     said: dict[str, dict[str, JSON]]
 
 
-def written(house: House, video: str) -> dict[str, JSON]:
+def written(home: Home, video: str) -> dict[str, JSON]:
     """Its tracks with their directions, and marks; a name that was given in another video is said of this one too."""
-    tracks = [track for track in house.index.tracks(house.settings.owner) if track.video == video]
+    tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
     if not tracks:
         return {}
-    said = marks_in(house, video) | {record.id: dict(record.doc) for record in of_video(house, PERSON, video)}
+    said = marks_in(home, video) | {record.id: dict(record.doc) for record in of_video(home, PERSON, video)}
     faces = [{**track_doc(track), "direction": base64.b64encode(track.direction).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 
@@ -58,11 +58,11 @@ def _direction(text: str) -> bytes:
     return data
 
 
-def read_in(house: House, video: str, faces: Faces) -> None:
+def read_in(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
-    owner = house.settings.owner
-    house.index.keep_tracks(owner, video, faces.tracks)
+    owner = home.settings.owner
+    home.index.keep_tracks(owner, video, faces.tracks)
     for id, doc in faces.said.items():
         with suppress(Conflict):
-            house.records.put(PERSON, owner, id, doc, expected=0)
-    Gatherer(house.records, house.blobs, house.index).stale(owner)
+            home.records.put(PERSON, owner, id, doc, expected=0)
+    Gatherer(home.records, home.blobs, home.index).stale(owner)

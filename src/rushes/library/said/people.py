@@ -10,7 +10,7 @@ from rushes.index.port import Track
 from rushes.library.said import every
 from rushes.library.said.acts import act
 from rushes.records.port import Record
-from rushes.wiring import House
+from rushes.wiring import Home
 
 _Doc = dict[str, JSON]
 
@@ -29,12 +29,12 @@ class Seen:
     box: tuple[float, float, float, float]
 
 
-def everybody(house: House, *, hidden: bool = False) -> list[Seen]:
+def everybody(home: Home, *, hidden: bool = False) -> list[Seen]:
     """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
-    return [_seen(p) for p in _all(house) if hidden or not p.hidden]
+    return [_seen(p) for p in _all(home) if hidden or not p.hidden]
 
 
-def name_person(house: House, who: str, called: str) -> None:
+def name_person(home: Home, who: str, called: str) -> None:
     """Say what a person is called; the name of somebody else makes the two one.
 
     Raises:
@@ -43,32 +43,32 @@ def name_person(house: House, who: str, called: str) -> None:
     """
     if not called.strip():
         raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
-    person = _one(house, who)
-    said = _said_of(house, person, {"name": called.strip(), "person": ""})
-    act(house, f"{_called(person)} is called {called.strip()}", said)
+    person = _one(home, who)
+    said = _said_of(home, person, {"name": called.strip(), "person": ""})
+    act(home, f"{_called(person)} is called {called.strip()}", said)
 
 
-def merge_people(house: House, who: str, into: str) -> None:
+def merge_people(home: Home, who: str, into: str) -> None:
     """Say that two are one person.
 
     Raises:
         NotFound: one of them is not there, or not one.
     """
-    other, kept = _one(house, who), _one(house, into)
-    said = _said_of(house, other, _label(kept))
+    other, kept = _one(home, who), _one(home, into)
+    said = _said_of(home, other, _label(kept))
     if not kept.name:
-        said |= _said_of(house, kept, _label(kept))
-    act(house, f"{_called(other)} and {_called(kept)} are one", said)
+        said |= _said_of(home, kept, _label(kept))
+    act(home, f"{_called(other)} and {_called(kept)} are one", said)
 
 
-def split_person(house: House, who: str, video: str, at_us: int, called: str = "") -> str:
+def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
     """Say that the face of a person at one place is somebody else's; answers who that is now.
 
     Raises:
         NotFound: there is no such person, or it is not seen there.
         Refused: it is seen nowhere else.
     """
-    person = _one(house, who)
+    person = _one(home, who)
     there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
     if not there:
         raise NotFound(f"{_called(person)} is not seen there", "See: rushes search 'person:*' --video VIDEO")
@@ -77,36 +77,36 @@ def split_person(house: House, who: str, video: str, at_us: int, called: str = "
         raise Refused(f"{_called(person)} is seen only there: there is nothing to split")
     new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
     said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
-    if not any(_stands_on(mark, track) for mark in _marks_of(house, person) for track in rest):
+    if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
         said |= _at(max(rest, key=_clearest), _label(person))
-    act(house, f"one face of {_called(person)} is {new}", said)
+    act(home, f"one face of {_called(person)} is {new}", said)
     return new
 
 
-def hide_person(house: House, who: str, *, hidden: bool = True) -> None:
+def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
     """Leave somebody out of lists and searches, or take that back.
 
     Raises:
         NotFound: there is no such person, or more than one.
     """
-    person = _one(house, who)
-    said = _said_of(house, person, {**_label(person), "hidden": hidden})
-    act(house, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
+    person = _one(home, who)
+    said = _said_of(home, person, {**_label(person), "hidden": hidden})
+    act(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
 
 
-def marks_in(house: House, video: str) -> dict[str, _Doc]:
+def marks_in(home: Home, video: str) -> dict[str, _Doc]:
     """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
     said: dict[str, _Doc] = {}
-    for person in _all(house):
+    for person in _all(home):
         there = [track for track in person.tracks if track.video == video]
         if there and (person.name or person.hidden):
             said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
     return said
 
 
-def _said_of(house: House, person: Person, what: _Doc) -> dict[str, _Doc]:
+def _said_of(home: Home, person: Person, what: _Doc) -> dict[str, _Doc]:
     """At every place where something was said of a person, or at its clearest face if nothing was."""
-    said = {record.id: {**record.doc, **what} for record in _marks_of(house, person)}
+    said = {record.id: {**record.doc, **what} for record in _marks_of(home, person)}
     return said or _at(max(person.tracks, key=_clearest), what)
 
 
@@ -123,8 +123,8 @@ def _called(person: Person) -> str:
     return person.name or person.id
 
 
-def _marks_of(house: House, person: Person) -> list[Record]:
-    return [r for r in every(house, PERSON) if Mark.from_doc(r.doc).label == person.id]
+def _marks_of(home: Home, person: Person) -> list[Record]:
+    return [r for r in every(home, PERSON) if Mark.from_doc(r.doc).label == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
@@ -149,13 +149,13 @@ def _anchor(track: Track) -> _Doc:
     }
 
 
-def _all(house: House) -> list[Person]:
-    house.follower.catch_up()
-    return house.follower.people(house.settings.owner)
+def _all(home: Home) -> list[Person]:
+    home.follower.catch_up()
+    return home.follower.people(home.settings.owner)
 
 
-def _one(house: House, who: str) -> Person:
-    known = _all(house)
+def _one(home: Home, who: str) -> Person:
+    known = _all(home)
     exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
     some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
     if len(some) != 1 or not who:

@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from rushes.domain.errors import Refused
-from rushes.wiring import House
+from rushes.wiring import Home
 
 ACCOUNT, SESSION = "account", "session"
 SESSION_SECONDS = 30 * 86400
@@ -31,7 +31,7 @@ class TooManyTries(Refused):
 class Accounts:
     """The accounts of a home."""
 
-    house: House
+    home: Home
     _hasher: PasswordHasher = field(default_factory=PasswordHasher)
     _some: bool = False  # once there is one, it is not asked again
     _wrong: deque[float] = field(default_factory=lambda: deque(maxlen=TRIES))
@@ -40,8 +40,8 @@ class Accounts:
     def any(self) -> bool:
         """Whether there is a token or an account at all."""
         if not self._some:
-            rows, _ = self.house.records.list(ACCOUNT, self.house.settings.owner, limit=1)
-            self._some = bool(rows or self.house.settings.token)
+            rows, _ = self.home.records.list(ACCOUNT, self.home.settings.owner, limit=1)
+            self._some = bool(rows or self.home.settings.token)
         return self._some
 
     def create(self, name: str, password: str) -> None:
@@ -56,7 +56,7 @@ class Accounts:
         if not LEAST <= len(password) <= 1000:
             raise Refused(f"a password has at least {LEAST} characters", "Four words are easy to remember.")
         doc = {"password": self._hasher.hash(password)}
-        self.house.records.put(ACCOUNT, self.house.settings.owner, name, doc, expected=0)
+        self.home.records.put(ACCOUNT, self.home.settings.owner, name, doc, expected=0)
 
     def enter(self, name: str, password: str) -> str:
         """A new session's secret, "" if name and password do not belong together.
@@ -67,27 +67,27 @@ class Accounts:
         now = time.monotonic()
         if len(self._wrong) == TRIES and now - self._wrong[0] < WITHIN:
             raise TooManyTries("too many wrong passwords")
-        record = self.house.records.get(ACCOUNT, self.house.settings.owner, name) if _NAME.match(name) else None
+        record = self.home.records.get(ACCOUNT, self.home.settings.owner, name) if _NAME.match(name) else None
         if not self._fits(str(record.doc["password"]) if record else "", password):
             self._wrong.append(now)
             return ""
         secret = secrets.token_urlsafe(32)
         doc = {"account": name, "until": time.time() + SESSION_SECONDS}
-        self.house.records.put(SESSION, self.house.settings.owner, _id(secret), doc)
+        self.home.records.put(SESSION, self.home.settings.owner, _id(secret), doc)
         return secret
 
     def leave(self, secret: str) -> None:
         """End a session."""
-        self.house.records.delete(SESSION, self.house.settings.owner, _id(secret))
+        self.home.records.delete(SESSION, self.home.settings.owner, _id(secret))
 
     def knows_session(self, secret: str) -> bool:
         """Whether a browser's cookie is that of a living session."""
-        record = self.house.records.get(SESSION, self.house.settings.owner, _id(secret)) if secret else None
+        record = self.home.records.get(SESSION, self.home.settings.owner, _id(secret)) if secret else None
         return bool(record) and float(record.doc["until"] if record else 0) > time.time()
 
     def knows_token(self, token: str) -> bool:
         """Whether a program's token is the one of the settings; compared in constant time."""
-        own = self.house.settings.token
+        own = self.home.settings.token
         return bool(own) and compare_digest(own.encode(), token.encode("utf-8", "replace"))
 
     def _fits(self, hashed: str, password: str) -> bool:

@@ -52,7 +52,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     Raises:
         NotAllowed: it would be open to strangers.
     """
-    door = Door(Accounts(library.house), bound, setup_code)
+    door = Door(Accounts(library.home), bound, setup_code)
     door.check()
     app = Described(
         title="rushes",
@@ -64,12 +64,12 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         generate_unique_id_function=_operation_id,
     )
     app.state.library, app.state.door, app.state.incarnation = library, door, secrets.token_hex(8)
-    app.state.uploads = Uploads(library.house)
-    app.state.hub = Hub(library.house.ledger, library.house.settings.owner)
-    app.state.hooks = hooks.Hooks(library.house)
+    app.state.uploads = Uploads(library.home)
+    app.state.hub = Hub(library.home.ledger, library.home.settings.owner)
+    app.state.hooks = hooks.Hooks(library.home)
     answer_errors(app)
     _include(app)
-    origins = [o.strip() for o in library.house.settings.cors.split(",") if o.strip()]
+    origins = [o.strip() for o in library.home.settings.cors.split(",") if o.strip()]
     if origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=TOLD
@@ -97,7 +97,7 @@ async def _living(app: FastAPI) -> AsyncIterator[None]:
     """While it lives it follows the ledger; what had arrived when the last process died is told now."""
     await asyncio.to_thread(app.state.uploads.finish_all)
     await asyncio.to_thread(app.state.uploads.expire)
-    await asyncio.to_thread(forget_requests, app.state.library.house)
+    await asyncio.to_thread(forget_requests, app.state.library.home)
     app.state.hub.start(asyncio.get_running_loop())
     app.state.hooks.start()
     try:

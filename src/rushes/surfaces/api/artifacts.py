@@ -41,7 +41,7 @@ def list_artifacts(
     run = desk.job(run_id).id if run_id else ""
     of = f"artifacts {video.id} {kind} {run}"
     at, n = map(int, (unseal(cursor, of) or "0:0").split(":"))
-    some = list(islice(envelopes(desk.house, video.id, kind, run, (at, n)), limit + 1))
+    some = list(islice(envelopes(desk.home, video.id, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
     return page(request, [envelope for _, envelope in some[:limit]], more, of)
 
@@ -49,7 +49,7 @@ def list_artifacts(
 @router.get("/selection")
 def list_selections(desk: ADesk, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """The runs that were pinned for a video."""
-    return [RecordShape.of(r) for r in of_video(desk.house, SELECTION, desk.video(asset_id).id)]
+    return [RecordShape.of(r) for r in of_video(desk.home, SELECTION, desk.video(asset_id).id)]
 
 
 @router.put("/selection/{asset_id}")
@@ -58,7 +58,7 @@ def select_run(desk: ADesk, asset_id: Id, body: SelectionIn) -> RecordShape:
     video = desk.video(asset_id)
     if body.run_id and body.run_id not in video.jobs:
         raise Refused(f"{body.run_id!r} is no run of this video", "List them: GET /api/v1/videos/{id}/runs")
-    return RecordShape.of(select(desk.house, video.id, _kind(body.artifact_type), body.run_id))
+    return RecordShape.of(select(desk.home, video.id, _kind(body.artifact_type), body.run_id))
 
 
 def _kind(word: str) -> str:

@@ -59,26 +59,26 @@ def make_clip(request: Request, desk: ADesk, body: ClipIn, key: Key = "") -> JSO
         video = desk.video(body.video_id)
         start, end = (round(t * 1_000_000) for t in (body.t_start, body.t_end))
         job, id, _created = ask(
-            desk.house, video, start, end, body.padding_ms, proxy=body.proxy, subtitles=body.subtitles
+            desk.home, video, start, end, body.padding_ms, proxy=body.proxy, subtitles=body.subtitles
         )
         doc = {"job": job, "video": video.id, "t_start": body.t_start, "t_end": body.t_end, "name": stem(video)}
-        record = desk.house.records.put(CLIP, desk.owner, id, doc | {"result": result_of(desk.house, job)})
+        record = desk.home.records.put(CLIP, desk.owner, id, doc | {"result": result_of(desk.home, job)})
         return accepted(asdict(_shapes(desk, [record])[0]), f"/api/v1/clips/{id}")
 
-    return once(desk.house, key, request, body.model_dump(), make)
+    return once(desk.home, key, request, body.model_dump(), make)
 
 
 @router.get("/clips")
 def list_clips(request: Request, desk: ADesk, cursor: Cursor = "", limit: Limit = 50) -> Page[ClipShape]:
     """Clips that were asked for."""
-    rows, more = desk.house.records.list(CLIP, desk.owner, unseal(cursor, CLIP), limit)
+    rows, more = desk.home.records.list(CLIP, desk.owner, unseal(cursor, CLIP), limit)
     return page(request, _shapes(desk, rows), more, CLIP)
 
 
 @router.get("/clips/{clip_id}")
 def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
     """One clip; `url` is there when it is cut."""
-    record = desk.house.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
+    record = desk.home.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
     if record is None:
         raise NotFound(f"there is no clip {clip_id[:60]!r}", "Ask for one: POST /api/v1/clips")
     desk.job(record.doc["job"])
@@ -87,10 +87,10 @@ def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
 
 def _shapes(desk: Desk, records: Sequence[Record]) -> list[ClipShape]:
     """Those whose job is there; done is only what still is: gc clears clips after a while."""
-    ids, ledger = [r.doc["job"] for r in records], desk.house.ledger
+    ids, ledger = [r.doc["job"] for r in records], desk.home.ledger
     jobs = {job.id: job for job in ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
     over = [r for r in records if r.doc["job"] in jobs and jobs[r.doc["job"]].state is JobState.COMPLETED]
-    keys = {r.id: r.doc.get("result") or result_of(desk.house, r.doc["job"]) for r in over}
+    keys = {r.id: r.doc.get("result") or result_of(desk.home, r.doc["job"]) for r in over}
     known = ledger.known(desk.owner, tuple(keys.values())) if keys else {}
     cleared = {id for id, key in keys.items() if key not in known}
     return [_shape(desk, r, jobs[r.doc["job"]], r.id in cleared) for r in records if r.doc["job"] in jobs]

@@ -97,7 +97,7 @@ class Door:
 
     def _asks_first(self, scope: Scope, headers: Headers) -> bool:
         """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""
-        listed = headers.get("origin", "").lower() in self._listed(self.accounts.house.settings.cors)
+        listed = headers.get("origin", "").lower() in self._listed(self.accounts.home.settings.cors)
         return scope["method"] == "OPTIONS" and listed and "access-control-request-method" in headers
 
     def _is_our_host(self, host: str) -> bool:
@@ -109,14 +109,14 @@ class Door:
             node,
             f"{node}.local",
             self.bound.lower(),
-            *self._listed(self.accounts.house.settings.hosts),
+            *self._listed(self.accounts.home.settings.hosts),
         }
         return name in own or is_address(name)
 
     def _is_our_page(self, headers: Headers) -> bool:
         """A browser says where a request was made; a program says nothing."""
         origin = headers.get("origin", "")
-        if origin and origin.lower() in self._listed(self.accounts.house.settings.cors):
+        if origin and origin.lower() in self._listed(self.accounts.home.settings.cors):
             return True
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
@@ -132,7 +132,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app, self._door = app, door
-        bucket = door.accounts.house.multipart
+        bucket = door.accounts.home.multipart
         policy = POLICY.format(f" {bucket.origin}" if bucket else "")
         self._headers = HEADERS | {"Content-Security-Policy": policy}
 

@@ -13,7 +13,7 @@ from rushes.domain.worker import Worker
 from rushes.index.port import Summary
 from rushes.settings import Settings, shown
 from rushes.surfaces.api.reach import ADesk, AHouse, ALibrary
-from rushes.wiring import VERSION, House
+from rushes.wiring import VERSION, Home
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])
@@ -53,15 +53,15 @@ class About:
 
 
 @router.get("/about")
-def about(request: Request, house: AHouse) -> About:
+def about(request: Request, home: AHouse) -> About:
     """Which version this is, and whether the door is open."""
-    return About(VERSION, house.settings.owner, request.app.state.door.open)
+    return About(VERSION, home.settings.owner, request.app.state.door.open)
 
 
 @router.get("/workers")
-def list_workers(house: AHouse) -> list[Worker]:
+def list_workers(home: AHouse) -> list[Worker]:
     """Every worker, with what it holds."""
-    return list(house.ledger.workers())
+    return list(home.ledger.workers())
 
 
 @router.post("/workers/drain", status_code=202)
@@ -74,17 +74,17 @@ def drain_worker(desk: ADesk, worker: str = Query(max_length=300)) -> dict[str, 
 @router.get("/stats")
 def get_stats(library: ALibrary) -> Stats:
     """Sums for a first page."""
-    house = library.house
-    alive = [w for w in house.ledger.workers() if w.alive]
+    home = library.home
+    alive = [w for w in home.ledger.workers() if w.alive]
     slots = sum(w.incarnation.slots for w in alive)
-    return Stats(library.summary(), counted(house), len(alive), slots, house.blobs.room())
+    return Stats(library.summary(), counted(home), len(alive), slots, home.blobs.room())
 
 
 @router.get("/settings")
-def list_settings(house: AHouse) -> list[Setting]:
+def list_settings(home: AHouse) -> list[Setting]:
     """The settings in force, without secrets."""
-    origin = house.loaded.origin
-    return [Setting(f.name, shown(house.settings, f.name), origin[f.name], f.metadata["doc"]) for f in fields(Settings)]
+    origin = home.loaded.origin
+    return [Setting(f.name, shown(home.settings, f.name), origin[f.name], f.metadata["doc"]) for f in fields(Settings)]
 
 
 @health.get("/healthz")
@@ -94,33 +94,33 @@ def is_alive() -> dict[str, str]:
 
 
 @health.get("/readyz")
-def is_ready(house: AHouse) -> JSONResponse:
+def is_ready(home: AHouse) -> JSONResponse:
     """Every backend answers."""
-    said = parts_of(house)
+    said = parts_of(home)
     fine = all(word == "ok" for word in said.values())
     return JSONResponse({"status": "ready" if fine else "not ready", "parts": said}, 200 if fine else 503)
 
 
-def parts_of(house: House) -> dict[str, str]:
+def parts_of(home: Home) -> dict[str, str]:
     """Each backend, and "ok" or what it says instead."""
     parts: dict[str, Callable[[], object]] = {
-        "ledger": house.ledger.workers,
-        "records": lambda: house.records.get("ready", house.settings.owner, "ready"),
-        "blobs": lambda: house.blobs.read("results/ready"),
-        "index": lambda: house.index.video(house.settings.owner, "ready"),
+        "ledger": home.ledger.workers,
+        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "blobs": lambda: home.blobs.read("results/ready"),
+        "index": lambda: home.index.video(home.settings.owner, "ready"),
     }
     return {name: _answers(ask) for name, ask in parts.items()}
 
 
 @health.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request, house: AHouse) -> str:
+def metrics(request: Request, home: AHouse) -> str:
     """Figures for Prometheus; no job or video is ever a label."""
-    return "".join(f"{line}\n" for line in _lines(request, house))
+    return "".join(f"{line}\n" for line in _lines(request, home))
 
 
-def counted(house: House, most: int = MOST) -> dict[str, int]:
+def counted(home: Home, most: int = MOST) -> dict[str, int]:
     """Jobs of each state that is not over."""
-    return {s.value: len(house.ledger.jobs(house.settings.owner, s, limit=most).rows) for s in OPEN}
+    return {s.value: len(home.ledger.jobs(home.settings.owner, s, limit=most).rows) for s in OPEN}
 
 
 def _answers(ask: Callable[[], object]) -> str:
@@ -131,7 +131,7 @@ def _answers(ask: Callable[[], object]) -> str:
     return "ok"
 
 
-def _lines(request: Request, house: House) -> Iterator[str]:
+def _lines(request: Request, home: Home) -> Iterator[str]:
     state = request.app.state
     hub, requests = state.hub.counters, state.door.requests
     answered = {f'method="{m}",status="{s}"': n for (m, s), n in sorted(requests.items()) if m in _METHODS}
@@ -140,13 +140,13 @@ def _lines(request: Request, house: House) -> Iterator[str]:
     yield from _metric("rushes_events_persisted_total", "counter", "events read from the ledger", {"": hub.persisted})
     yield from _metric("rushes_events_publish_total", "counter", "events handed to streams", {"": hub.published})
     yield from _metric("rushes_channels_overflow_total", "counter", "streams closed as too slow", {"": hub.overflows})
-    jobs = {f'state="{name}"': n for name, n in counted(house).items()}
+    jobs = {f'state="{name}"': n for name, n in counted(home).items()}
     yield from _metric("rushes_jobs", "gauge", f"jobs that are not over, counted up to {MOST}", jobs)
-    workers = house.ledger.workers()
+    workers = home.ledger.workers()
     alive = {'state="alive"': sum(w.alive for w in workers), 'state="gone"': sum(not w.alive for w in workers)}
     yield from _metric("rushes_workers", "gauge", "workers", alive)
     yield from _metric("rushes_tasks_leased", "gauge", "tasks at work", {"": sum(len(w.held) for w in workers)})
-    room = house.blobs.room()
+    room = home.blobs.room()
     if room is not None:
         yield from _metric("rushes_free_bytes", "gauge", "room for results", {"": room})
 

@@ -21,7 +21,7 @@ from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import AHouse
 from rushes.surfaces.api.shapes import JobShape, RecordShape
 from rushes.telemetry import log
-from rushes.wiring import House
+from rushes.wiring import Home
 
 router = APIRouter(tags=["webhook"])
 DELIVERY, CURSOR = "delivery", "webhook_cursor"
@@ -33,17 +33,17 @@ SCAN_SECONDS = 600.0  # between looks at all deliveries, for what a process that
 
 
 @router.get("/webhook/deliveries")
-def list_deliveries(request: Request, house: AHouse, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
+def list_deliveries(request: Request, home: AHouse, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
     """What the webhook was told, and how it answered."""
-    rows, more = house.records.list(DELIVERY, house.settings.owner, unseal(cursor, DELIVERY), limit)
+    rows, more = home.records.list(DELIVERY, home.settings.owner, unseal(cursor, DELIVERY), limit)
     return page(request, [RecordShape.of(r) for r in rows], more, DELIVERY)
 
 
 class Hooks:
     """Follows the ledger from where the last process stopped, and tells the webhook."""
 
-    def __init__(self, house: House) -> None:
-        self._house, self._owner, self._backoff = house, house.settings.owner, BACKOFF
+    def __init__(self, home: Home) -> None:
+        self._house, self._owner, self._backoff = home, home.settings.owner, BACKOFF
         self._due: dict[str, float] = {}  # deliveries that are not over, and when each is tried next
         self._scan_at = 0.0
         self._over = threading.Event()

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
-from rushes.domain.job import Command, JobState
+from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
 from rushes.jobs.progress import StageProgress, Watch
 from rushes.jobs.why import Because
@@ -149,7 +149,7 @@ def list_events(desk: ADesk, job_id: Id, after: After = 0, limit: Limit = 200) -
 def get_progress(library: ALibrary, desk: ADesk, job_id: Id) -> Progress:
     """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
     job = desk.job(job_id)
-    seen = Watch(library.house.ledger, job.id, library.house.slots).look()
+    seen = Watch(library.home.ledger, job.id, library.home.slots).look()
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None
@@ -168,7 +168,7 @@ Move = Literal["pause", "pause_now", "resume", "cancel"]
 @router.post("/jobs/{job_id}/priority")
 def set_priority(desk: ADesk, job_id: Id, body: PriorityIn) -> JobShape:
     """Higher goes first."""
-    return JobShape.of(desk.command(job_id, Command.PRIORITY, body.priority))
+    return JobShape.of(desk.command(job_id, JobCommand.PRIORITY, body.priority))
 
 
 @router.post("/jobs/{job_id}/retry")
@@ -180,7 +180,7 @@ def retry_job(desk: ADesk, job_id: Id, body: RetryIn | None = None) -> Tried:
 @router.post("/jobs/{job_id}/{move}")
 def steer_job(desk: ADesk, job_id: Id, move: Move) -> JobShape:
     """Pause (now), resume or cancel."""
-    return JobShape.of(desk.command(job_id, Command(move)))
+    return JobShape.of(desk.command(job_id, JobCommand(move)))
 
 
 @router.get("/failed")

@@ -51,7 +51,7 @@ def get_frame(request: Request, desk: ADesk, video_id: Id, ms: Annotated[int, Pa
     """The picture at a moment (milliseconds of film time); the poster where no frame is kept."""
     video = desk.video(video_id)
     try:
-        jpeg = frame(desk.house, video, ms * 1000)
+        jpeg = frame(desk.home, video, ms * 1000)
     except NotFound:
         return _poster(video)
     return _bytes(request, jpeg, "image/jpeg", _WEEK)
@@ -68,10 +68,10 @@ def get_poster(desk: ADesk, video_id: Id) -> Response:
 def get_original(request: Request, desk: ADesk, video_id: Id) -> Response:
     """The film as it was taken in, to keep."""
     video = desk.video(video_id)
-    source = original(desk.house, video).asked.source
+    source = original(desk.home, video).asked.source
     if source.far:
         raise Refused("the original lies in a bucket", f"Fetch it there: {source.path}")
-    return _file(request, desk.house.originals / source.path, "application/octet-stream", video.name)
+    return _file(request, desk.home.originals / source.path, "application/octet-stream", video.name)
 
 
 def _poster(video: Video) -> Response:
@@ -83,14 +83,14 @@ def _poster(video: Video) -> Response:
 def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
     """From the folder, or by parts from a far store."""
     try:
-        place = File(desk.house.blobs.address(name))
+        place = File(desk.home.blobs.address(name))
         return _file(request, place, kind) if place.is_file() else _far(request, desk, name, kind)
     except Refused as e:
         raise NotFound("there is no such file") from e
 
 
 def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
-    found = desk.house.blobs.part(name, 0, 0)
+    found = desk.home.blobs.part(name, 0, 0)
     if found is None:
         raise NotFound("there is no such file", "It comes when its stage is done.")
     etag = f'"{found.version}"'
@@ -122,7 +122,7 @@ def wanted(said: str, size: int) -> tuple[int, int]:
 def _parts(desk: Desk, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
     """Piece by piece; one that is replaced meanwhile ends early, so that no player gets half of each."""
     while start < end:
-        part = desk.house.blobs.part(name, start, min(end, start + PIECE))
+        part = desk.home.blobs.part(name, start, min(end, start + PIECE))
         if part is None or part.version != version or not part.data:
             return
         yield part.data

@@ -40,20 +40,20 @@ class Checked:
 @router.get("/paths")
 def list_paths(desk: ADesk) -> list[RecordShape]:
     """The places that are remembered."""
-    return [RecordShape.of(r) for r in every(desk.house, PATH)]
+    return [RecordShape.of(r) for r in every(desk.home, PATH)]
 
 
 @router.post("/paths", status_code=201)
 def add_path(request: Request, desk: ADesk, body: PathIn) -> RecordShape:
     """Remember a place."""
-    check_places(request, desk.house, [body.path])
-    return RecordShape.of(keep_path(desk.house, body.path))
+    check_places(request, desk.home, [body.path])
+    return RecordShape.of(keep_path(desk.home, body.path))
 
 
 @router.delete("/paths/{path_id}", status_code=204)
 def forget_path(desk: ADesk, path_id: Id) -> Response:
     """Forget a place; its videos stay."""
-    take_back(desk.house, PATH, path_id)
+    take_back(desk.home, PATH, path_id)
     return Response(status_code=204)
 
 
@@ -61,7 +61,7 @@ def forget_path(desk: ADesk, path_id: Id) -> Response:
 def validate_path(desk: ADesk, path_id: Id) -> Checked:
     """Look at a place without taking anything in."""
     path = str(_path(desk, path_id).doc["path"])
-    looked = list(islice(desk.house.source(path).look(), LOOKS + 1))
+    looked = list(islice(desk.home.source(path).look(), LOOKS + 1))
     faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
     return Checked(path, sum(isinstance(e, Found) for e in looked), len(looked) > LOOKS, faults[:100])
 
@@ -72,12 +72,12 @@ def scan_path(
 ) -> JSONResponse:
     """Take in what is there."""
     path = str(_path(desk, path_id).doc["path"])
-    check_places(request, desk.house, [path])
+    check_places(request, desk.home, [path])
     return taken(library.add([path], (body or WishIn()).wish()))
 
 
 def _path(desk: Desk, id: str) -> Record:
-    record = desk.house.records.get(PATH, desk.owner, id) if id.isascii() else None
+    record = desk.home.records.get(PATH, desk.owner, id) if id.isascii() else None
     if record is None:
         raise NotFound(f"there is no path {id[:60]!r}", "List them: GET /api/v1/paths")
     return record

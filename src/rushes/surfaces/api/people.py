@@ -57,54 +57,54 @@ class SplitIn(BaseModel):
 def add_correction(desk: ADesk, body: CorrectionIn) -> RecordShape:
     """Correct a line; said again, the last word counts."""
     anchor = Anchor(desk.video(body.video_id).id, body.start_us, body.end_us)
-    return RecordShape.of(correct(desk.house, body.kind, anchor, body.text))
+    return RecordShape.of(correct(desk.home, body.kind, anchor, body.text))
 
 
 @router.get("/corrections")
 def list_corrections(desk: ADesk, video_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """What was corrected in a video."""
-    return [RecordShape.of(r) for r in of_video(desk.house, CORRECTION, desk.video(video_id).id)]
+    return [RecordShape.of(r) for r in of_video(desk.home, CORRECTION, desk.video(video_id).id)]
 
 
 @router.delete("/corrections/{correction_id}", status_code=204)
 def undo_correction(desk: ADesk, correction_id: Id) -> Response:
     """Take a correction back."""
-    take_back(desk.house, CORRECTION, correction_id)
+    take_back(desk.home, CORRECTION, correction_id)
     return Response(status_code=204)
 
 
 @router.get("/people")
 def list_people(desk: ADesk, hidden: bool = False) -> list[Seen]:
     """Everybody whose face is known, named first."""
-    return everybody(desk.house, hidden=hidden)
+    return everybody(desk.home, hidden=hidden)
 
 
 @router.post("/people/undo")
 def undo_last(desk: ADesk) -> list[Seen]:
     """Take back what was last said about people: a name, a merge, a split, a hiding. Answers everybody."""
-    undo(desk.house)
-    return everybody(desk.house)
+    undo(desk.home)
+    return everybody(desk.home)
 
 
 @router.patch("/people/{person_id}")
 def change_person(desk: ADesk, person_id: Id, body: PersonIn) -> list[Seen]:
     """Name or hide somebody; the name of somebody else makes the two one. Answers everybody."""
     if body.hidden is not None:
-        hide_person(desk.house, person_id, hidden=body.hidden)
+        hide_person(desk.home, person_id, hidden=body.hidden)
     if body.name is not None:
-        name_person(desk.house, person_id, body.name)
-    return everybody(desk.house)
+        name_person(desk.home, person_id, body.name)
+    return everybody(desk.home)
 
 
 @router.post("/people/{person_id}/merge")
 def merge_person(desk: ADesk, person_id: Id, body: MergeIn) -> list[Seen]:
     """Say that two are one. Answers everybody."""
-    merge_people(desk.house, person_id, body.into)
-    return everybody(desk.house)
+    merge_people(desk.home, person_id, body.into)
+    return everybody(desk.home)
 
 
 @router.post("/people/{person_id}/split")
 def split(desk: ADesk, person_id: Id, body: SplitIn) -> list[Seen]:
     """Say that the face at one place is somebody else's. Answers everybody."""
-    split_person(desk.house, person_id, desk.video(body.video_id).id, body.at_us, body.name)
-    return everybody(desk.house)
+    split_person(desk.home, person_id, desk.video(body.video_id).id, body.at_us, body.name)
+    return everybody(desk.home)

@@ -15,7 +15,7 @@ from rushes.library.desk import Desk
 from rushes.library.requests import Requests
 from rushes.records.port import Record
 from rushes.surfaces.api.problems import problem
-from rushes.wiring import House
+from rushes.wiring import Home
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
 Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
@@ -31,22 +31,22 @@ def library_of(request: Request) -> Library:
     return library
 
 
-def house_of(request: Request) -> House:
+def house_of(request: Request) -> Home:
     """The open home."""
-    return library_of(request).house
+    return library_of(request).home
 
 
 def desk_of(request: Request) -> Desk:
     """Questions by exact ids."""
-    return Desk(library_of(request).house)
+    return Desk(library_of(request).home)
 
 
 ALibrary = Annotated[Library, Depends(library_of)]
-AHouse = Annotated[House, Depends(house_of)]
+AHouse = Annotated[Home, Depends(house_of)]
 ADesk = Annotated[Desk, Depends(desk_of)]
 
 
-def once(house: House, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
+def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
     """Answer a request with a key as it was answered the first time; without one, just make it.
 
     The same key with another body is refused (422), while the first is still being made 409.
@@ -54,7 +54,7 @@ def once(house: House, key: str, request: Request, body: Any, make: Callable[[],
     if not key:
         return make()
     asked = digest([request.url.path, jsonable_encoder(body)])
-    requests, id = Requests(house, request.app.state.incarnation), digest([request.method, key])[:40]
+    requests, id = Requests(home, request.app.state.incarnation), digest([request.method, key])[:40]
     taken = requests.take(id, asked)
     if taken is None:
         return _again(requests.get(id), asked)

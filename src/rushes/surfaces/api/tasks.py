@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter
 
-from rushes.domain.job import Command
+from rushes.domain.job import JobCommand
 from rushes.domain.task import TaskState
 from rushes.library.desk import Step, allowed
 from rushes.surfaces.api.jobs import After
@@ -65,7 +65,7 @@ def enqueue_step(desk: ADesk, task_id: Id) -> Enqueued:
 def cancel_step(desk: ADesk, task_id: Id) -> Step:
     """Stop a step that has not finished; its job is cancelled with it, what is done stays."""
     step = allowed(desk.step(task_id), "cancelled", "PENDING", "RUNNING")
-    desk.command(step.job, Command.CANCEL)
+    desk.command(step.job, JobCommand.CANCEL)
     return desk.step(task_id)
 
 

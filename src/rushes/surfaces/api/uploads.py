@@ -80,7 +80,7 @@ def uploads_of(request: Request) -> Uploads:
 @router.options("/uploads", status_code=204, response_class=Response)
 def describe_uploads(request: Request) -> Response:
     """What this server speaks."""
-    most = uploads_of(request).house.settings.upload_gb * 10**9
+    most = uploads_of(request).home.settings.upload_gb * 10**9
     said = {"Tus-Version": TUS, "Tus-Extension": EXTENSIONS, "Tus-Max-Size": str(most)}
     return _tus(204, **said, **{"Tus-Checksum-Algorithm": "sha256,sha1"})
 

@@ -23,7 +23,7 @@ from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
 from rushes.surfaces.api.wishes import WishIn
-from rushes.wiring import House
+from rushes.wiring import Home
 
 router = APIRouter(tags=["videos"])
 
@@ -82,12 +82,12 @@ def list_videos(request: Request, library: ALibrary, cursor: Cursor = "", limit:
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
 def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") -> JSONResponse:
     """Take films in from places that the server sees; each becomes a job."""
-    check_places(request, library.house, body.paths)
+    check_places(request, library.home, body.paths)
 
     def make() -> JSONResponse:
         return taken(library.add(body.paths, body.wish()))
 
-    return once(library.house, key, request, body.model_dump(), make)
+    return once(library.home, key, request, body.model_dump(), make)
 
 
 def taken(added: Sequence[Added]) -> JSONResponse:
@@ -103,7 +103,7 @@ def taken(added: Sequence[Added]) -> JSONResponse:
     return accepted([asdict(AddedShape.of(a)) for a in added], "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
-def check_places(request: Request, house: House, places: list[str]) -> None:
+def check_places(request: Request, home: Home, places: list[str]) -> None:
     """Where the door is not open to everybody here, only what lies below the configured sources may be named.
 
     Raises:
@@ -111,7 +111,7 @@ def check_places(request: Request, house: House, places: list[str]) -> None:
     """
     if not request.app.state.door.open:
         for place in places:
-            if not may_be_read(house, place):
+            if not may_be_read(home, place):
                 raise NotAllowed("films are only taken in from the configured sources", "Set sources in rushes.toml.")
 
 
@@ -124,16 +124,16 @@ def get_video(desk: ADesk, video_id: Id) -> Video:
 @router.patch("/videos/{video_id}")
 def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
     """Give it a name."""
-    rename(desk.house, desk.video(video_id).id, body.name)
+    rename(desk.home, desk.video(video_id).id, body.name)
     return get_video(desk, video_id)
 
 
 @router.delete("/videos/{video_id}")
 def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> Removed:
     """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
-    if left := cut_short(desk.house, video_id):
-        return finish(desk.house, left)
-    return remove(desk.house, desk.video(video_id), originals=originals)
+    if left := cut_short(desk.home, video_id):
+        return finish(desk.home, left)
+    return remove(desk.home, desk.video(video_id), originals=originals)
 
 
 @router.get("/videos/{video_id}/lines")
@@ -146,7 +146,7 @@ def list_lines(
     limit: Limit = 200,
 ) -> Page[Line]:
     """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
-    lines = desk.house.index.lines(desk.owner, desk.video(video_id).id, kind)
+    lines = desk.home.index.lines(desk.owner, desk.video(video_id).id, kind)
     of = f"lines {video_id} {kind}"
     at = int(unseal(cursor, of) or 0)
     some = [Line.of(o) for o in lines[at : at + limit]]
@@ -156,7 +156,7 @@ def list_lines(
 @router.get("/videos/{video_id}/shots")
 def list_shots(desk: ADesk, video_id: Id) -> Shots:
     """The shots of a video."""
-    return Shots([(s.start_us, s.end_us) for s in shots_of(desk.house, desk.video(video_id))])
+    return Shots([(s.start_us, s.end_us) for s in shots_of(desk.home, desk.video(video_id))])
 
 
 @router.get("/videos/{video_id}/runs")
@@ -175,19 +175,19 @@ def run_video(
     def make() -> JSONResponse:
         return taken(library.add([source_of(desk, video)], asked.wish()))
 
-    return once(library.house, key, request, asked.model_dump(), make)
+    return once(library.home, key, request, asked.model_dump(), make)
 
 
 def source_of(desk: Desk, video: Video) -> str:
     """Where the original lies now, as it is taken in from."""
-    source = original(desk.house, video).asked.source
-    return source.path if source.far else str(desk.house.originals / source.path)
+    source = original(desk.home, video).asked.source
+    return source.path if source.far else str(desk.home.originals / source.path)
 
 
 def runs_of(desk: Desk, video: Video, most: int) -> list[Job]:
     """The newest jobs of a video, by one question."""
     ids = video.jobs[:most]
-    found = {job.id: job for job in desk.house.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
+    found = {job.id: job for job in desk.home.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
     return [found[id] for id in ids if id in found]
 
 
@@ -197,7 +197,7 @@ def export_video(
 ) -> Response:
     """Its results in a form that other tools read."""
     video = desk.video(video_id)
-    data = export(desk.house, video, kind)
+    data = export(desk.home, video, kind)
     headers = {"Content-Disposition": attached(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)}
     return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
 

@@ -71,9 +71,9 @@ def list_recipes(
     library: ALibrary, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
 ) -> list[RecipeShape]:
     """What can be wanted of a film, and what it takes on this machine."""
-    house, found = library.house, []
+    home, found = library.home, []
     for name in RECIPES:
-        told = forecast(house, name, seconds, (width, height), machine())
-        whole, usual = None if told.unknown else told.whole, name == house.settings.recipe
-        found.append(RecipeShape(name, usual, stages_of(name, house.cards), whole, told.stages, told.size))
+        told = forecast(home, name, seconds, (width, height), machine())
+        whole, usual = None if told.unknown else told.whole, name == home.settings.recipe
+        found.append(RecipeShape(name, usual, stages_of(name, home.cards), whole, told.stages, told.size))
     return found

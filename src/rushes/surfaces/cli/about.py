@@ -32,17 +32,17 @@ def doctor(session: Session) -> int:
 def config_show(session: Session) -> None:
     """Show every setting, its value and where it came from."""
     library = opened(session)
-    loaded = library.house.loaded
+    loaded = library.home.loaded
     rows = [(f.name, shown(loaded.settings, f.name), loaded.origin[f.name]) for f in fields(Settings)]
     if session.json:
         settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
-        session.document({"home": library.house.home, "settings": settings})
+        session.document({"home": library.home.folder, "settings": settings})
         return
     columns = [Column("setting"), Column("value", wide=True), Column("from")]
     session.out.table(
         columns, [[n, str(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows]
     )
-    session.remark((f"home {library.house.home}", DONE))
+    session.remark((f"home {library.home.folder}", DONE))
 
 
 config = Group("config", help="The settings in force.", commands=[config_show])

@@ -28,7 +28,7 @@ def compare(
     library = opened(session)
     found = library.compare(video, left, right, kind)
     if choose:
-        select(library.house, library.video(video).id, kind, {"left": found.left, "right": found.right}.get(choose, ""))
+        select(library.home, library.video(video).id, kind, {"left": found.left, "right": found.right}.get(choose, ""))
     if session.json:
         rows = [{"start_us": r.start_us, "end_us": r.end_us, "left": r.left, "right": r.right} for r in found.rows]
         session.document({"kind": kind, "left": found.left, "right": found.right, "alike": found.alike, "rows": rows})

@@ -35,7 +35,7 @@ def ls(session: Session, kind: str) -> None:
         session.out.line("nothing failed")
     for group in groups:
         shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
-        _tell(session, group, {job: library.house.ledger.job(job).name for job in shown})
+        _tell(session, group, {job: library.home.ledger.job(job).name for job in shown})
     if groups:
         session.remark(("next: rushes failed retry, or rushes failed discard; --class chooses", DONE))
 
@@ -52,7 +52,7 @@ def retry(session: Session, kind: str) -> None:
         return
     session.out.line(f"{many(len(tasks), 'task')} will be tried again" if tasks else "nothing to retry")
     if tasks:
-        session.remark((who_does_it(library.house.ledger.workers()), DONE))
+        session.remark((who_does_it(library.home.ledger.workers()), DONE))
 
 
 @verb("discard", "rushes failed discard --class BadMedia")

@@ -36,7 +36,7 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     A job is running while a worker has a part of it in hand, and waiting while nobody has.
     """
     library = opened(session)
-    now = hands(library.house.ledger.workers())
+    now = hands(library.home.ledger.workers())
     page = _page(library, state, now, cursor, limit)
     if session.json:
         session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
@@ -62,7 +62,7 @@ def show(session: Session, job: str) -> None:
         session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
         return
     session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    word = hands(library.house.ledger.workers()).word(row)
+    word = hands(library.home.ledger.workers()).word(row)
     session.out.line(part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
     session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
@@ -144,13 +144,13 @@ def retry(session: Session, job: str, stage: str) -> None:
         f"{row.name}: goes on, {now.counts.done} of {many(now.counts.total, 'task')} done" if back else again
     )
     if tasks or back:
-        session.remark((who_does_it(library.house.ledger.workers()), DONE))
+        session.remark((who_does_it(library.home.ledger.workers()), DONE))
 
 
 def _page(library: Library, state: str | None, now: Hands, cursor: str, limit: int) -> Page[Job]:
     if state == "running":  # no more than there are slots
-        jobs = [library.house.ledger.job(job) for job in now.jobs]
-        rows = [j for j in jobs if j.owner == library.house.settings.owner and not j.paused]
+        jobs = [library.home.ledger.job(job) for job in now.jobs]
+        rows = [j for j in jobs if j.owner == library.home.settings.owner and not j.paused]
         return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
     if state:
         return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)

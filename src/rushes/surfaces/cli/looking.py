@@ -38,7 +38,7 @@ def ls(session: Session, limit: int, cursor: str) -> None:
         session.document({"videos": rows, "cursor": following})
         return
     columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
-    now = hands(library.house.ledger.workers())
+    now = hands(library.home.ledger.workers())
     session.out.table(
         columns, [[v.id, v.name, length(v.duration_us), shape(v), parts(_words(library, v, now))] for v in rows]
     )
@@ -196,12 +196,12 @@ def _jobs(library: Library, video: Video) -> list[Job]:
     found: list[Job] = []
     for job in video.jobs:
         with contextlib.suppress(NotFound):
-            found.append(library.house.ledger.job(job))
+            found.append(library.home.ledger.job(job))
     return found
 
 
 def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
-    address, now = library.house.blobs.address, hands(library.house.ledger.workers())
+    address, now = library.home.blobs.address, hands(library.home.ledger.workers())
     return [
         ("file", video.path),
         ("film", f"{length(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),

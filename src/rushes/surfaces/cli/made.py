@@ -33,9 +33,9 @@ class Made:
 
 def made_of(library: Library, video: Video, lines: Sequence[Observation]) -> Made:
     """Count what there is of a video by now."""
-    index, owner = library.house.index, video.owner
+    index, owner = library.home.index, video.owner
     words = sum(len(line.words) or len(line.text.split()) for line in lines)
-    proxy = library.house.blobs.address(video.proxy) if video.proxy else ""
+    proxy = library.home.blobs.address(video.proxy) if video.proxy else ""
     texts = len(index.lines(owner, video.id, "text"))
     objects, places = ({seen.text for seen in index.lines(owner, video.id, kind)} for kind in ("object", "place"))
     shots = len(shots_of(library, video))

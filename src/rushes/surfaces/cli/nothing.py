@@ -71,7 +71,7 @@ def _meant(library: Library, query: str, films: Iterable[Video], video: str) -> 
 
 
 def _said(library: Library, films: Iterable[Video]) -> frozenset[str]:
-    index, owner = library.house.index, library.house.settings.owner
+    index, owner = library.home.index, library.home.settings.owner
     lines = (line.text for film in films for kind in ("speech", "text") for line in index.lines(owner, film.id, kind))
     return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
 

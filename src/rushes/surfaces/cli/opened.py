@@ -26,9 +26,9 @@ def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = Fal
     """
     create = create or not session.home
     library = session.closing.enter_context(Library(session.home or None, create=create))
-    library.house = replace(library.house, loaded=_over(library.house.loaded, over))
-    level = "debug" if session.verbose else library.house.settings.log_level
-    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.house.home / "logs")
+    library.home = replace(library.home, loaded=_over(library.home.loaded, over))
+    level = "debug" if session.verbose else library.home.settings.log_level
+    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.home.folder / "logs")
     if to is not sys.stderr:
         session.closing.enter_context(to)
     log_to(to, level)

@@ -41,7 +41,7 @@ def name(session: Session, person: str, name: str) -> None:
 
     PERSON is an id or a name, as `rushes people ls` shows them. The name of somebody else makes the two one.
     """
-    name_person(opened(session).house, person, name)
+    name_person(opened(session).home, person, name)
     _tell(session, f"{name}: rushes search 'person:\"{name}\"'", person=person, name=name)
 
 
@@ -51,7 +51,7 @@ def name(session: Session, person: str, name: str) -> None:
 @click.pass_obj
 def merge(session: Session, person: str, into: str) -> None:
     """Say that two are one person."""
-    merge_people(opened(session).house, person, into)
+    merge_people(opened(session).home, person, into)
     _tell(session, f"{person} is {into} now", person=person, into=into)
 
 
@@ -64,7 +64,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
     """Say that the face at VIDEO@TIME is somebody else's."""
     library = opened(session)
     video, _, at = place.rpartition("@")
-    new = split_person(library.house, person, library.video(video).id, parse_moment(at), called)
+    new = split_person(library.home, person, library.video(video).id, parse_moment(at), called)
     _tell(session, f"{new} is somebody else now", person=person, new=new)
 
 
@@ -74,7 +74,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
 @click.pass_obj
 def hide(session: Session, person: str, back: bool) -> None:
     """Leave somebody out of lists and searches: a passer-by, a poster, no face at all."""
-    hide_person(opened(session).house, person, hidden=not back)
+    hide_person(opened(session).home, person, hidden=not back)
     _tell(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
@@ -82,7 +82,7 @@ def hide(session: Session, person: str, back: bool) -> None:
 @click.pass_obj
 def undo(session: Session) -> None:
     """Take back what was last said: a name, a merge, a split, a hiding; again, what was said before that."""
-    what = take_back(opened(session).house)
+    what = take_back(opened(session).home)
     _tell(session, f"no longer: {what}", undone=what)
 
 

@@ -39,7 +39,7 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     library, wish = opened(session, create=True), wish_of(words)
     notes = Notes()
     ran = watched(session, library, paths, wish, slots, notes)
-    wanted = library.house.settings.beside if beside is None else beside
+    wanted = library.home.settings.beside if beside is None else beside
     summary.tell(session, library, ran, _beside(library, ran) if wanted else [], notes)
     return ran.exit_code
 

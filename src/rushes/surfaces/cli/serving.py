@@ -35,7 +35,7 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     app = create(library, host, code)
     port = port or _free_port(host)
     _check_port(host, port)
-    beside = Workers(library.house.home, workers, slots)
+    beside = Workers(library.home.folder, workers, slots)
     server = Server(app, host, port)
     _tell(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.door.open)
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from rushes.domain.stage import Card
+from rushes.domain.stage import StageSpec
 from rushes.library import Added, Library, Wish
 from rushes.library.forecast import forecast
 from rushes.library.intake import missing_models
@@ -45,7 +45,7 @@ def show_add(
     recipe: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """The page."""
-    chosen = recipe if recipe in RECIPES else library.house.settings.recipe
+    chosen = recipe if recipe in RECIPES else library.home.settings.recipe
     return render(
         request,
         "add.html",
@@ -54,16 +54,16 @@ def show_add(
         there=there(request, library, place) if place else None,
         recipes=_recipes(library, HOUR, (1920, 1080)),
         chosen=chosen,
-        usual=library.house.settings.recipe,
+        usual=library.home.settings.recipe,
         uploads=_unfinished(request),
-        paths=list(every(library.house, PATH)),
+        paths=list(every(library.home, PATH)),
         roots=_roots(request, library),
-        room=library.house.blobs.room(),
-        profile=library.house.settings.profile,
-        missing=missing_models(library.house, Wish(recipe=chosen)),
+        room=library.home.blobs.room(),
+        profile=library.home.settings.profile,
+        missing=missing_models(library.home, Wish(recipe=chosen)),
         shown=SHOWN,
         part=PART,
-        straight=library.house.multipart is not None,
+        straight=library.home.multipart is not None,
     )
 
 
@@ -105,17 +105,17 @@ def add_place(
     remember: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take in everything at a place."""
-    check_places(request, library.house, [place])
+    check_places(request, library.home, [place])
     added = library.add([place], Wish(recipe=recipe, profile=profile, language=language))
     if remember:
-        keep_path(library.house, place)
+        keep_path(library.home, place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
 
 
 @router.post("/add/forget")
 def forget(request: Request, library: ALibrary, path: Annotated[str, Form(max_length=100)]) -> Response:
     """Forget a place; its videos stay."""
-    take_back(library.house, PATH, path)
+    take_back(library.home, PATH, path)
     return back(request, "Forgotten. Its videos stay.")
 
 
@@ -130,14 +130,14 @@ def drop_upload(request: Request, upload: Annotated[str, Form(max_length=100)]) 
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    cards = library.house.cards
+    cards = library.home.cards
     return [_recipe(library, name, seconds, pixels, cards) for name in RECIPES]
 
 
 def _recipe(
-    library: Library, name: str, seconds: float, pixels: tuple[int, int], cards: Mapping[str, Card]
+    library: Library, name: str, seconds: float, pixels: tuple[int, int], cards: Mapping[str, StageSpec]
 ) -> dict[str, Any]:
-    found = forecast(library.house, name, seconds, pixels, machine())
+    found = forecast(library.home, name, seconds, pixels, machine())
     return {
         "name": name,
         "words": WORDS.get(name, ", ".join(stages_of(name, cards))),
@@ -154,8 +154,8 @@ def _unfinished(request: Request) -> list[Upload]:
 
 
 def _roots(request: Request, library: Library) -> list[str]:
-    named = [p.strip() for p in library.house.settings.sources.split(",") if p.strip()]
-    here = [str(library.house.originals)] if request.app.state.door.open else []
+    named = [p.strip() for p in library.home.settings.sources.split(",") if p.strip()]
+    here = [str(library.home.originals)] if request.app.state.door.open else []
     return list(dict.fromkeys([*named, *here]))
 
 

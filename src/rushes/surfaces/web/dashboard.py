@@ -17,7 +17,7 @@ from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.web.figures import figures
 from rushes.surfaces.web.shelf import tiles
 from rushes.surfaces.web.view import back, render
-from rushes.wiring import House
+from rushes.wiring import Home
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 3  # jobs whose stages are shown; looking at one reads its plan
@@ -47,30 +47,30 @@ class Fleet:
 @router.get("/")
 def show_dashboard(request: Request, library: ALibrary) -> Response:
     """The first page; before the first video it is a way in."""
-    house, owner = library.house, library.house.settings.owner
+    home, owner = library.home, library.home.settings.owner
     newest, _ = library.videos("", 6)
-    running = house.ledger.jobs(owner, JobState.RUNNING, limit=WAITING).rows
-    waiting = house.ledger.jobs(owner, JobState.CREATED, limit=WAITING).rows
-    latest = tiles(house, newest)
+    running = home.ledger.jobs(owner, JobState.RUNNING, limit=WAITING).rows
+    waiting = home.ledger.jobs(owner, JobState.CREATED, limit=WAITING).rows
+    latest = tiles(home, newest)
     return render(
         request,
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
         summary=figures(request, newest),
-        room=house.blobs.room(),
+        room=home.blobs.room(),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
         more=len(running) - SHOWN,
         waiting=len(waiting),
-        failed=house.ledger.jobs(owner, JobState.FAILED, limit=5).rows,
-        fleet=_fleet(house),
+        failed=home.ledger.jobs(owner, JobState.FAILED, limit=5).rows,
+        fleet=_fleet(home),
     )
 
 
 @router.post("/demo")
 def try_sample(request: Request, library: ALibrary, desk: ADesk) -> Response:
     """Take in the film that comes with the program; again it is the same video."""
-    place = desk.house.home / "sample" / SAMPLE.name
+    place = desk.home.folder / "sample" / SAMPLE.name
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
         part = place.with_suffix(".part")
@@ -83,13 +83,13 @@ def try_sample(request: Request, library: ALibrary, desk: ADesk) -> Response:
 
 
 def _running(library: Library, job: Job) -> Running:
-    seen = Watch(library.house.ledger, job.id, library.house.slots).look()
+    seen = Watch(library.home.ledger, job.id, library.home.slots).look()
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None
     return Running(job, seen, video_of(job), expected)
 
 
-def _fleet(house: House) -> Fleet:
-    alive = [w for w in house.ledger.workers() if w.alive]
+def _fleet(home: Home) -> Fleet:
+    alive = [w for w in home.ledger.workers() if w.alive]
     return Fleet(len(alive), sum(w.incarnation.slots for w in alive), sum(len(w.held) for w in alive))

@@ -88,8 +88,8 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
         all_tasks=sum(len(g.tasks) for g in every),
         next=seal(page.cursor, FAILED) if page.cursor else "",
         paged=bool(page.cursor or cursor),
-        counts=counted(library.house, GLANCE),
-        workers=sum(w.alive for w in library.house.ledger.workers()),
+        counts=counted(library.home, GLANCE),
+        workers=sum(w.alive for w in library.home.ledger.workers()),
     )
 
 
@@ -147,7 +147,7 @@ def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
 
 
 def _who(library: Library) -> str:
-    alive = any(w.alive for w in library.house.ledger.workers())
+    alive = any(w.alive for w in library.home.ledger.workers())
     return "A worker takes them soon." if alive else "No worker is running: rushes worker, or rushes serve --workers 1."
 
 

@@ -10,7 +10,7 @@ from rushes.index.port import Hit, Video
 from rushes.library import Library
 from rushes.library.export import shots_of
 from rushes.surfaces.web.wording import nameless
-from rushes.wiring import House
+from rushes.wiring import Home
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
 MOST_LINES = 3000  # of a kind on one page: more than a day of speech in one film
@@ -55,7 +55,7 @@ class Film:
 
 def film_of(library: Library, video: Video, query: str) -> Film:
     """What is known by now."""
-    index = library.house.index
+    index = library.home.index
     lines = {k: index.lines(video.owner, video.id, k) for k in ("speech", "text", "person", "object", "place")}
     hits = library.search(query, MOST_HITS, video=video.id, order="time").hits if query else ()
     return Film(
@@ -64,7 +64,7 @@ def film_of(library: Library, video: Video, query: str) -> Film:
         people=_people(things(lines["person"])),
         objects=things(lines["object"]),
         places=[t for t in things(lines["place"]) if t.label != "unknown"],
-        shots=_shots(library.house, video),
+        shots=_shots(library.home, video),
         hits=hits,
     )
 
@@ -110,7 +110,7 @@ def _stretches(lines: Sequence[Observation]) -> tuple[Stretch, ...]:
     return tuple(made)
 
 
-def _shots(house: House, video: Video) -> list[tuple[int, int]]:
+def _shots(home: Home, video: Video) -> list[tuple[int, int]]:
     with suppress(NotFound):  # not there yet, or not asked for
-        return [(s.start_us, s.end_us) for s in shots_of(house, video)]
+        return [(s.start_us, s.end_us) for s in shots_of(home, video)]
     return []

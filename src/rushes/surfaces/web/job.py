@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
-from rushes.domain.job import FINAL, Command, Job
+from rushes.domain.job import FINAL, Job, JobCommand
 from rushes.domain.task import Task
 from rushes.jobs.progress import Snapshot
 from rushes.ledger.pages import all_tasks
@@ -69,13 +69,13 @@ def show_job(
 ) -> Response:
     """Its page."""
     job = desk.job(job_id)
-    tasks, seen = all_tasks(library.house.ledger, job.id), look(request, job.id)
-    video = library.house.index.video(job.owner, video_of(job)) if job.facts else None
+    tasks, seen = all_tasks(library.home.ledger, job.id), look(request, job.id)
+    video = library.home.index.video(job.owner, video_of(job)) if job.facts else None
     return render(
         request,
         "job.html",
         job=job,
-        word=word_of(job, hands(library.house.ledger.workers())),
+        word=word_of(job, hands(library.home.ledger.workers())),
         over=job.state in FINAL,
         video=of_video(video) if video else None,
         map=rows(tasks, seen),
@@ -107,7 +107,7 @@ def steer_job(
 def _steer(desk: Desk, job: str, do: Order, stage: str, value: int) -> str:
     if do == "retry":
         return f"{plural(len(desk.revive(job, stage)), 'task')} will be tried again."
-    desk.command(job, Command(do), value)
+    desk.command(job, JobCommand(do), value)
     return {
         "pause": "Paused. Chunks at work finish first; nothing is lost.",
         "resume": "It goes on.",

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.errors import Refused
-from rushes.domain.job import FINAL, Command, Job, JobState
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.index.port import Video
@@ -68,7 +68,7 @@ def show_jobs(
     cursor: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """The table."""
-    busy = hands(library.house.ledger.workers())
+    busy = hands(library.home.ledger.workers())
     found, more = _jobs(library, TABS[tab], unseal(cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
@@ -78,8 +78,8 @@ def show_jobs(
         rows=rows,
         recipes=tuple(RECIPES),
         more=seal(more, f"tab {tab}") if more else "",
-        counts=counted(library.house, GLANCE),
-        workers=sum(w.alive for w in library.house.ledger.workers()),
+        counts=counted(library.home, GLANCE),
+        workers=sum(w.alive for w in library.home.ledger.workers()),
     )
 
 
@@ -101,7 +101,7 @@ def steer(desk: Desk, job: str, do: Move) -> bool:
         if do == "retry":
             desk.revive(job)
         else:
-            desk.command(job, Command(do))
+            desk.command(job, JobCommand(do))
     except Refused:
         return False
     return True
@@ -125,7 +125,7 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: Hands) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {v.id: of_video(v) for v in library.house.index.videos_of(library.house.settings.owner, _videos(jobs))}
+    videos = {v.id: of_video(v) for v in library.home.index.videos_of(library.home.settings.owner, _videos(jobs))}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 
@@ -143,7 +143,7 @@ def _videos(jobs: list[Job]) -> set[str]:
 
 def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
     ids = [task_id(job.id, "probe", None) for job in unopened]
-    tasks = library.house.ledger.tasks(ids=ids).rows if ids else ()
+    tasks = library.home.ledger.tasks(ids=ids).rows if ids else ()
     return {task.job for task in tasks if task.state is TaskState.WAITING}
 
 

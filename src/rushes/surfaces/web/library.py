@@ -51,7 +51,7 @@ def show_library(
     return render(
         request,
         "library.html",
-        tiles=tiles(library.house, found),
+        tiles=tiles(library.home, found),
         cursor=seal(more, _of(has)) if more else "",
         summary=figures(request, newest),
         facets=_facets(request, newest),
@@ -98,7 +98,7 @@ def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple
     found: list[Video] = []
     at, looked, more = unseal(cursor, _of("")), 0, True
     while more and looked < LOOKED_AT and len(found) < PAGE:
-        some, at = library.house.index.videos(library.house.settings.owner, at, PAGE)
+        some, at = library.home.index.videos(library.home.settings.owner, at, PAGE)
         found += filter(keep, some)
         looked, more = looked + PAGE, bool(at)
     return found, at
@@ -112,7 +112,7 @@ def _having(
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
-    found = {video.id: video for video in library.house.index.videos_of(desk.owner, ids)}
+    found = {video.id: video for video in library.home.index.videos_of(desk.owner, ids)}
     return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
         shown
     ) > at + PAGE else ""

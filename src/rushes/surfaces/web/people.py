@@ -62,7 +62,7 @@ class Films:
     """The films of one answer, each read once."""
 
     def __init__(self, library: Library) -> None:
-        self._house = library.house
+        self._house = library.home
         self._found: dict[str, Video | None] = {}
 
     def of(self, id: str) -> Video | None:
@@ -81,8 +81,8 @@ def show_people(
     cursor: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
     """Everybody, and one of them beside."""
-    library.house.follower.catch_up()
-    known = library.house.follower.people(library.house.settings.owner)
+    library.home.follower.catch_up()
+    known = library.home.follower.people(library.home.settings.owner)
     listed = [p for p in known if hidden or not p.hidden]
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
@@ -105,7 +105,7 @@ def show_people(
 @router.post("/people/name")
 def name(request: Request, library: ALibrary, who: Who, name: Who) -> Response:
     """What somebody is called; the name of somebody else makes the two one."""
-    name_person(library.house, who, name)
+    name_person(library.home, who, name)
     return back(request, f"That is {name.strip()}. It stays when faces are run again.", "/people")
 
 
@@ -114,13 +114,13 @@ def merge(
     request: Request, library: ALibrary, who: Annotated[list[str] | None, Form(max_length=100)] = None
 ) -> Response:
     """All that were chosen are one: the named one, else the one there is most of."""
-    known = {p.id: p for p in library.house.follower.people(library.house.settings.owner)}
+    known = {p.id: p for p in library.home.follower.people(library.home.settings.owner)}
     some = sorted((known[id] for id in set(who or ()) if id in known), key=_weight)
     if len(some) < 2:
         return back(request, "Choose at least two who are one.")
     kept = some[0].name or some[0].id
     for other in some[1:]:
-        merge_people(library.house, other.id, kept)
+        merge_people(library.home, other.id, kept)
     return back(request, f"{plural(len(some), 'person', 'people')} are one now.", "/people")
 
 
@@ -135,21 +135,21 @@ def split(
     """The chosen faces are somebody else's."""
     places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
     for video, _, at in places:
-        split_person(library.house, who, video, int(at[:18]), name)
+        split_person(library.home, who, video, int(at[:18]), name)
     return back(request, f"{plural(len(places), 'face')} taken out." if places else "Choose the faces to take out.")
 
 
 @router.post("/people/hide")
 def hide(request: Request, library: ALibrary, who: Who, hidden: Annotated[bool, Form()] = True) -> Response:
     """Leave somebody out of lists and searches, or take that back."""
-    hide_person(library.house, who, hidden=hidden)
+    hide_person(library.home, who, hidden=hidden)
     return back(request, "Hidden from lists and searches." if hidden else "Shown again.", "/people")
 
 
 @router.post("/people/undo")
 def take_back(request: Request, library: ALibrary) -> Response:
     """Take the last word back."""
-    return back(request, f"Taken back: {undo(library.house)}.", "/people")
+    return back(request, f"Taken back: {undo(library.home)}.", "/people")
 
 
 def _weight(person: Person) -> tuple[bool, int, str]:

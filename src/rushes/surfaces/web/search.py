@@ -67,7 +67,7 @@ def show_search(
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
         summary=figures(request, newest),
-        working=len(library.house.ledger.jobs(library.house.settings.owner, JobState.RUNNING, limit=100).rows),
+        working=len(library.home.ledger.jobs(library.home.settings.owner, JobState.RUNNING, limit=100).rows),
         notes=NOTES,
     )
 
@@ -98,8 +98,8 @@ def _groups(library: Library, found: Found) -> list[Group]:
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
-    house, totals = library.house, found.facets.get("video", {})
-    videos = {video.id: video for video in house.index.videos_of(house.settings.owner, by_video)}
+    home, totals = library.home, found.facets.get("video", {})
+    videos = {video.id: video for video in home.index.videos_of(home.settings.owner, by_video)}
     return [
         Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
     ]

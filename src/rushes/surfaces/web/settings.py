@@ -17,19 +17,19 @@ router = APIRouter(include_in_schema=False)
 @router.get("/settings")
 def show_settings(request: Request, library: ALibrary, check: Annotated[bool, Query()] = False) -> Response:
     """The page; `check` lets the doctor look at everything, which takes a moment."""
-    door, house = request.app.state.door, library.house
+    door, home = request.app.state.door, library.home
     return render(
         request,
         "settings.html",
-        parts_ready=parts_of(house),
+        parts_ready=parts_of(home),
         checks=library.doctor() if check else (),
-        settings=sorted(list_settings(house), key=lambda s: s.origin == "default"),
+        settings=sorted(list_settings(home), key=lambda s: s.origin == "default"),
         models=library.models.ls(),
-        home=house.home,
+        home=home.folder,
         version=VERSION,
-        owner=house.settings.owner,
+        owner=home.settings.owner,
         open=door.open,
-        token=bool(house.settings.token),
+        token=bool(home.settings.token),
         well=_well,
     )
 

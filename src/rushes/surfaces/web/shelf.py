@@ -9,7 +9,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.index.port import Video
 from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.web.wording import state
-from rushes.wiring import House
+from rushes.wiring import Home
 
 # A mark's first and last stage; the last is None where chunks alone make it.
 MARKS: Mapping[str, tuple[str, str | None]] = {
@@ -36,11 +36,11 @@ class Tile:
     alarm: bool
 
 
-def tiles(house: House, videos: Sequence[Video]) -> list[Tile]:
+def tiles(home: Home, videos: Sequence[Video]) -> list[Tile]:
     """The videos with their marks: two questions to the ledger, however many there are."""
     ids = [id for v in videos for id in _ids(v.job)]
-    tasks = {t.id: t for t in house.ledger.tasks(ids=ids[:ID_LIMIT], limit=ID_LIMIT).rows} if ids else {}
-    running = {j.id: j for j in house.ledger.jobs(house.settings.owner, JobState.RUNNING, limit=LIVE).rows}
+    tasks = {t.id: t for t in home.ledger.tasks(ids=ids[:ID_LIMIT], limit=ID_LIMIT).rows} if ids else {}
+    running = {j.id: j for j in home.ledger.jobs(home.settings.owner, JobState.RUNNING, limit=LIVE).rows}
     return [_tile(v, tasks, running.get(v.job)) for v in videos]
 
 

@@ -43,8 +43,8 @@ def there(request: Request, library: Library, place: str) -> There:
 def _look(request: Request, library: Library, place: str) -> list[Found | LeftOut]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("a place begins with / or s3://", "Write the whole path, as the server sees it.")
-    check_places(request, library.house, [place])
-    return list(islice(library.house.source(place).look(), LOOKS + 1))
+    check_places(request, library.home, [place])
+    return list(islice(library.home.source(place).look(), LOOKS + 1))
 
 
 def _folders(place: str) -> list[str]:

@@ -50,7 +50,7 @@ def show_video(
 ) -> Response:
     """The page; `t`, `q` and `view` in its address say where to begin, what to mark, and which 3D version to play."""
     video = desk.video(video_id)
-    deep = published(desk.house, video)
+    deep = published(desk.home, video)
     jobs = runs_of(desk, video, JOBS)
     return render(
         request,
@@ -86,21 +86,21 @@ def correct_line(
     request: Request, desk: ADesk, video_id: Id, start_us: Us, end_us: Us, text: Annotated[Text, Form()] = ""
 ) -> Response:
     """What is really said there; an empty text says that nothing is."""
-    correct(desk.house, "speech", Anchor(desk.video(video_id).id, start_us, end_us), " ".join(text.split()))
+    correct(desk.home, "speech", Anchor(desk.video(video_id).id, start_us, end_us), " ".join(text.split()))
     return back(request, "Corrected. Search and subtitles follow.", _place(video_id, start_us))
 
 
 @router.post("/videos/{video_id}/undo")
 def undo_correction(request: Request, desk: ADesk, video_id: Id, correction: Annotated[Name, Form()]) -> Response:
     """Take a correction back."""
-    take_back(desk.house, CORRECTION, correction)
+    take_back(desk.home, CORRECTION, correction)
     return back(request, "As it was heard.", f"/videos/{desk.video(video_id).id}")
 
 
 @router.post("/videos/{video_id}/name")
 def name_video(request: Request, desk: ADesk, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
     """Give it a name for people; an empty one takes it back."""
-    rename(desk.house, desk.video(video_id).id, name.strip())
+    rename(desk.home, desk.video(video_id).id, name.strip())
     return back(request, "Renamed." if name.strip() else "Called by its file again.", f"/videos/{video_id}")
 
 

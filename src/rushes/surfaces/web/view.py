@@ -79,9 +79,9 @@ def _theme(request: Request) -> str:
 
 def _running(request: Request) -> int:
     """How many jobs are at work, at most SHOWN; a store that is away must not take the error page with it."""
-    house = house_of(request)
+    home = house_of(request)
     try:
-        return len(house.ledger.jobs(house.settings.owner, JobState.RUNNING, limit=SHOWN).rows)
+        return len(home.ledger.jobs(home.settings.owner, JobState.RUNNING, limit=SHOWN).rows)
     except RushesError:
         return 0
 

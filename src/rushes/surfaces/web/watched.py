@@ -7,7 +7,7 @@ from fastapi import Request
 
 from rushes.jobs.progress import Snapshot, Watch
 from rushes.surfaces.api.reach import house_of
-from rushes.wiring import House
+from rushes.wiring import Home
 
 MOST = 100  # jobs that are remembered
 
@@ -19,10 +19,10 @@ class Watched:
         self._watches: OrderedDict[str, Watch] = OrderedDict()
         self._guard = Lock()
 
-    def look(self, house: House, job: str) -> Snapshot:
+    def look(self, home: Home, job: str) -> Snapshot:
         """The job now."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
-            watch = self._watches.pop(job, None) or Watch(house.ledger, job, house.slots)
+            watch = self._watches.pop(job, None) or Watch(home.ledger, job, home.slots)
             self._watches[job] = watch
             while len(self._watches) > MOST:
                 self._watches.popitem(last=False)

@@ -38,7 +38,7 @@ class Row:
 @router.get("/workers")
 def show_workers(request: Request, library: ALibrary) -> Response:
     """The table."""
-    found = sorted(library.house.ledger.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
+    found = sorted(library.home.ledger.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
     alive = [w for w in found if w.alive]
     return render(
         request,
@@ -50,7 +50,7 @@ def show_workers(request: Request, library: ALibrary) -> Response:
         busy=sum(len(w.held) for w in alive),
         lease=LEASE_SECONDS,
         renew=RENEW_SECONDS,
-        counts=counted(library.house, GLANCE),
+        counts=counted(library.home, GLANCE),
         workers=len(alive),
     )
 
@@ -64,9 +64,9 @@ def drain(request: Request, desk: ADesk, worker: Annotated[str, Form(max_length=
 
 def _rows(library: Library, workers: list[Worker]) -> list[Row]:
     ids = [task for w in workers if w.alive for task in w.held][:HELD]
-    tasks = {t.id: t for t in library.house.ledger.tasks(ids=ids).rows} if ids else {}
+    tasks = {t.id: t for t in library.home.ledger.tasks(ids=ids).rows} if ids else {}
     ids = [parse_task_id(id)[0] for id in tasks]
-    mine = library.house.ledger.jobs(library.house.settings.owner, ids=ids).rows if ids else ()
+    mine = library.home.ledger.jobs(library.home.settings.owner, ids=ids).rows if ids else ()
     names = {job.id: job.name for job in mine}
     return [Row(w, host_of(w), _word(w), _held(w, tasks, names)) for w in workers]
 
