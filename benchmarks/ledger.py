@@ -92,7 +92,7 @@ def drain_ours(path: Path, limit: int) -> int:
             renewed = time.monotonic()
         leases = ledger.claim(me.id, ["cpu"], BATCH)
         completed = ledger.complete(me.id, finishes(leases))
-        done += completed.said.count(Verdict.OK)
+        done += completed.verdicts.count(Verdict.OK)
         if not leases:
             break
     ledger.close()

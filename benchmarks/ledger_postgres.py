@@ -115,7 +115,7 @@ def drain_ours(url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDE
     def work() -> None:
         renewed = time.monotonic()
         while sum(done) < limit and (leases := ledger.claim(me.id, ["cpu"], ledger.batch)):
-            done.append(ledger.complete(me.id, finishes(leases)).said.count("ok"))
+            done.append(ledger.complete(me.id, finishes(leases)).verdicts.count("ok"))
             if time.monotonic() - renewed > RENEW_SECONDS:
                 ledger.renew(me, {}, {})
                 renewed = time.monotonic()

@@ -75,7 +75,7 @@ def _batches(home: Home, batch: int) -> Iterator[tuple[int, float]]:
             completed = home.ledger.complete(me.id, [_finish(lease) for lease in leases])
             if completed.ready:
                 mouth.submit(home.transport.announce, LANE, completed.ready)
-            yield sum(said == "ok" for said in completed.said), claimed
+            yield sum(said == "ok" for said in completed.verdicts), claimed
 
 
 def _hints(home: Home, batch: int, ear: ThreadPoolExecutor) -> Iterator[tuple[str, ...]]:

@@ -149,7 +149,7 @@ def _work(ledger: Ledger, name: str, ready: list[str]) -> None:
                 _patiently(partial(ledger.draft, lease.job, lease.task, lease.fence, _plan(lease.job), "{}"))
         finishes = [Finish(x.task, x.fence, (Result(f"{x.task}-key", "out", "ab" * 32),)) for x in leases]
         completed = _patiently(partial(ledger.complete, name, finishes))
-        assert {said.value for said in completed.said} <= {"ok"}
+        assert {said.value for said in completed.verdicts} <= {"ok"}
         ready += completed.ready
 
 

@@ -97,7 +97,7 @@ def finish_all(ledger: DynamoLedger, by: str = "w1") -> list[str]:
     ran: list[str] = []
     while leases := claim(ledger, by, 9):
         ran += [lease.task for lease in leases]
-        assert set(ledger.complete(by, [done(lease) for lease in leases]).said) == {Verdict.OK}
+        assert set(ledger.complete(by, [done(lease) for lease in leases]).verdicts) == {Verdict.OK}
     return ran
 
 
@@ -154,7 +154,7 @@ def test_a_count_down_that_was_cut_short_is_finished_by_the_next_sweep(ledger: D
         ledger.complete("w1", [done(audio)])
     assert 0 < ledger.job(NEW.id).counts.live < WIDE
     ledger.sweep()
-    assert ledger.complete("w1", [done(audio)]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(audio)]).verdicts == (Verdict.OK,)
     assert ledger.job(NEW.id).counts.live == WIDE
     finish_all(ledger)
     check(ledger, WIDE + 3)
@@ -202,9 +202,9 @@ def test_a_wide_job_that_is_cancelled_frees_every_lease_and_can_be_revived(ledge
     with dying_at("ledger.owed:before"), pytest.raises(StoreAway):
         ledger.control(NEW.id, JobCommand.CANCEL)
     assert {t.state for t in ledger.tasks(NEW.id).rows[1:]} == {TaskState.CANCELLED}
-    assert set(ledger.complete("w1", [done(lease) for lease in held[:30]]).said) == {Verdict.CANCELLED}
+    assert set(ledger.complete("w1", [done(lease) for lease in held[:30]]).verdicts) == {Verdict.CANCELLED}
     ledger.revive(NEW.id)
-    assert set(ledger.complete("w1", [done(lease) for lease in held]).said) == {Verdict.LOST}
+    assert set(ledger.complete("w1", [done(lease) for lease in held]).verdicts) == {Verdict.LOST}
     ledger.sweep()
     assert sorted(finish_all(ledger)) == sorted(d.id for d in film(NEW, WIDE))
     check(ledger, WIDE + 2)
@@ -265,7 +265,7 @@ def test_many_finishes_with_many_results_are_several_transactions(ledger: Dynamo
     leases = claim(ledger, n=25)
     made = [Finish(x.task, x.fence, tuple(result(f"{x.chunk}-{n}", n == 0) for n in range(8))) for x in leases]
     completed = ledger.complete("w1", made)
-    assert completed.said == (Verdict.OK,) * 25
+    assert completed.verdicts == (Verdict.OK,) * 25
     assert completed.ready == (film(NEW, 25)[-1].id,)
     keys = [r.key for finish in made for r in finish.results]
     assert set(ledger.known(OWNER, keys)) == set(keys)
@@ -294,7 +294,7 @@ def _submit(ledger: DynamoLedger) -> object:
 
 
 VERBS: dict[str, tuple[Callable[[DynamoLedger, Lease], object], object]] = {
-    "complete": (lambda g, x: g.complete("w1", [done(x, result("a"))]).said, (Verdict.OK,)),
+    "complete": (lambda g, x: g.complete("w1", [done(x, result("a"))]).verdicts, (Verdict.OK,)),
     "fail": (lambda g, x: g.fail("w1", x.task, x.fence, BROKEN, 60.0), Verdict.OK),
     "give_back": (lambda g, x: g.give_back("w1", [(x.task, x.fence)], "drain"), None),
     "pause": (lambda g, x: bool(g.control(NEW.id, JobCommand.PAUSE)), True),
@@ -362,7 +362,7 @@ def test_the_leases_of_a_claim_whose_reply_was_cut_come_with_the_next_claim(
     assert [t.worker for t in ledger.tasks(NEW.id, stage="develop").rows] == ["w1", "w1", None]
     leases = claim(ledger, n=3)
     assert [(lease.task, lease.fence) for lease in leases] == [(d.id, 1) for d in film(NEW, 3)[:3]]
-    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Verdict.OK,) * 3
+    assert ledger.complete("w1", [done(lease) for lease in leases]).verdicts == (Verdict.OK,) * 3
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_what_is_beyond_a_claim_stays_for_the_next_one(service: Service, ledger:
     assert len(claim(ledger)) == 1
     rest = claim(ledger, n=4)
     assert [fence for _, fence in names(rest)] == [1, 1, 1]
-    assert ledger.complete("w1", [done(lease) for lease in rest]).said == (Verdict.OK,) * 3
+    assert ledger.complete("w1", [done(lease) for lease in rest]).verdicts == (Verdict.OK,) * 3
     before = service.requests.total()
     assert claim(ledger, n=4) == ()
     assert service.requests.total() - before == 1  # nothing is in doubt any more

@@ -330,4 +330,4 @@ def test_two_handles_see_one_store(backend: Backend) -> None:
     assert two.job(new.id) == one.job(new.id)
     worker(two)
     (lease,) = claim(two)
-    assert one.complete("w1", [Finish(lease.task, lease.fence)]).said == (Verdict.OK,)
+    assert one.complete("w1", [Finish(lease.task, lease.fence)]).verdicts == (Verdict.OK,)

@@ -88,7 +88,7 @@ def test_complete_answers_by_state_and_changes_only_what_is_leased(
 ) -> None:
     WAYS[way](backend, ledger, leased)
     before = picture(ledger, NEW.id)
-    assert ledger.complete("w1", [done(leased, result("late"))]).said == (ANSWERS[way][0],)
+    assert ledger.complete("w1", [done(leased, result("late"))]).verdicts == (ANSWERS[way][0],)
     assert (picture(ledger, NEW.id) != before) == (way in CHANGES)
     assert bool(ledger.known(OWNER, ["late-key"])) == (way in CHANGES)
 
@@ -115,7 +115,7 @@ def test_give_back_changes_only_what_is_leased(backend: Backend, ledger: Ledger,
 def test_renew_says_what_to_do_with_each_task(backend: Backend, ledger: Ledger, leased: Lease, way: str) -> None:
     WAYS[way](backend, ledger, leased)
     renewed = ledger.renew(worker(ledger), {leased.task: leased.fence}, {leased.task: 0.5})
-    assert renewed.orders == {leased.task: ANSWERS[way][2]}
+    assert renewed.leases == {leased.task: ANSWERS[way][2]}
     assert (ledger.tasks(ids=[leased.task]).rows[0].progress == 0.5) == (way in CHANGES)
 
 
@@ -124,13 +124,13 @@ def test_a_stale_fence_changes_nothing_in_any_state(backend: Backend, ledger: Le
     WAYS[way](backend, ledger, leased)
     old, before = stale(leased), picture(ledger, NEW.id)
     refused = Verdict.CANCELLED if way == "cancelled" else Verdict.LOST
-    assert ledger.complete("w1", [done(old, result("late"))]).said == (refused,)
+    assert ledger.complete("w1", [done(old, result("late"))]).verdicts == (refused,)
     assert ledger.fail("w1", old.task, old.fence, BROKEN, None) is refused
     ledger.give_back("w1", [(old.task, old.fence)], "drain")
     assert ledger.known(OWNER, ["late-key"]) == {}
     assert picture(ledger, NEW.id) == before
     if way != "lost":
-        orders = ledger.renew(worker(ledger), {old.task: old.fence}, {}).orders
+        orders = ledger.renew(worker(ledger), {old.task: old.fence}, {}).leases
         assert orders == {old.task: LeaseStatus.CANCELLED if way == "cancelled" else LeaseStatus.LOST}
 
 
@@ -144,7 +144,7 @@ def test_only_a_ready_task_can_be_claimed(backend: Backend, ledger: Ledger, leas
 
 def test_another_worker_cannot_use_a_fence_that_is_not_its_own(ledger: Ledger, leased: Lease) -> None:
     before = picture(ledger, NEW.id)
-    assert ledger.complete("w2", [done(leased)]).said == (Verdict.LOST,)
+    assert ledger.complete("w2", [done(leased)]).verdicts == (Verdict.LOST,)
     assert ledger.fail("w2", leased.task, leased.fence, BROKEN, None) is Verdict.LOST
     ledger.give_back("w2", [(leased.task, leased.fence)], "drain")
     assert picture(ledger, NEW.id) == before
@@ -153,11 +153,11 @@ def test_another_worker_cannot_use_a_fence_that_is_not_its_own(ledger: Ledger, l
 def test_what_nobody_knows_is_lost(ledger: Ledger) -> None:
     who = worker(ledger)
     ghost = f"{NEW.id}.ghost"
-    assert ledger.complete("w1", [Finish(ghost, 1)]).said == (Verdict.LOST,)
-    assert ledger.complete("nobody", [Finish(ghost, 1)]).said == (Verdict.LOST,)
+    assert ledger.complete("w1", [Finish(ghost, 1)]).verdicts == (Verdict.LOST,)
+    assert ledger.complete("nobody", [Finish(ghost, 1)]).verdicts == (Verdict.LOST,)
     assert ledger.fail("w1", ghost, 1, BROKEN, None) is Verdict.LOST
     assert ledger.draft(NEW.id, ghost, 1, PLAN, "") is Verdict.LOST
-    assert ledger.renew(who, {ghost: 1}, {ghost: 1.0}).orders == {ghost: LeaseStatus.LOST}
+    assert ledger.renew(who, {ghost: 1}, {ghost: 1.0}).leases == {ghost: LeaseStatus.LOST}
 
 
 def test_a_lease_says_all_that_a_worker_needs(ledger: Ledger, leased: Lease) -> None:
@@ -209,14 +209,14 @@ def test_a_worker_whose_lease_is_over_cannot_claim_until_it_renews(backend: Back
 def test_a_renewal_keeps_every_task_of_a_worker(backend: Backend, ledger: Ledger, leased: Lease) -> None:
     for _ in range(5):
         backend.clock.advance(25)
-        assert ledger.renew(worker(ledger), {leased.task: leased.fence}, {}).orders == {leased.task: LeaseStatus.KEEP}
+        assert ledger.renew(worker(ledger), {leased.task: leased.fence}, {}).leases == {leased.task: LeaseStatus.KEEP}
         assert ledger.sweep().released == 0
-    assert ledger.complete("w1", [done(leased)]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(leased)]).verdicts == (Verdict.OK,)
 
 
 def test_a_lease_that_ran_out_unnoticed_still_counts(backend: Backend, ledger: Ledger, leased: Lease) -> None:
     backend.clock.advance(100)
-    assert ledger.complete("w1", [done(leased)]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(leased)]).verdicts == (Verdict.OK,)
 
 
 def test_the_loser_of_a_lease_cannot_complete(backend: Backend, ledger: Ledger, leased: Lease) -> None:
@@ -225,9 +225,9 @@ def test_the_loser_of_a_lease_cannot_complete(backend: Backend, ledger: Ledger, 
     assert ledger.sweep().released == 1
     (taken,) = claim(ledger, "w2", hinted=[leased.task])
     assert (taken.fence, taken.losses) == (leased.fence + 1, 1)
-    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Verdict.LOST,)
-    assert ledger.complete("w2", [done(taken, result("heir"))]).said == (Verdict.OK,)
-    assert ledger.complete("w1", [done(leased, result("zombie"))]).said == (Verdict.LOST,)
+    assert ledger.complete("w1", [done(leased, result("zombie"))]).verdicts == (Verdict.LOST,)
+    assert ledger.complete("w2", [done(taken, result("heir"))]).verdicts == (Verdict.OK,)
+    assert ledger.complete("w1", [done(leased, result("zombie"))]).verdicts == (Verdict.LOST,)
     assert set(ledger.known(OWNER, ["zombie-key", "heir-key"])) == {"heir-key"}
 
 
@@ -236,7 +236,7 @@ def test_a_worker_that_was_reaped_cannot_come_back(backend: Backend, ledger: Led
     ledger.sweep()
     renewed = ledger.renew(who(), {leased.task: leased.fence}, {leased.task: 0.9})
     assert renewed.gone
-    assert renewed.orders == {leased.task: LeaseStatus.LOST}
+    assert renewed.leases == {leased.task: LeaseStatus.LOST}
     assert ledger.workers() == ()
     with pytest.raises(LeaseLost):
         claim(ledger)
@@ -391,7 +391,7 @@ def test_a_task_whose_result_was_there_is_told_as_adopted(ledger: Ledger, leased
 def test_a_batch_answers_each_finish_and_commits_what_counts(ledger: Ledger, leased: Lease) -> None:
     other = claim(ledger)[0]
     batch = [stale(leased), other, leased, leased]
-    said = ledger.complete("w1", [done(lease) for lease in batch]).said
+    said = ledger.complete("w1", [done(lease) for lease in batch]).verdicts
     assert said == (Verdict.LOST, Verdict.OK, Verdict.OK, Verdict.OK)
     assert ledger.job(NEW.id).counts.done == 3
     assert [e.task for e in ledger.events(NEW.id, types={E.DONE})[1:]] == [other.task, leased.task]
@@ -417,7 +417,7 @@ def test_published_names_are_owed_until_they_are_paid(ledger: Ledger, leased: Le
     assert ledger.sweep().debts == (debt,)
     assert ledger.sweep(paid=[debt]).debts == ()
     assert ledger.sweep(paid=[debt]).debts == ()
-    assert ledger.complete("w1", [done(leased, result("a", publishes=True))]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(leased, result("a", publishes=True))]).verdicts == (Verdict.OK,)
     assert ledger.sweep().debts == ()
 
 

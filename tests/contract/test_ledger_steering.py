@@ -74,7 +74,7 @@ def test_a_paused_job_still_commits_and_what_becomes_ready_is_parked(ledger: Led
     leases = claim(ledger, n=3)
     ledger.control(NEW.id, JobCommand.PAUSE)
     completed = ledger.complete("w1", [done(lease) for lease in leases])
-    assert (completed.said, completed.ready) == ((Verdict.OK,) * 3, ())
+    assert (completed.verdicts, completed.ready) == ((Verdict.OK,) * 3, ())
     assert ledger.tasks(NEW.id, stage="join").rows[0].parked
     assert claim(ledger) == ()
     ledger.control(NEW.id, JobCommand.RESUME)
@@ -97,9 +97,9 @@ def test_a_pause_lets_running_tasks_finish_and_pause_now_takes_them_back(ledger:
     (lease,) = claim(ledger)
     holding = {lease.task: lease.fence}
     ledger.control(NEW.id, JobCommand.PAUSE)
-    assert ledger.renew(who(), holding, {}).orders == {lease.task: LeaseStatus.KEEP}
+    assert ledger.renew(who(), holding, {}).leases == {lease.task: LeaseStatus.KEEP}
     ledger.control(NEW.id, JobCommand.PAUSE_NOW)
-    assert ledger.renew(who(), holding, {}).orders == {lease.task: LeaseStatus.GIVE_BACK}
+    assert ledger.renew(who(), holding, {}).leases == {lease.task: LeaseStatus.GIVE_BACK}
     ledger.give_back("w1", [(lease.task, lease.fence)], "paused")
     assert claim(ledger, n=5) == ()
     ledger.control(NEW.id, JobCommand.RESUME)
@@ -142,7 +142,7 @@ def test_a_cancelled_job_commits_nothing_more(ledger: Ledger) -> None:
     job = ledger.control(NEW.id, JobCommand.CANCEL)
     assert job is not None
     assert (job.state, job.finished_at is not None) == (JobState.CANCELLED, True)
-    assert ledger.complete("w1", [done(lease, result("a"))]).said == (Verdict.CANCELLED,)
+    assert ledger.complete("w1", [done(lease, result("a"))]).verdicts == (Verdict.CANCELLED,)
     assert ledger.known(OWNER, ["a-key"]) == {}
     assert claim(ledger, n=5) == ()
     assert ledger.sweep().ready == ()
@@ -155,7 +155,7 @@ def test_what_was_done_before_a_cancel_stays_done(ledger: Ledger) -> None:
     ledger.complete("w1", [done(lease)])
     ledger.control(NEW.id, JobCommand.CANCEL)
     assert seen(ledger)[:2] == [TaskState.DONE, TaskState.DONE]
-    assert ledger.complete("w1", [done(lease)]).said == (Verdict.OK,)
+    assert ledger.complete("w1", [done(lease)]).verdicts == (Verdict.OK,)
 
 
 def test_a_dead_worker_of_a_cancelled_job_loses_nothing(backend: Backend, ledger: Ledger) -> None:
@@ -173,7 +173,7 @@ def test_a_cancelled_job_goes_on_when_it_is_revived(ledger: Ledger) -> None:
     assert ledger.revive(NEW.id) == ()
     assert ledger.job(NEW.id).state is JobState.RUNNING
     assert types(ledger)[-1] is E.REVIVED
-    assert ledger.complete("w1", [done(lease)]).said == (Verdict.LOST,)
+    assert ledger.complete("w1", [done(lease)]).verdicts == (Verdict.LOST,)
     finish(ledger)
     assert ledger.job(NEW.id).state is JobState.COMPLETED
 
@@ -352,7 +352,7 @@ def test_of_those_that_were_done_together_one_is_done_again_and_the_others_stay_
     first, again, last = ledger.tasks(NEW.id, stage=leases[0].stage).rows
     assert (first, last) == (before[0], before[2])
     assert (again.state, again.fence) == (TaskState.READY, leases[1].fence)
-    assert ledger.complete("w1", [done(lease) for lease in leases]).said == (Verdict.OK, Verdict.OK, Verdict.OK)
+    assert ledger.complete("w1", [done(lease) for lease in leases]).verdicts == (Verdict.OK, Verdict.OK, Verdict.OK)
 
 
 def test_a_first_task_done_again_opens_no_second_plan(ledger: Ledger) -> None:

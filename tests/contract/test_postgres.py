@@ -576,7 +576,7 @@ def test_of_one_batch_every_result_is_its_owners_and_none_is_of_a_lost_lease(led
     worker(ledger)
     ann, bob, eve = claim(ledger, n=3)
     ledger.give_back("w1", [(eve.task, eve.fence)], "for a test")
-    said = ledger.complete("w1", [done(lease, result("same")) for lease in (ann, bob, eve)]).said
+    said = ledger.complete("w1", [done(lease, result("same")) for lease in (ann, bob, eve)]).verdicts
     assert said[:2] == ("ok", "ok")
     assert [len(ledger.known(owner, ["same-key"])) for owner in owners] == [1, 1, 0]
 

@@ -188,7 +188,7 @@ def test_a_machine_that_slept_has_lost_no_lease_and_what_backs_off_is_due(tmp_pa
         times["boot"] += 3600.0  # asleep for an hour
         swept = ledger.sweep()
         assert (swept.released, one.task in swept.ready, ledger.workers()[0].lease_left) == (0, True, 30.0)
-        assert ledger.complete("w1", [Finish(two.task, two.fence)]).said == (Verdict.OK,)
+        assert ledger.complete("w1", [Finish(two.task, two.fence)]).verdicts == (Verdict.OK,)
         times["awake"] += 30.0
         assert not ledger.workers()[0].alive
 

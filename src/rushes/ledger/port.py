@@ -37,7 +37,7 @@ class Submitted:
 class Renewed:
     """What to do with each task held, and with the worker itself."""
 
-    orders: Mapping[str, LeaseStatus]
+    leases: Mapping[str, LeaseStatus]
     drain: bool = False
     gone: bool = False  # the worker's row is over: every lease is lost, go on as a new incarnation
 
@@ -46,7 +46,7 @@ class Renewed:
 class Completed:
     """An answer per finish, in order, and the tasks that became ready (to be announced)."""
 
-    said: tuple[Verdict, ...]
+    verdicts: tuple[Verdict, ...]
     ready: tuple[str, ...] = ()
 
 

@@ -55,7 +55,7 @@ def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], fact
     """Keep a page of the plan for the attempt that holds `task`."""
     row = hold_tasks(turn, JobRows(turn), (task,)).get(task)
     if row is None or not row.holds(fence):
-        return Verdict.LOST if row is None else row.said(fence, "done")
+        return Verdict.LOST if row is None else row.verdict(fence, "done")
     number = row.key >> PLACES
     turn.run("drafts_drop", job=number, fence=fence)
     turn.run("draft_facts", job=number, fence=fence, facts=facts)

@@ -66,7 +66,7 @@ def fail(turn: Transaction, worker: str, task: str, fence: int, failure: Failure
     if row is None:
         return Verdict.LOST
     if not row.holds(fence, worker):
-        return row.said(fence, "failed")
+        return row.verdict(fence, "failed")
     job = jobs.of(row.key)
     job.failures += 1
     about = row.told(kind=failure.kind, message=failure.message, verdict=failure.verdict, delay=delay)

@@ -87,7 +87,7 @@ def answers(finishes: Sequence[Finish], won: Sequence[Run], standing: Look, *don
 def _answer(finish: Finish, ours: set[tuple[int, int]], row: TaskStatus | None, done: Sequence[str]) -> Verdict:
     if row is None:
         return Verdict.LOST
-    return Verdict.OK if (row.key, finish.fence) in ours else row.said(finish.fence, *done)
+    return Verdict.OK if (row.key, finish.fence) in ours else row.verdict(finish.fence, *done)
 
 
 def adopted_runs(keys: Sequence[int]) -> list[Run]:

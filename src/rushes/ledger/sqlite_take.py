@@ -32,7 +32,7 @@ def submit(turn: Transaction, new: NewJob, first: Draft) -> bool:
 def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
     """Keep a page of the plan for the attempt that holds `task`."""
     row = standing(turn, (task,)).get(task)
-    said = Verdict.LOST if row is None else row.said(fence, *DONE)
+    said = Verdict.LOST if row is None else row.verdict(fence, *DONE)
     if row is None or not row.holds(fence):
         return said
     number = row.key >> PLACES

@@ -86,7 +86,7 @@ def fail(turn: Transaction, worker: str, task: str, fence: int, failure: Failure
     if row is None:
         return Verdict.LOST
     if not row.holds(fence, worker):
-        return row.said(fence, "failed")
+        return row.verdict(fence, "failed")
     jobs = JobRows(turn)
     job = jobs.of(row.key)
     job.failures += 1

@@ -27,13 +27,13 @@ class TaskStatus:
         """Whether that lease is the one that counts."""
         return self.state == "leased" and self.fence == fence and worker in (None, self.worker)
 
-    def said(self, fence: int, *outcomes: str) -> Verdict:
+    def verdict(self, fence: int, *outcomes: str) -> Verdict:
         """The answer to a lease that holds no more."""
         if self.fence == fence and self.state != "leased" and self.outcome in outcomes:
             return Verdict.OK
         return Verdict.CANCELLED if self.cancelled else Verdict.LOST
 
-    def order(self, fence: int, worker: str) -> LeaseStatus:
+    def lease_status(self, fence: int, worker: str) -> LeaseStatus:
         """What a renewal says of that lease."""
         if self.holds(fence, worker):
             return LeaseStatus.GIVE_BACK if self.paused > 1 else LeaseStatus.KEEP
@@ -49,5 +49,6 @@ class TaskStatus:
 def orders(rows: Mapping[str, TaskStatus], worker: str, holding: Mapping[str, int]) -> dict[str, LeaseStatus]:
     """What a renewal says of each task held; one that does not exist is lost."""
     return {
-        task: rows[task].order(fence, worker) if task in rows else LeaseStatus.LOST for task, fence in holding.items()
+        task: rows[task].lease_status(fence, worker) if task in rows else LeaseStatus.LOST
+        for task, fence in holding.items()
     }

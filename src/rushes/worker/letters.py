@@ -36,7 +36,7 @@ class Letters:
             raise
         except Exception as e:  # noqa: BLE001 - whatever one result holds must not end the others
             return self._complete_each(worker, letters, e)
-        for letter, said in zip(letters, reply.said, strict=True):
+        for letter, said in zip(letters, reply.verdicts, strict=True):
             self._settled(letter, said)
         self.hints.settle(x.lease.task for x in letters)
         return self.hints.announce(reply.ready)

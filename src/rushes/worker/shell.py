@@ -196,7 +196,7 @@ class Shell:
         except WrongHome as e:
             return self._leave_for(e)
         self._hints.keep(deed.holding)
-        orders = {(task, deed.holding[task]): order for task, order in reply.orders.items()}
+        orders = {(task, deed.holding[task]): order for task, order in reply.leases.items()}
         return self._mail.put(happenings.RenewalCame(orders, reply.drain, reply.gone))
 
     def _leave_for(self, refusal: WrongHome) -> None:
