@@ -23,9 +23,10 @@ from proof.setups import Servers, servers
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
+from rushes.home import Home
 from rushes.ledger.pages import all_jobs
 from rushes.library import Library, Wish
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home
 from tests.acceptance.conftest import DEADLINE, draw, wait_for
 from tests.acceptance.test_postgres_faults import Server
 

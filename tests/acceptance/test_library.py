@@ -20,6 +20,7 @@ from rushes.library.intake import TRIAL
 from rushes.library.run import Work
 from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
+from rushes.wiring import worker
 from rushes.worker.happenings import Happening, Settled
 from tests.acceptance.conftest import draw
 
@@ -208,13 +209,13 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
         counts = library.job(job).counts
         return counts.total > 1 and counts.done > counts.total / 2
 
-    library.home.worker(slots=1, until=half).run()
+    worker(library.home, slots=1, until=half).run()
     left = library.expected(library.job(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
     resume(library.home, library.job(job))
-    library.home.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
+    worker(library.home, slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
 
 

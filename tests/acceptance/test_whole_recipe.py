@@ -12,6 +12,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
+from rushes.wiring import worker
 from rushes.worker.happenings import Happening, Settled
 from tests.acceptance.conftest import DEADLINE
 
@@ -142,7 +143,7 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         (added,) = library.add([spoken_film], FAST)
         assert added.job
         job = added.job.id
-        shell = library.home.worker(slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
+        shell = worker(library.home, slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
         paused = threading.Event()
 
         def seen(happening: Happening) -> None:  # by the worker itself, before it takes anything else

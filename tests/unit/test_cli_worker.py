@@ -18,6 +18,7 @@ from rushes.surfaces.cli import bench as bench_module
 from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
+from rushes.wiring import worker
 from rushes.worker.core import Holding, Limits, State
 from rushes.worker.happenings import Settled, Tick
 from rushes.worker.orders import Complete, Fail, GiveBack, Letter
@@ -182,7 +183,7 @@ def test_a_worker_takes_what_the_documents_variables_say(
 def test_auto_means_every_lane_in_a_program_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUSHES_LANES", "auto")
     with Library(tmp_path / "home") as library:
-        assert library.home.worker(slots=1).state.limits.lanes == ("cpu", "gpu")
+        assert worker(library.home, slots=1).state.limits.lanes == ("cpu", "gpu")
 
 
 def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:

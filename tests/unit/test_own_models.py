@@ -6,8 +6,9 @@ import pytest
 from sight_world import MEDIA
 
 from rushes.domain.errors import ModelMissing
+from rushes.home import Home
 from rushes.library.models import needed, question
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home
 
 
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:

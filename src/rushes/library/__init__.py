@@ -14,6 +14,7 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
+from rushes.home import Home, machine
 from rushes.index.port import Found, Hit, Summary, Video
 from rushes.index.search import next_hit
 from rushes.jobs.alone import alone
@@ -46,10 +47,11 @@ from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
 from rushes.library.said.people import Seen, everybody
 from rushes.library.upload import Uploads
 from rushes.library.watch import wait, watch
-from rushes.settings import find_home
+from rushes.settings import NO_OPTIONS, Options, find_home
 from rushes.telemetry import log
-from rushes.wiring import Home, machine, open_home
+from rushes.wiring import open_home
 from rushes.wiring.kept import folder
+from rushes.worker.scratch import clear
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
@@ -60,9 +62,17 @@ __all__ = ["Added", "Clip", "Estimate", "Library", "Ran", "Wish"]
 class Library:
     """A home with its videos: take in, work, look, cut, steer and care."""
 
-    def __init__(self, home: str | Path | None = None, *, create: bool = True, take_over: bool = False) -> None:
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        create: bool = True,
+        take_over: bool = False,
+        options: Options = NO_OPTIONS,
+    ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
-        self.home: Home = open_home(find_home(Path.cwd(), home), create=create, take_over=take_over)
+        folder = find_home(Path.cwd(), home)
+        self.home: Home = open_home(folder, create=create, take_over=take_over, options=options)
         self._owner = self.home.settings.owner
 
     def __enter__(self) -> Self:
@@ -335,7 +345,8 @@ class Library:
         Uploads(self.home).expire()
         forget_requests(self.home)
         self.home.follower.check(self._owner)
-        self.home.tidy()
+        self.home.blobs.tidy()
+        clear(self.home.scratch)
         return cleared
 
     def backup(self, to: str | Path) -> BackedUp:

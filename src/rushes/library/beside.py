@@ -13,6 +13,7 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.task import TaskState
 from rushes.exports import sidecar
 from rushes.exports.beside import beside, write_beside
+from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video
 from rushes.jobs.submit import display_name
@@ -22,7 +23,6 @@ from rushes.library.said.faces import written
 from rushes.plan.planner import Asked, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log
-from rushes.wiring import Home
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}

@@ -10,6 +10,7 @@ from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
@@ -20,7 +21,6 @@ from rushes.library.laid import lay
 from rushes.library.made import remember
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
-from rushes.wiring import Home
 from rushes.worker.publish import sweep
 
 

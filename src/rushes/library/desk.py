@@ -9,6 +9,7 @@ from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks
@@ -16,7 +17,6 @@ from rushes.ledger.port import Page
 from rushes.library.footage import at_home
 from rushes.library.models import explained
 from rushes.library.sidecars import catch_up
-from rushes.wiring import Home
 
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from rushes.domain.errors import RushesError, StoreAway
+from rushes.domain.worker import NOW
+from rushes.home import Home
 from rushes.library.failed import Letters
 from rushes.library.intake import Wish, missing_models
 from rushes.settings import shown
-from rushes.wiring import Home
-from rushes.worker.intake import NOW
 
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0

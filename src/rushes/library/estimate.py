@@ -9,6 +9,7 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
+from rushes.home import Home
 from rushes.ledger.pages import all_tasks
 from rushes.library.footage import probed
 from rushes.library.guess import Guess, guess
@@ -17,7 +18,6 @@ from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
-from rushes.wiring import Home
 
 ENOUGH = 3  # rates of a stage that make calibration unnecessary
 WORTH_A_TRIAL = 180.0  # seconds of film

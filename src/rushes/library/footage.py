@@ -9,10 +9,10 @@ from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
 from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.opening import read_facts, source_of
 from rushes.plan.planner import Asked, results_of
-from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)

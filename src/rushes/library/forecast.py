@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.home import Home
 from rushes.library.estimate import guess_stages, together
 from rushes.plan.recipes import stages_of
-from rushes.wiring import Home
 
 MS = Fraction(1, 1000)
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
+from rushes.home import Home
 from rushes.index.port import Found, Hit
 from rushes.library.export import footage_of
-from rushes.wiring import Home
 
 KINDS = ("csv", "jsonl", "edl")
 

@@ -10,6 +10,7 @@ from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
+from rushes.home import Home
 from rushes.index.gone import is_gone
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
@@ -20,7 +21,6 @@ from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.watch import find
-from rushes.wiring import Home
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
 LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB

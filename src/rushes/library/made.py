@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from rushes.domain.keys import short
+from rushes.home import Home
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import Found
-from rushes.wiring import Home
 
 # Keys of a home with films
 _WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")

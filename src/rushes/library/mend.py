@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from rushes.domain.keys import parse_task_id
+from rushes.home import Home
 from rushes.jobs.missing import missing
 from rushes.jobs.repair import repair, rounds
 from rushes.jobs.verify import Damage, Verified, verify
@@ -11,7 +12,6 @@ from rushes.library.intake import Added
 from rushes.library.remove import deleted
 from rushes.library.run import Looker, OnRoom, Ran, run
 from rushes.library.said import every
-from rushes.wiring import Home
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 

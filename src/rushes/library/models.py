@@ -6,10 +6,10 @@ from dataclasses import replace
 from rushes.domain.job import Job
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.speech import speech_model, speech_models
+from rushes.home import Home
 from rushes.jobs.why import Because, Reason
 from rushes.plan.planner import Asked
 from rushes.settings import own_model
-from rushes.wiring import Home
 
 INSTALLED = "tesseract"  # reads text without weights of ours
 

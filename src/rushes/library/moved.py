@@ -11,6 +11,7 @@ from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
+from rushes.home import Home
 from rushes.jobs.submit import request_of
 from rushes.ledger.pages import all_tasks, every
 from rushes.library.desk import Desk
@@ -18,7 +19,6 @@ from rushes.library.failed import Letters
 from rushes.plan.planner import Asked
 from rushes.sources.watch import look
 from rushes.telemetry import log
-from rushes.wiring import Home
 
 _UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
 

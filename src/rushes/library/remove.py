@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
+from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.gone import GONE
 from rushes.index.port import Video
@@ -16,7 +17,6 @@ from rushes.jobs.wanted import Rules
 from rushes.library.said import every, of_video
 from rushes.plan.planner import Asked
 from rushes.records.port import Record
-from rushes.wiring import Home
 
 CLIP = "clip"  # the kind of record that remembers a clip that was asked for
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from rushes.domain.keys import JSON
+from rushes.home import Home
 from rushes.library.said import every
 from rushes.records.port import Conflict, Record
-from rushes.wiring import Home
 
 REQUEST = "request"  # the kind of record
 KEEP_SECONDS = 7 * 86400.0

@@ -12,6 +12,7 @@ from rushes.domain import errors
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
 from rushes.jobs.progress import Snapshot, Watches
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
@@ -20,7 +21,7 @@ from rushes.library.models import missing
 from rushes.library.own import AbleWork, OwnWork, is_due
 from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
-from rushes.wiring import Home
+from rushes.wiring import worker
 from rushes.worker import drain
 from rushes.worker.happenings import Happening, Room
 from rushes.worker.publish import sweep
@@ -104,7 +105,7 @@ class Work:
         self._open = list(self.jobs)
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        self.shell = self.home.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
+        self.shell = worker(self.home, slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
         self.shell.seen = self._seen
 
     def _some_work(self) -> Ledger | None:

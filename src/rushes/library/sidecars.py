@@ -12,13 +12,13 @@ from pathlib import Path
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
+from rushes.home import Home
 from rushes.index.follower import SIDECAR
 from rushes.index.gather import FACE
 from rushes.index.port import Offer, Run
 from rushes.index.videos import are_facts
 from rushes.library.said import every, faces
 from rushes.telemetry import log
-from rushes.wiring import Home
 
 READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
 AGAIN_SECONDS = 60.0  # between two looks for those whose drive may not be plugged in

@@ -12,6 +12,7 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.library.intake import Wish, add, missing_models, wake
 from rushes.library.laid import lay
@@ -22,7 +23,6 @@ from rushes.media.stereo_view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
 from rushes.plan.planner import Asked, results_of
 from rushes.sources.folder import fingerprint
-from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)

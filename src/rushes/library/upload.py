@@ -18,6 +18,7 @@ from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, Stor
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
+from rushes.home import Home
 from rushes.jobs.submit import display_name, request_of
 from rushes.library.desk import Desk
 from rushes.library.first_bytes import HEAD, no_footage
@@ -30,7 +31,6 @@ from rushes.library.upload_state import Upload
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.wiring import Home
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import RushesError
+from rushes.home import Home
 from rushes.library.intake import Wish, missing_models
-from rushes.wiring import Home
 
 LOOK_SECONDS = 10.0  # between two looks whether somebody else has fetched them
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
+from rushes.domain.worker import NOW
 from rushes.worker.happenings import (
     Broke,
     Claimed,
@@ -19,7 +20,7 @@ from rushes.worker.happenings import (
     Swept,
     Told,
 )
-from rushes.worker.intake import NOW, Intake
+from rushes.worker.intake import Intake
 from rushes.worker.orders import (
     Complete,
     Deed,

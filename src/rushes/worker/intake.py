@@ -6,7 +6,6 @@ from math import inf
 from rushes.worker.happenings import Claimed
 from rushes.worker.orders import Claim, Deed, Listen, PassOn
 
-NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
 ALL = 10_000  # hints that only wake need no place
 LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint told
 

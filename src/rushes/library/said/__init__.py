@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON, short
+from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.ledger import pages
 from rushes.ledger.port import Page
 from rushes.records.port import Record
-from rushes.wiring import Home
 
 PATH = "path"  # the kind of record that remembers a place films come from
 

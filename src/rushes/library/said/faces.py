@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rushes.domain.keys import JSON, is_id
+from rushes.home import Home
 from rushes.index.gather import PERSON, Gatherer
 from rushes.index.people import Mark
 from rushes.index.port import Track
@@ -15,7 +16,6 @@ from rushes.index.tracks import track_doc, track_of
 from rushes.library.said import of_video
 from rushes.library.said.people import marks_in
 from rushes.records.port import Conflict
-from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
+from rushes.home import Home
 from rushes.index.gather import PERSON
 from rushes.index.people import Mark, Person
 from rushes.index.port import Track
 from rushes.library.said import every
 from rushes.library.said.acts import act
 from rushes.records.port import Record
-from rushes.wiring import Home
 
 _Doc = dict[str, JSON]
 

@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from rushes.domain.errors import Refused
-from rushes.wiring import Home
+from rushes.home import Home
 
 ACCOUNT, SESSION = "account", "session"
 SESSION_SECONDS = 30 * 86400

@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
+from rushes.home import VERSION
 from rushes.library import Library
 from rushes.library.requests import forget_requests
 from rushes.library.upload import Uploads
@@ -37,7 +38,6 @@ from rushes.surfaces.api.described import Described, Heads
 from rushes.surfaces.api.door import Door, Guard
 from rushes.surfaces.api.hub import Hub
 from rushes.surfaces.api.problems import answer_errors
-from rushes.wiring import VERSION
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",

@@ -15,13 +15,13 @@ from fastapi import APIRouter, Request
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
+from rushes.home import Home
 from rushes.library.said import every
 from rushes.records.port import Conflict, Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import AHouse
 from rushes.surfaces.api.shapes import JobShape, RecordShape
 from rushes.telemetry import log
-from rushes.wiring import Home
 
 router = APIRouter(tags=["webhook"])
 DELIVERY, CURSOR = "delivery", "webhook_cursor"

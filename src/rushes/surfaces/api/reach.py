@@ -10,12 +10,12 @@ from fastapi.responses import JSONResponse
 from pydantic import StringConstraints
 
 from rushes.domain.keys import digest
+from rushes.home import Home
 from rushes.library import Library
 from rushes.library.desk import Desk
 from rushes.library.requests import Requests
 from rushes.records.port import Record
 from rushes.surfaces.api.problems import problem
-from rushes.wiring import Home
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
 Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]

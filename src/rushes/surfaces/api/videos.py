@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotAllowed
 from rushes.domain.job import Job
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.library import Added
 from rushes.library.desk import Desk
@@ -23,7 +24,6 @@ from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
 from rushes.surfaces.api.wishes import WishIn
-from rushes.wiring import Home
 
 router = APIRouter(tags=["videos"])
 

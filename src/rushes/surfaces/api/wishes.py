@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from rushes.home import machine
 from rushes.library import Wish
 from rushes.library.forecast import forecast
 from rushes.library.stereo import Depths
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.surfaces.api.reach import ALibrary, Name
-from rushes.wiring import machine
 
 router = APIRouter(tags=["recipes"])
 Profile = Literal["", "fast", "balanced", "high_quality"]

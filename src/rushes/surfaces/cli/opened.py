@@ -2,13 +2,11 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
 from rushes.library import Library
-from rushes.settings import Loaded
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import log, log_to
 
@@ -25,8 +23,8 @@ def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = Fal
     Looking makes no home where one was named and is not: that is a slip of the pen. Options go over every setting.
     """
     create = create or not session.home
-    library = session.closing.enter_context(Library(session.home or None, create=create))
-    library.home = replace(library.home, loaded=_over(library.home.loaded, over))
+    options = {name: (value, option) for option, (name, value) in over.items()}
+    library = session.closing.enter_context(Library(session.home or None, create=create, options=options))
     level = "debug" if session.verbose else library.home.settings.log_level
     to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.home.folder / "logs")
     if to is not sys.stderr:
@@ -34,12 +32,6 @@ def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = Fal
     log_to(to, level)
     session.closing.callback(log.handlers.clear)
     return library
-
-
-def _over(loaded: Loaded, over: Over) -> Loaded:
-    given = {name: (value, option) for option, (name, value) in over.items() if value is not None}
-    settings = replace(loaded.settings, **{name: value for name, (value, _) in given.items()})
-    return Loaded(settings, {**loaded.origin, **{name: option for name, (_, option) in given.items()}})
 
 
 def _log_file(folder: Path) -> TextIO:

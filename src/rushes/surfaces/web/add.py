@@ -7,6 +7,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.stage import StageSpec
+from rushes.home import machine
 from rushes.library import Added, Library, Wish
 from rushes.library.forecast import forecast
 from rushes.library.intake import missing_models
@@ -19,7 +20,6 @@ from rushes.surfaces.api.videos import check_places
 from rushes.surfaces.web.there import SHOWN, there
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
-from rushes.wiring import machine
 
 router = APIRouter(include_in_schema=False)
 PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most

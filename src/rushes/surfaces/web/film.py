@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
+from rushes.home import Home
 from rushes.index.port import Hit, Video
 from rushes.library import Library
 from rushes.library.export import shots_of
 from rushes.surfaces.web.wording import nameless
-from rushes.wiring import Home
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
 MOST_LINES = 3000  # of a kind on one page: more than a day of speech in one film

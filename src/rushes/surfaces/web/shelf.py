@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.web.wording import state
-from rushes.wiring import Home
 
 # A mark's first and last stage; the last is None where chunks alone make it.
 MARKS: Mapping[str, tuple[str, str | None]] = {

@@ -5,9 +5,9 @@ from threading import Lock
 
 from fastapi import Request
 
+from rushes.home import Home
 from rushes.jobs.progress import Snapshot, Watch
 from rushes.surfaces.api.reach import house_of
-from rushes.wiring import Home
 
 MOST = 100  # jobs that are remembered
 
