@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from rushes.index.port import Video
 from rushes.library import Library, Wish
-from rushes.media.nal import Sets
+from rushes.media.reading.nal import Sets
 from tests.acceptance.conftest import VOICE, draw
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.media.audio import PCM_RATE, extract
-from rushes.media.develop import develop
-from rushes.media.frames import decode
-from rushes.media.line import Line
-from rushes.media.piece import Proxy
-from rushes.media.probe import probe
-from rushes.media.resampled import Resampled
+from rushes.media.developing.audio import PCM_RATE, extract
+from rushes.media.developing.develop import develop
+from rushes.media.developing.proxy import Proxy
+from rushes.media.reading.frames import decode
+from rushes.media.reading.probe import probe
+from rushes.media.reading.resampling import Resampled
+from rushes.media.reading.sample_timeline import Line
+from rushes.media.reading.tone_mapping import ToneMapper, is_hdr
 from rushes.media.timeline import shift_seconds
-from rushes.media.tone import ToneMapper, is_hdr
 from tests.media_kinds.films import make
 from tests.media_kinds.kinds import KINDS
 

@@ -12,9 +12,9 @@ from rushes.domain.errors import NeverWorks
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.models.store import ModelStore
-from rushes.media.depth import Depth, DepthWriter, level, map_size, read_map
-from rushes.media.depth_grade import Wanted, grade, grades
-from rushes.media.depth_time import DepthInTime
+from rushes.media.stereo.depth import Depth, DepthWriter, level, map_size, read_map
+from rushes.media.stereo.depth_time import DepthInTime
+from rushes.media.stereo.grade import Wanted, grade, grades
 
 TENTH = Fraction(1, 10)
 

@@ -10,8 +10,8 @@ from media_files import Film, cfr, make
 from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
-from rushes.media.audio import AudioFacts, extract
-from rushes.media.probe import probe
+from rushes.media.developing.audio import AudioFacts, extract
+from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
 Samples = NDArray[np.int16]

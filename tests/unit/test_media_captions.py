@@ -7,9 +7,9 @@ import pytest
 from media_files import Film, cfr, decoded, make, vfr
 
 from rushes.domain.errors import NeverWorks
-from rushes.media.captions import add_track, burn, shifted
-from rushes.media.clip import clip
-from rushes.media.probe import probe
+from rushes.media.clips.captions import add_track, burn, shifted
+from rushes.media.clips.clip import clip
+from rushes.media.reading.probe import probe
 from rushes.media.subtitles import Cue
 
 CUES = [Cue(200, 1400, ("Grüße aus Łódź, it's <fine>",)), Cue(1600, 2600, ("{two", "lines"))]

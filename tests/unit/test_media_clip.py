@@ -9,8 +9,8 @@ from media_files import Film, cfr, decoded, make, plain, vfr
 from test_media_audio import clicks
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clip import clip
-from rushes.media.probe import probe
+from rushes.media.clips.clip import clip
+from rushes.media.reading.probe import probe
 
 TS = Fraction(1, 90000)
 MS = Fraction(1, 1000)

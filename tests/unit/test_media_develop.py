@@ -16,13 +16,13 @@ from media_files import Film, cfr, decoded, make, number_of, plain, vfr
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.develop import develop
-from rushes.media.layout import Layout
-from rushes.media.metrics import Measure, Metrics, joined
-from rushes.media.pack import Pack, PackIndex, read_frame
-from rushes.media.piece import Proxy
-from rushes.media.poster import choose
-from rushes.media.probe import probe
+from rushes.media.developing.develop import develop
+from rushes.media.developing.layout import Layout
+from rushes.media.developing.metrics import Measure, Metrics, joined
+from rushes.media.developing.pack import Pack, PackIndex, read_frame
+from rushes.media.developing.poster import choose
+from rushes.media.developing.proxy import Proxy
+from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
 TS = Fraction(1, 90000)
@@ -267,7 +267,7 @@ from itertools import pairwise
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from test_media_develop import developed
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 path, out = Path(sys.argv[1]), Path(sys.argv[2])
 facts = probe(path)
 developed(path, facts, [facts.video.span], out)

@@ -10,9 +10,9 @@ from media_files import Film, cfr, decoded, make, number_of, plain
 
 from rushes.domain.errors import BadMedia, RushesError, SourceChanged, StoreAway
 from rushes.domain.video import Fingerprint
-from rushes.media.frames import decode
 from rushes.media.open import open_footage
-from rushes.media.probe import hash_file, probe
+from rushes.media.reading.frames import decode
+from rushes.media.reading.probe import hash_file, probe
 
 
 class _Elsewhere:

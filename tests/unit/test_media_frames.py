@@ -10,8 +10,8 @@ from media_files import Film, cfr, decoded, make, number_of, vfr
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.frames import decode
-from rushes.media.probe import probe
+from rushes.media.reading.frames import decode
+from rushes.media.reading.probe import probe
 
 TS = Fraction(1, 90000)
 MS = Fraction(1, 1000)

@@ -12,12 +12,12 @@ from media_files import Film, cfr, make
 from stereo_world import in_3d
 
 from rushes.domain.errors import TryAgain
-from rushes.media import join as joining
-from rushes.media.join_sound import copied
-from rushes.media.join_text import plain, typeset
-from rushes.media.resampled import Resampled
-from rushes.media.stereo_text import ass
-from rushes.media.stereo_view import LOOKS, Format
+from rushes.media.joining import join as joining
+from rushes.media.joining.sound import copied
+from rushes.media.joining.text import plain, typeset
+from rushes.media.reading.resampling import Resampled
+from rushes.media.stereo.text import ass
+from rushes.media.stereo.view import LOOKS, Format
 from rushes.media.subtitles import Cue
 
 SECONDS = 6

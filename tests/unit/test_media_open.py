@@ -13,7 +13,7 @@ from media_files import Film, make, plain
 import rushes
 from rushes.domain.errors import BadMedia, SourceMissing
 from rushes.media.open import FORMATS, Limits, open_footage
-from rushes.media.probe import hash_file, probe
+from rushes.media.reading.probe import hash_file, probe
 
 SRC = Path(rushes.__file__).parent
 

@@ -10,7 +10,7 @@ from media_files import Film, cfr, decoded, make, plain, vfr
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.video import VideoFacts
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 
 NTSC = Film([i * 1001 for i in range(48)], base=Fraction(1, 24000), rate=Fraction(24000, 1001))
 PLAIN = Film(cfr(2))

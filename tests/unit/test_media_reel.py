@@ -6,9 +6,9 @@ from film_work import FilmWork, chunks, room_for_one
 from media_files import Film, cfr, decoded, make, vfr
 
 from rushes.domain.errors import BadMedia
-from rushes.media.layout import Layout, Segment
-from rushes.media.probe import probe as probe_film
-from rushes.media.reel import Proxy, clip_from_proxy
+from rushes.media.clips.proxy_clip import Proxy, clip_from_proxy
+from rushes.media.developing.layout import Layout, Segment
+from rushes.media.reading.probe import probe as probe_film
 from rushes.stages import audio, clip, develop, probe
 
 MS = Fraction(1, 1000)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from media_files import Film, cfr, make
 
-from rushes.media.develop import develop
-from rushes.media.metrics import HEIGHT, LAGS, PIXELS, WIDTH, Measure, Metrics, joined
-from rushes.media.probe import probe
-from rushes.media.shots import SHORTEST, boundaries, cuts, shots
+from rushes.media.developing.develop import develop
+from rushes.media.developing.metrics import HEIGHT, LAGS, PIXELS, WIDTH, Measure, Metrics, joined
+from rushes.media.developing.shots import SHORTEST, boundaries, cuts, shots
+from rushes.media.reading.probe import probe
 
 
 def film_of(levels: list[float]) -> Metrics:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
-from rushes.media import smart
-from rushes.media.clip import ClipFacts, clip
-from rushes.media.nal import Sets
-from rushes.media.probe import probe
+from rushes.media.clips import smart
+from rushes.media.clips.clip import ClipFacts, clip
+from rushes.media.reading.nal import Sets
+from rushes.media.reading.probe import probe
 
 TS, MS = Fraction(1, 90000), Fraction(1, 1000)
 PLAIN = Film(cfr(4), tone=Fraction(4), noise=10)

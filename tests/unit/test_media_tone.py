@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from rushes.media.clip import clip
-from rushes.media.develop import develop
-from rushes.media.pack import Pack, read_frame
-from rushes.media.piece import Proxy
-from rushes.media.probe import probe
-from rushes.media.tone import ToneMapper
+from rushes.media.clips.clip import clip
+from rushes.media.developing.develop import develop
+from rushes.media.developing.pack import Pack, read_frame
+from rushes.media.developing.proxy import Proxy
+from rushes.media.reading.probe import probe
+from rushes.media.reading.tone_mapping import ToneMapper
 
 PQ, HLG = 16, 18
 LEVELS = (0.0, 0.25, 0.58, 0.75)  # coded light; 0.58 is paper white in PQ, 0.75 in HLG

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rushes.domain.video import VideoTrack
-from rushes.media.pack import Kept
+from rushes.media.developing.pack import Kept
 from rushes.stages.sight.looks import choose
 
 END = 23_700  # milliseconds

@@ -14,7 +14,7 @@ from speech_world import JFK, FakeEngine, engine, make_work, pcm_of, results, so
 
 from rushes.domain.errors import BadMedia
 from rushes.engines.port import RATE, Pcm
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 from rushes.stages.audio import STAGE
 from rushes.stages.port import Input
 from rushes.stages.speech import windows as cutting

@@ -7,9 +7,9 @@ from film_work import FilmWork, chunks
 from media_files import Film, cfr, make, plain
 
 from rushes.domain.errors import BadMedia
-from rushes.media.layout import Layout
-from rushes.media.metrics import Metrics
-from rushes.media.pack import PackIndex, read_frame
+from rushes.media.developing.layout import Layout
+from rushes.media.developing.metrics import Metrics
+from rushes.media.developing.pack import PackIndex, read_frame
 from rushes.stages import develop, probe
 
 

@@ -12,12 +12,12 @@ import simplejpeg
 from film_work import FilmWork, chunks
 from media_files import Film, cfr, decoded, make, number_of, plain
 
-from rushes.media.audio import extract
-from rushes.media.hls import Part, media_playlist
-from rushes.media.layout import Layout, Segment
-from rushes.media.pack import Kept, PackIndex
+from rushes.media.developing.audio import extract
+from rushes.media.developing.hls import Part, media_playlist
+from rushes.media.developing.layout import Layout, Segment
+from rushes.media.developing.pack import Kept, PackIndex
+from rushes.media.developing.trickplay import moments, sheets, webvtt
 from rushes.media.timeline import shift_seconds
-from rushes.media.trickplay import moments, sheets, webvtt
 from rushes.stages import develop, playlist, probe
 from rushes.stages.port import Saved
 

@@ -5,7 +5,7 @@ from film_work import FilmWork
 from media_files import plain
 
 from rushes.domain.errors import SourceChanged
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 from rushes.stages.probe import STAGE
 
 

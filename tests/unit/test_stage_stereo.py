@@ -12,10 +12,10 @@ from stereo_world import Made, in_3d
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.span import Span
-from rushes.media.depth import Depth, DepthIndex, Map, read_map
-from rushes.media.depth_grade import BEFORE, BEHIND, STRONGEST
-from rushes.media.depth_time import REACH, DepthInTime
-from rushes.media.stereo_view import Format
+from rushes.media.stereo.depth import Depth, DepthIndex, Map, read_map
+from rushes.media.stereo.depth_time import REACH, DepthInTime
+from rushes.media.stereo.grade import BEFORE, BEHIND, STRONGEST
+from rushes.media.stereo.view import Format
 from rushes.stages.stereo import _near
 
 SMALL = (160, 90)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rushes.media.depth_grade import Grade
-from rushes.media.stereo_shift import sharpened, shift_of
-from rushes.media.stereo_warp import FINE, Fine, Planes, Shift, places, widened
+from rushes.media.stereo.grade import Grade
+from rushes.media.stereo.shift import sharpened, shift_of
+from rushes.media.stereo.warp import FINE, Fine, Planes, Shift, places, widened
 
 
 def picture(width: int = 64, height: int = 16, seed: int = 1) -> Planes:

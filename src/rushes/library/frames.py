@@ -10,7 +10,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.ledger.pages import all_tasks
-from rushes.media.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.plan.planner import results_of
 
 STAGE = "develop"

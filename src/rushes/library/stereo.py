@@ -18,8 +18,8 @@ from rushes.library.intake import Wish, add, missing_models, wake
 from rushes.library.laid import lay
 from rushes.library.made import CLIP, remember
 from rushes.library.run import run, stopped
-from rushes.media.stereo_text import ass
-from rushes.media.stereo_view import LOOKS, Format, format_of
+from rushes.media.stereo.text import ass
+from rushes.media.stereo.view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
 from rushes.plan.planner import Asked, results_of
 from rushes.sources.folder import fingerprint

@@ -4,11 +4,11 @@ import hashlib
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.boxes import avc_codec
-from rushes.media.develop import Sink, develop
-from rushes.media.metrics import Measure
-from rushes.media.pack import Pack
-from rushes.media.piece import Proxy
+from rushes.media.developing.develop import Sink, develop
+from rushes.media.developing.metrics import Measure
+from rushes.media.developing.pack import Pack
+from rushes.media.developing.proxy import Proxy
+from rushes.media.reading.boxes import avc_codec
 from rushes.stages.port import Work
 
 

@@ -8,7 +8,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
 from rushes.engines.pictures import decoded
 from rushes.engines.port import Picture
-from rushes.media.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Work
 
 
