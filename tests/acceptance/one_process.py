@@ -7,7 +7,7 @@ from rushes.domain.task import Finish, Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import Engine
 from rushes.home import VERSION, Home
-from rushes.jobs.opening import Opening
+from rushes.jobs.open_plan import Opening
 from rushes.wiring import incarnation
 from rushes.worker.slot import Parts, run_task
 

@@ -15,9 +15,9 @@ from proof.kills import TOYS
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
-from rushes.jobs.alone import alone
-from rushes.jobs.gc import gc
-from rushes.jobs.wanted import Rules
+from rushes.jobs.maintenance.gc import gc
+from rushes.jobs.maintenance.lock import alone
+from rushes.jobs.maintenance.retention import Rules
 from rushes.library import Library, Wish
 from rushes.library.upload import Uploads
 from rushes.plan.planner import results_of

@@ -21,7 +21,7 @@ from rushes.library.run import Work
 from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
-from rushes.worker.happenings import Happening, Settled
+from rushes.worker.inputs import Happening, Settled
 from tests.acceptance.conftest import draw
 
 SMALL = Wish(chunk="5", profile="fast", only=("playlist", "shots"))

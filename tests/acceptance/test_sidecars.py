@@ -12,7 +12,7 @@ from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
-from rushes.index.gather import PERSON
+from rushes.index.face_clustering import PERSON
 from rushes.library import Library, sidecars
 from rushes.library.desk import Desk
 from rushes.library.said import select

@@ -13,7 +13,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
 from rushes.wiring import worker
-from rushes.worker.happenings import Happening, Settled
+from rushes.worker.inputs import Happening, Settled
 from tests.acceptance.conftest import DEADLINE
 
 FAST = Wish(chunk="5", profile="fast")

@@ -12,8 +12,8 @@ from rushes.domain.errors import ModelMissing
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
-from rushes.index.about import About
 from rushes.index.port import Offer, Run
+from rushes.index.semantic import About
 from rushes.index.sqlite import SqliteIndex
 
 LINES = ["it costs far too much money", "we went to the beach", "the dog is asleep", "money is what it costs"]

@@ -12,7 +12,7 @@ from rushes.jobs.progress import Snapshot
 from rushes.surfaces.cli.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
-from rushes.worker.happenings import Room
+from rushes.worker.inputs import Room
 
 
 def drawn(row: Row, *, utf8: bool = True) -> str:

@@ -19,9 +19,9 @@ from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
 from rushes.wiring import worker
+from rushes.worker.commands import Complete, Fail, GiveBack, Letter
 from rushes.worker.core import Holding, Limits, State
-from rushes.worker.happenings import Settled, Tick
-from rushes.worker.orders import Complete, Fail, GiveBack, Letter
+from rushes.worker.inputs import Settled, Tick
 
 Invoke = Callable[..., Result]
 

@@ -21,9 +21,9 @@ from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_
 from rushes.domain.span import Span
 from rushes.domain.task import Draft, Finish, Need
 from rushes.domain.worker import Incarnation
-from rushes.index.choose import Candidate, choose
+from rushes.index.deleted_jobs import GONE
 from rushes.index.follower import NAME, Follower
-from rushes.index.gone import GONE
+from rushes.index.run_selection import Candidate, choose
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rushes.index.words import LONGEST, safe, tokens, words
+from rushes.index.tokenizer import LONGEST, safe, tokens, words
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, TaskState
-from rushes.jobs.backup import SEAL, copy, restore
-from rushes.jobs.missing import missing
-from rushes.jobs.repair import repair, rounds
-from rushes.jobs.verify import Damage, verify
+from rushes.jobs.maintenance.backup import SEAL, copy, restore
+from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import Damage, verify
 from rushes.ledger.memory import MemoryLedger
 
 

@@ -11,11 +11,11 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState
-from rushes.jobs.gc import drop
-from rushes.jobs.missing import missing
-from rushes.jobs.opening import Opening
-from rushes.jobs.repair import repair
-from rushes.jobs.verify import verify
+from rushes.jobs.maintenance.gc import drop
+from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.repair import repair
+from rushes.jobs.maintenance.verify import verify
+from rushes.jobs.open_plan import Opening
 from rushes.worker.slot import _adopt
 
 CLIP = manifest_key("me", "aa-clip")

@@ -19,7 +19,7 @@ from rushes.library.run import Work
 from rushes.surfaces.cli.run import watched
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import Notes
-from rushes.worker.happenings import Room
+from rushes.worker.inputs import Room
 
 PROBE = Wish(only=("probe",))
 DIED = Failure("SlotDied", "signal 11", "Look.", "may work next time")

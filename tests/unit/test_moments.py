@@ -14,9 +14,9 @@ from rushes import index
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.corrections import corrected
-from rushes.index.moments import moments
 from rushes.index.port import Correction
-from rushes.index.words import Token, tokens
+from rushes.index.searchable import moments
+from rushes.index.tokenizer import Token, tokens
 
 MS = Fraction(1, 1000)
 
@@ -64,7 +64,7 @@ def test_however_many_words_there_are_each_is_timed_by_its_neighbours_alone(
     monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
     asked, each = Counter[str](), 400 // lines
-    monkeypatch.setattr(index.moments, "tokens", lambda text: [_Word(token, asked) for token in tokens(text)])
+    monkeypatch.setattr(index.searchable, "tokens", lambda text: [_Word(token, asked) for token in tokens(text)])
     said = [" ".join(f"word{n}" for n in range(each))] * lines
     list(moments([_line(text, n * 100, n * 100 + 100) for n, text in enumerate(said)]))
     assert asked["end"] <= 3 * 400

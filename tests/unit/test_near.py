@@ -6,8 +6,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from rushes.index import near
-from rushes.index.near import Occurrence, evaluate, grouped, occurrences
+from rushes.index import match
+from rushes.index.match import Occurrence, evaluate, grouped, occurrences
 from rushes.index.port import Posting
 from rushes.index.query import Term, parse
 
@@ -29,16 +29,16 @@ def _met(text: str, *lines: Posting) -> list[tuple[int, tuple[int, int]]]:
 
 @pytest.mark.parametrize(("text", "question"), [("no no no", "_joins"), ("no NEAR no", "holds")])
 def test_no_more_ways_are_tried_than_are_kept(monkeypatch: pytest.MonkeyPatch, text: str, question: str) -> None:
-    asked = Mock(wraps=getattr(near, question))
-    monkeypatch.setattr(near, question, asked)
-    monkeypatch.setattr(near, "MOST", 50)
+    asked = Mock(wraps=getattr(match, question))
+    monkeypatch.setattr(match, question, asked)
+    monkeypatch.setattr(match, "MOST", 50)
     assert _met(text, _line(1, 0, 40))
-    assert asked.call_count <= 2 * near.MOST
+    assert asked.call_count <= 2 * match.MOST
 
 
 @pytest.mark.parametrize("text", ["no no no", "no near:0s no"])
 def test_one_line_does_not_use_up_the_ways_of_a_video(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(near, "MOST", 100)
+    monkeypatch.setattr(match, "MOST", 100)
     assert {id for id, _ in _met(text, _line(1, 0, 40), _line(2, 60, 1), _line(3, 70, 2))} == {1, 2, 3}
 
 
@@ -83,7 +83,7 @@ def test_what_must_not_be_there_is_looked_for_in_its_own_video_and_at_its_own_ti
     assert asked.call_count <= len(cats)
 
 
-class _Counted(near.Met):
+class _Counted(match.Met):
     """Counts how often somebody asks when it is."""
 
     asked = 0
@@ -94,7 +94,7 @@ class _Counted(near.Met):
 
 
 def test_many_hits_in_one_long_moment_are_not_each_held_against_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near, "Met", _Counted)
+    monkeypatch.setattr(match, "Met", _Counted)
     monkeypatch.setattr(_Counted, "asked", 0)
     day = _seen(0, "dog", 0, 10_000)
     cats = [_seen(n, "cat", n * 10, n * 10 + 5) for n in range(1, 301)]

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rushes.index.query import BEFORE_US, FAR_US, MOST_WORDS, NEAR_US, Clause, Filter, Link, Query, Term, parse
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 
 ODD = ['"', '"""', "a AND", "AND", "NEAR(", "NEAR(a b, 5)", "*", "**", "col:x", "-", "--", "- -", "OR", "OR OR", "|",
        "()", "a*b", "say:", "say:*", '-"', "{}", "^a", "a + b", "\0", "\ud800", "🎬", "x" * 10_000, "a " * 5_000,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
-from rushes.worker import happenings as h
-from rushes.worker import orders as o
+from rushes.worker import commands as o
+from rushes.worker import inputs as h
 from rushes.worker.core import SWEEP_BUSY_SECONDS, SWEEP_IDLE_SECONDS, Limits, State, begin, step
 
 LIMITS = Limits(slots=2, task_seconds=100.0, drain_seconds=20.0)

@@ -1,8 +1,8 @@
 """How work comes in when hints wait in a queue: asked for first, taken as they fit, and never trusted."""
 
 from rushes.domain.task import Finish, Lease
-from rushes.worker import happenings as h
-from rushes.worker import orders as o
+from rushes.worker import commands as o
+from rushes.worker import inputs as h
 from rushes.worker.core import Limits, State, begin, step
 from rushes.worker.intake import LISTEN_SECONDS
 

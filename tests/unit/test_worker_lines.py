@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rushes.domain.task import Lease
-from rushes.worker.lines import BEGIN, END, KEPT_LINES, Lines
+from rushes.worker.child_output import BEGIN, END, KEPT_LINES, Lines
 
 
 def lease(n: int) -> Lease:

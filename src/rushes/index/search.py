@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing
-from rushes.index.about import About, asks, spelled_out
+from rushes.index.filters import allowed, speaks
 from rushes.index.hits import Order, Rated, facets, hit_of, page, rated
-from rushes.index.near import Occurrence, evaluate, grouped, occurrences, reach
+from rushes.index.match import Occurrence, evaluate, grouped, occurrences, reach
 from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
 from rushes.index.query import Clause, Query, Term, parse
-from rushes.index.shelf import allowed, speaks
+from rushes.index.semantic import About, asks, spelled_out
 
 MOST = 2_500  # moments read of the rarest term, so that no library is too large; what that leaves out is said
 MANY = 2_000  # moments of a term that are counted: beyond, it is common

@@ -17,11 +17,11 @@ from rushes.engines.models.store import ModelStore
 from rushes.home import Home, machine
 from rushes.index.port import Found, Hit, Summary, Video
 from rushes.index.search import next_hit
-from rushes.jobs.alone import alone
-from rushes.jobs.backup import BackedUp, backup, restore
 from rushes.jobs.follow import follow
-from rushes.jobs.gc import Cleared, gc
-from rushes.jobs.verify import Damage, Verified
+from rushes.jobs.maintenance.backup import BackedUp, backup, restore
+from rushes.jobs.maintenance.gc import Cleared, gc
+from rushes.jobs.maintenance.lock import alone
+from rushes.jobs.maintenance.verify import Damage, Verified
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page

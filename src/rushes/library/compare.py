@@ -8,7 +8,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 
 
 @dataclass(frozen=True, slots=True)

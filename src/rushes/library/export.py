@@ -16,8 +16,8 @@ from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.follower import SELECTION
-from rushes.index.moments import SEEN, ranges
 from rushes.index.port import Video
+from rushes.index.searchable import SEEN, ranges
 from rushes.library.footage import at_home, probed
 from rushes.media import subtitles
 from rushes.plan.planner import results_of

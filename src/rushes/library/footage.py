@@ -11,7 +11,7 @@ from rushes.domain.result import Manifest
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.jobs.opening import read_facts, source_of
+from rushes.jobs.open_plan import read_facts, source_of
 from rushes.plan.planner import Asked, results_of
 
 

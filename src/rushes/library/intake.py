@@ -11,7 +11,7 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
-from rushes.index.gone import is_gone
+from rushes.index.deleted_jobs import is_gone
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.library.made import ours

@@ -2,9 +2,9 @@
 
 from rushes.engines.local import LocalEngine
 from rushes.home import Home
-from rushes.index.about import About
 from rushes.index.port import Index
 from rushes.index.search import Searching
+from rushes.index.semantic import About
 
 MODEL = "minilm-l6"
 

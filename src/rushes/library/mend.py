@@ -5,9 +5,9 @@ from dataclasses import asdict, replace
 
 from rushes.domain.keys import parse_task_id
 from rushes.home import Home
-from rushes.jobs.missing import missing
-from rushes.jobs.repair import repair, rounds
-from rushes.jobs.verify import Damage, Verified, verify
+from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import Damage, Verified, verify
 from rushes.library.intake import Added
 from rushes.library.remove import deleted
 from rushes.library.run import Looker, OnRoom, Ran, run

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
+from rushes.index.deleted_jobs import GONE
 from rushes.index.follower import CORRECTION, NAME, SELECTION
-from rushes.index.gone import GONE
 from rushes.index.port import Video
-from rushes.jobs.gc import drop
-from rushes.jobs.wanted import Rules
+from rushes.jobs.maintenance.gc import drop
+from rushes.jobs.maintenance.retention import Rules
 from rushes.library.said import every, of_video
 from rushes.plan.planner import Asked
 from rushes.records.port import Record

@@ -23,7 +23,7 @@ from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
 from rushes.wiring import worker
 from rushes.worker import drain
-from rushes.worker.happenings import Happening, Room
+from rushes.worker.inputs import Happening, Room
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
 

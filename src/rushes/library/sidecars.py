@@ -13,8 +13,8 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.home import Home
+from rushes.index.face_clustering import FACE
 from rushes.index.follower import SIDECAR
-from rushes.index.gather import FACE
 from rushes.index.port import Offer, Run
 from rushes.index.videos import are_facts
 from rushes.library.said import every, faces

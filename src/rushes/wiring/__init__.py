@@ -10,7 +10,7 @@ from pathlib import Path
 from rushes.domain.errors import WrongHome
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import VERSION, Home, machine
-from rushes.jobs.opening import Opening
+from rushes.jobs.open_plan import Opening
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger

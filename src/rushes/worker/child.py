@@ -15,7 +15,7 @@ import psutil
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
-from rushes.worker.lines import Lines
+from rushes.worker.child_output import Lines
 
 LINE_BYTES = 2000
 GONE_SECONDS = 10.0  # to be heard after a kill; a process that the kernel holds back is left behind

@@ -6,7 +6,21 @@ from types import MappingProxyType
 
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
 from rushes.domain.worker import NOW
-from rushes.worker.happenings import (
+from rushes.worker.commands import (
+    Complete,
+    Deed,
+    Fail,
+    GiveBack,
+    Kill,
+    Leave,
+    Letter,
+    Rebirth,
+    Renew,
+    Report,
+    Start,
+    Sweep,
+)
+from rushes.worker.inputs import (
     Broke,
     Claimed,
     Happening,
@@ -21,20 +35,6 @@ from rushes.worker.happenings import (
     Told,
 )
 from rushes.worker.intake import Intake
-from rushes.worker.orders import (
-    Complete,
-    Deed,
-    Fail,
-    GiveBack,
-    Kill,
-    Leave,
-    Letter,
-    Rebirth,
-    Renew,
-    Report,
-    Start,
-    Sweep,
-)
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 15.0  # so what a vanished worker held is taken up within 45 s, though everybody is busy

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from math import inf
 
-from rushes.worker.happenings import Claimed
-from rushes.worker.orders import Claim, Deed, Listen, PassOn
+from rushes.worker.commands import Claim, Deed, Listen, PassOn
+from rushes.worker.inputs import Claimed
 
 ALL = 10_000  # hints that only wake need no place
 LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint told

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushes.domain.keys import JSON, is_id
 from rushes.home import Home
-from rushes.index.gather import PERSON, Gatherer
+from rushes.index.face_clustering import PERSON, Gatherer
 from rushes.index.people import Mark
 from rushes.index.port import Track
 from rushes.index.tracks import track_doc, track_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
-from rushes.index.gather import PERSON
+from rushes.index.face_clustering import PERSON
 from rushes.index.people import Mark, Person
 from rushes.index.port import Track
 from rushes.library.said import every

@@ -20,9 +20,9 @@ from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
+from rushes.worker.commands import Complete, Fail, GiveBack, Letter
 from rushes.worker.core import Holding, State
-from rushes.worker.happenings import Happening, Room, Settled
-from rushes.worker.orders import Complete, Fail, GiveBack, Letter
+from rushes.worker.inputs import Happening, Room, Settled
 
 REFRESH = 4  # a second
 WAITING = 10_000  # outcomes that nobody has read yet; a reader that sleeps must not fill the memory

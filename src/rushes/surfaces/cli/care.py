@@ -6,7 +6,7 @@ import click
 from rich.live import Live
 
 from rushes.domain.errors import Refused
-from rushes.jobs.verify import Verified
+from rushes.jobs.maintenance.verify import Verified
 from rushes.library import Library
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli import summary

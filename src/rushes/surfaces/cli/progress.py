@@ -16,7 +16,7 @@ from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, many, times
-from rushes.worker.happenings import Room
+from rushes.worker.inputs import Room
 
 CELLS = 20
 STATUS_SECONDS = 1.0

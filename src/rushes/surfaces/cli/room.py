@@ -1,7 +1,7 @@
 """Room on the disk, as it is told while work waits for it."""
 
 from rushes.surfaces.cli.text import size
-from rushes.worker.happenings import Room
+from rushes.worker.inputs import Room
 
 
 def words(room: Room) -> str:

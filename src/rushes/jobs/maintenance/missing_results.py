@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from rushes.domain.job import Job, JobState
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Task, TaskState
-from rushes.jobs.verify import Damage
+from rushes.jobs.maintenance.verify import Damage
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, results_of

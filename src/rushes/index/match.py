@@ -16,9 +16,9 @@ from operator import is_, itemgetter
 from typing import Generic, TypeVar
 
 from rushes.domain.span import Span
-from rushes.index.moments import SPEECH, Times, in_us
 from rushes.index.port import Posting
 from rushes.index.query import Clause, Link, Term
+from rushes.index.searchable import SPEECH, Times, in_us
 
 T = TypeVar("T")
 

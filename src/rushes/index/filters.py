@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rushes.index.port import Posting, Shelved
 from rushes.index.query import Filter, Term
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 
 _SPOKEN = ("speech", "text", "entity")  # kinds that have a language
 

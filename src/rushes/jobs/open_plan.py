@@ -12,7 +12,7 @@ from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.jobs.aside import put_aside
+from rushes.jobs.maintenance.quarantine import put_aside
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import Asked, job_facts, plan, results_of

@@ -7,7 +7,7 @@ from rushes.domain.errors import DamagedBlob, LeaseLost, NeverWorks, NoRoom, Rus
 from rushes.domain.task import Failure, Finish, Lease, Verdict, retry_delay
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
-from rushes.worker import happenings, orders
+from rushes.worker import commands, inputs
 from rushes.worker.hints import Hints
 from rushes.worker.slots import jitter
 
@@ -20,11 +20,11 @@ class Letters:
 
     ledger: Ledger
     open_plan: Callable[[Lease, Finish], None]
-    tell: Callable[[happenings.Happening], None]
+    tell: Callable[[inputs.Happening], None]
     hints: Hints
     about: Callable[[Lease], dict[str, object]]
 
-    def complete(self, worker: str, letters: Sequence[orders.Complete]) -> None:
+    def complete(self, worker: str, letters: Sequence[commands.Complete]) -> None:
         """Done, all in one transaction; if that cannot be written, one by one.
 
         Raises:
@@ -41,7 +41,7 @@ class Letters:
         self.hints.settle(x.lease.task for x in letters)
         return self.hints.announce(reply.ready)
 
-    def opened(self, worker: str, letter: orders.Complete) -> bool:
+    def opened(self, worker: str, letter: commands.Complete) -> bool:
         """Write the plan before the task that opens it is completed; a plan that cannot be made is a failure.
 
         Raises:
@@ -52,7 +52,7 @@ class Letters:
         except (StoreAway, NoRoom):
             raise
         except LeaseLost:  # of this one task: lost, or its job was cancelled
-            self.tell(happenings.Settled(letter))
+            self.tell(inputs.Settled(letter))
             return False
         except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
             log.warning("the plan cannot be made", exc_info=True, extra=self.about(letter.lease))
@@ -60,23 +60,23 @@ class Letters:
             return False
         return True
 
-    def post(self, worker: str, letter: orders.Fail | orders.GiveBack) -> None:
+    def post(self, worker: str, letter: commands.Fail | commands.GiveBack) -> None:
         """Failed, or handed back: then others are told at once.
 
         Raises:
             StoreAway, NoRoom: to be posted again.
         """
         lease = letter.lease
-        if isinstance(letter, orders.GiveBack):
+        if isinstance(letter, commands.GiveBack):
             self.ledger.give_back(worker, [(lease.task, lease.fence)], letter.reason)
-            self.tell(happenings.Settled(letter))
+            self.tell(inputs.Settled(letter))
             log.info("handed back: %s", letter.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
             return self.hints.announce([lease.task])
         log.warning("%s: %s", letter.failure.kind, letter.failure.message, extra=self.about(lease))
         return self._write(worker, letter, letter.failure, letter.delay)
 
-    def _complete_each(self, worker: str, letters: Sequence[orders.Complete], error: Exception) -> None:
+    def _complete_each(self, worker: str, letters: Sequence[commands.Complete], error: Exception) -> None:
         if len(letters) > 1:
             for letter in letters:
                 self.complete(worker, [letter])
@@ -84,7 +84,7 @@ class Letters:
         log.error("the outcome cannot be written", exc_info=error, extra=self.about(letters[0].lease))
         self._fail(worker, letters[0], error)
 
-    def _fail(self, worker: str, letter: orders.Complete, error: Exception) -> None:
+    def _fail(self, worker: str, letter: commands.Complete, error: Exception) -> None:
         said = error if isinstance(error, RushesError) else RushesError(f"{type(error).__name__}: {error}")
         failure = Failure(type(error).__name__, str(said), said.advice, said.verdict)
         delay = None if isinstance(error, NeverWorks) else retry_delay(letter.lease.failures + 1, jitter())
@@ -92,7 +92,7 @@ class Letters:
             delay = 0.0  # it was set aside: the next attempt makes it anew
         self._write(worker, letter, failure, delay)
 
-    def _write(self, worker: str, letter: orders.Letter, failure: Failure, delay: float | None) -> None:
+    def _write(self, worker: str, letter: commands.Letter, failure: Failure, delay: float | None) -> None:
         lease = letter.lease
         try:
             said = self.ledger.fail(worker, lease.task, lease.fence, failure, delay)
@@ -104,8 +104,8 @@ class Letters:
         self._settled(letter, said)
         self.hints.settle([lease.task])
 
-    def _settled(self, letter: orders.Letter, said: Verdict) -> None:
-        self.tell(happenings.Settled(letter))
+    def _settled(self, letter: commands.Letter, said: Verdict) -> None:
+        self.tell(inputs.Settled(letter))
         if said is not Verdict.OK:
             log.warning("refused: the task is %s", said.value, extra=self.about(letter.lease))
 

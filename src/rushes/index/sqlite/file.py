@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, StoreAway
-from rushes.index.moments import VERSION as MOMENTS
-from rushes.index.words import VERSION as WORDS
+from rushes.index.searchable import VERSION as MOMENTS
+from rushes.index.tokenizer import VERSION as WORDS
 from rushes.sqlite.file import DAMAGED, code, connect, run_script, whole
 from rushes.telemetry import effect
 
@@ -166,7 +166,7 @@ def _create(connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     for (name,) in tables.fetchall():
         connection.execute(f'DROP TABLE "{name}"')
-    run_script(connection, Path(__file__).with_name("sqlite_schema.sql").read_text("utf-8"))
+    run_script(connection, Path(__file__).with_name("schema.sql").read_text("utf-8"))
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 

@@ -15,7 +15,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.jobs.wanted import Rules, sort_results
+from rushes.jobs.maintenance.retention import Rules, sort_results
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of

@@ -10,19 +10,19 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.index.corrections import corrected
-from rushes.index.moments import moments
-from rushes.index.places import cursor_of, legible, place_of
+from rushes.index.cursors import cursor_of, legible, place_of
 from rushes.index.port import Correction, Offer, Posting, Rate, Run, Shelved, Summary, Track, Video, Window
 from rushes.index.query import Term
 from rushes.index.search import Searching
-from rushes.index.sqlite_file import Database
+from rushes.index.searchable import moments
+from rushes.index.sqlite.file import Database
+from rushes.index.tokenizer import safe
 from rushes.index.tracks import track_doc, track_of
 from rushes.index.videos import LABELLED, Row, RunRow, shown_facts, video_of
-from rushes.index.words import safe
 from rushes.statements import statements
 
 _MOST = 1000
-_SQL = statements(Path(__file__).with_name("sqlite.sql"))
+_SQL = statements(Path(__file__).with_name("statements.sql"))
 _LABELS = 20
 _GONE = ("gone_words", "gone_moments", "gone_lines", "gone_shown", "gone_offers", "gone_names", "gone_extents",
          "drop_tracks", "gone_met", "gone_runs", "gone_video")  # fmt: skip

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rushes.blobs.port import Blobs
-from rushes.jobs.aside import put_aside
-from rushes.jobs.verify import Damage
+from rushes.jobs.maintenance.quarantine import put_aside
+from rushes.jobs.maintenance.verify import Damage
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import inputs_of, needs_of, results_of

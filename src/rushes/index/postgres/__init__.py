@@ -10,18 +10,18 @@ from typing import TypeVar
 from rushes.domain.errors import WrongHome
 from rushes.domain.observation import Observation
 from rushes.index.corrections import corrected
-from rushes.index.moments import VERSION as MOMENTS
-from rushes.index.moments import moments
-from rushes.index.places import cursor_of, legible, place_of
+from rushes.index.cursors import cursor_of, legible, place_of
 from rushes.index.port import Correction, Offer, Posting, Rate, Run, Shelved, Summary, Track, Video, Window
-from rushes.index.postgres_words import expression, vector
+from rushes.index.postgres.tsquery import expression, vector
 from rushes.index.query import Term
 from rushes.index.search import Searching
+from rushes.index.searchable import VERSION as MOMENTS
+from rushes.index.searchable import moments
+from rushes.index.tokenizer import VERSION as WORDS
+from rushes.index.tokenizer import safe
 from rushes.index.tracks import track_doc, track_of
 from rushes.index.videos import LABELLED, RunRow, shown_facts, video_of
 from rushes.index.videos import Row as VideoRow
-from rushes.index.words import VERSION as WORDS
-from rushes.index.words import safe
 from rushes.postgres.schema import scripted
 from rushes.postgres.store import Postgres, Row, Transaction
 from rushes.statements import statements
@@ -32,7 +32,7 @@ _VERSION = SCHEMA * 10_000 + MOMENTS * 100 + WORDS
 _MOST = 1000
 _ALONE = 7310030
 _HERE = Path(__file__)
-_SQL = statements(_HERE.with_name("postgres.sql"))
+_SQL = statements(_HERE.with_name("statements.sql"))
 _LABELS = 20
 _TABLES = (
     *("cursor", "job", "run", "video", "renamed", "published", "offer", "shown", "line", "correction", "moment"),
@@ -269,7 +269,7 @@ class PostgresIndex(Searching):
         there = turn.column("there")[0] and turn.column("version")
         if not there or _checked(there[0]) != _VERSION:
             turn.run_text("DROP SCHEMA IF EXISTS rushes_index CASCADE")
-            scripted(turn, _HERE.with_name("postgres_schema.sql"))
+            scripted(turn, _HERE.with_name("schema.sql"))
             turn.run("keep_version", version=_VERSION)
 
     def _videos(

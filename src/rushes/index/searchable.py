@@ -13,7 +13,7 @@ from itertools import islice
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
-from rushes.index.words import Token, safe, tokens
+from rushes.index.tokenizer import Token, safe, tokens
 
 VERSION = 1  # other moments for the same observations: the index is made anew
 SEEN = frozenset({"object", "place", "person"})  # one row for each look

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
-from rushes.worker.orders import Letter
+from rushes.worker.commands import Letter
 
 
 @dataclass(frozen=True, slots=True)
