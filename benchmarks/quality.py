@@ -21,8 +21,8 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.faces import SAME_PERSON, unpacked
 from rushes.engines.models.text import side
 from rushes.engines.pictures import decoded
+from rushes.jobs.intake import Wish
 from rushes.library import Library
-from rushes.library.intake import Wish
 from rushes.plan.planner import results_of
 
 RATE = 25  # frames a second of demo_55s

@@ -19,8 +19,8 @@ from rushes.jobs.maintenance.gc import gc
 from rushes.jobs.maintenance.lock import alone
 from rushes.jobs.maintenance.retention import Rules
 from rushes.library import Library, Wish
-from rushes.library.upload import Uploads
 from rushes.plan.planner import results_of
+from rushes.uploads.service import Uploads
 from tests.acceptance.conftest import draw
 
 WISH = Wish(only=("toy_join",), chunk="5")

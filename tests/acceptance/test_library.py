@@ -13,10 +13,10 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
+from rushes.estimates.estimate import resume
+from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import Library, Wish
-from rushes.library.estimate import resume
-from rushes.library.intake import TRIAL
 from rushes.library.run import Work
 from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
@@ -56,7 +56,7 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.library.estimate"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.estimates.estimate"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]

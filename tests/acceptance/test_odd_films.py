@@ -11,8 +11,8 @@ import pytest
 
 from rushes.domain.job import JobState
 from rushes.domain.observation import Observation
+from rushes.jobs.intake import missing_models
 from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
 from tests.acceptance.conftest import sights
 from tests.acceptance.one_process import work
 

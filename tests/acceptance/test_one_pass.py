@@ -17,8 +17,8 @@ import pytest
 from rushes.domain.task import Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import RATE, Pcm
+from rushes.jobs.intake import missing_models
 from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
 from rushes.media.reading import frames, probe, sample_timeline
 from rushes.stages.speech.windows import voices
 from tests.acceptance.conftest import ROOT, draw

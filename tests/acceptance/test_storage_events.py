@@ -19,9 +19,9 @@ from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
+from rushes.jobs.originals import original
 from rushes.library import Library, Wish
-from rushes.library.footage import original
-from rushes.library.promise import promise
+from rushes.uploads.expected import promise
 from rushes.wiring import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket

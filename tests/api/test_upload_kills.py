@@ -17,11 +17,12 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.library import Library, Wish, upload
-from rushes.library.landing import Busy, Landing
-from rushes.library.promise import Expected
-from rushes.library.upload import Part, Uploads
-from rushes.library.upload_state import Upload
+from rushes.library import Library, Wish
+from rushes.uploads import service
+from rushes.uploads.expected import Expected
+from rushes.uploads.service import Part, Uploads
+from rushes.uploads.staging import Busy, Landing
+from rushes.uploads.state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 
@@ -49,8 +50,8 @@ def dying(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
 def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the next process does, when nobody has gone on for a week."""
     monkeypatch.undo()
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
-    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
     Uploads(uploads.home).expire()
     assert [p for p in (uploads.home.folder / "uploads").rglob("*") if p.is_file()] == []
 
@@ -146,17 +147,17 @@ def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> N
 def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), Wish())
     uploads.landing(going).clear()
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "open"  # another server may have it
-    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
+    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "refused"
 
 
 def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), Wish())
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     alone = Uploads._alone
 
     def late(self: Uploads, old: Upload) -> AbstractContextManager[object]:

@@ -18,8 +18,8 @@ from anyio.lowlevel import checkpoint
 from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
 from rushes.library import Library, Wish
-from rushes.library.upload import Part, Uploads
 from rushes.surfaces.api.uploads import _writing
+from rushes.uploads.service import Part, Uploads
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from rushes.annotations import Anchor, correct, take_back
 from rushes.index.follower import CORRECTION
 from rushes.library import Wish
-from rushes.library.said import Anchor, correct, take_back
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import grave, look_at, until

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.estimates.guess import Guess, guess
 from rushes.index.port import Rate
-from rushes.library.guess import Guess, guess
 
 
 def facts(seconds: int = 600, height: int = 1080, sound: bool = True) -> VideoFacts:

@@ -7,7 +7,7 @@ from sight_world import MEDIA
 
 from rushes.domain.errors import ModelMissing
 from rushes.home import Home
-from rushes.library.models import needed, question
+from rushes.jobs.models import needed, question
 from rushes.wiring import open_home
 
 

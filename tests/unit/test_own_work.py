@@ -8,8 +8,8 @@ from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
-from rushes.library import own
-from rushes.library.own import AbleWork, OwnWork
+from rushes.worker import task_filter
+from rushes.worker.task_filter import AbleWork, OwnWork
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1", ("cpu",), 2)
 
@@ -19,7 +19,7 @@ def claimed(work: OwnWork | AbleWork) -> list[tuple[str, int]]:
 
 
 def test_a_job_that_was_final_and_is_tried_again_is_worked_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(task_filter, "_AGAIN_SECONDS", 0.0)
     ledger = MemoryLedger()
     ledger.renew(ME, {}, {})
     for name in "abc":

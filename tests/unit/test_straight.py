@@ -6,7 +6,7 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Part
 from rushes.blobs.s3_multipart import S3Multipart
 from rushes.blobs.s3_place import Place
-from rushes.library.straight import Straight
+from rushes.uploads.direct import Straight
 
 HEAD = b"\0\0\0\x18ftypisom"
 

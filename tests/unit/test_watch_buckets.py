@@ -14,8 +14,8 @@ from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import Refused, StoreMissing
 from rushes.library import Library, Wish
-from rushes.library.upload import Uploads
 from rushes.surfaces.cli.main import main
+from rushes.uploads.service import Uploads
 
 PROBE = Wish(only=("probe",))
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from rushes.annotations import sidecars
+from rushes.annotations.people import Seen, everybody
 from rushes.domain.errors import ModelMissing, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
@@ -14,41 +16,39 @@ from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
+from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
 from rushes.home import Home, machine
 from rushes.index.port import Found, Hit, Summary, Video
 from rushes.index.search import next_hit
+from rushes.jobs.dead_letters import Choice, FailureGroup, Letters, all_of, chosen
 from rushes.jobs.follow import follow
+from rushes.jobs.intake import TRIAL, Added, Wish, add, missing_models, wake
 from rushes.jobs.maintenance.backup import BackedUp, backup, restore
 from rushes.jobs.maintenance.gc import Cleared, gc
 from rushes.jobs.maintenance.lock import alone
 from rushes.jobs.maintenance.verify import Damage, Verified
+from rushes.jobs.maintenance.video_removal import Removed, cut_short, finish, finish_all, remove, rules
+from rushes.jobs.models import explained
+from rushes.jobs.originals import at_home
 from rushes.jobs.why import Because, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
-from rushes.library import sidecars
 from rushes.library.beside import Beside, write_all, write_sidecar, write_subtitles
+from rushes.library.clips import Clip, cut
 from rushes.library.compare import Compared, compare
-from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
-from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
-from rushes.library.failed import Choice, FailureGroup, Letters, all_of, chosen
-from rushes.library.footage import at_home
 from rushes.library.hits import export_hits
-from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
+from rushes.library.idempotency import forget_requests
 from rushes.library.meaning import meaning
 from rushes.library.mend import damaged, mend
-from rushes.library.models import explained
 from rushes.library.names import means, the_one
-from rushes.library.promise import Promised, promise
-from rushes.library.remove import Removed, cut_short, finish, finish_all, remove, rules
-from rushes.library.requests import forget_requests
 from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
-from rushes.library.said.people import Seen, everybody
-from rushes.library.upload import Uploads
 from rushes.library.watch import wait, watch
 from rushes.settings import NO_OPTIONS, Options, find_home
 from rushes.telemetry import log
+from rushes.uploads.expected import Promised, promise
+from rushes.uploads.service import Uploads
 from rushes.wiring import open_home
 from rushes.wiring.kept import folder
 from rushes.worker.scratch import clear

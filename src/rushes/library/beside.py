@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.annotations.faces import written
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
@@ -16,10 +17,9 @@ from rushes.exports.beside import beside, write_beside
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video
+from rushes.jobs.originals import at_home
 from rushes.jobs.submit import display_name
 from rushes.library.export import everything, export
-from rushes.library.footage import at_home
-from rushes.library.said.faces import written
 from rushes.plan.planner import Asked, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log

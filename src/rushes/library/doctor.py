@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.domain.worker import NOW
 from rushes.home import Home
-from rushes.library.failed import Letters
-from rushes.library.intake import Wish, missing_models
+from rushes.jobs.dead_letters import Letters
+from rushes.jobs.intake import Wish, missing_models
 from rushes.settings import shown
 
 SQLITE = (3, 35)  # RETURNING

@@ -18,7 +18,7 @@ from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.port import Video
 from rushes.index.searchable import SEEN, ranges
-from rushes.library.footage import at_home, probed
+from rushes.jobs.originals import at_home, probed
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
+from rushes.annotations import every
 from rushes.domain.keys import parse_task_id
 from rushes.home import Home
+from rushes.jobs.intake import Added
 from rushes.jobs.maintenance.missing_results import missing
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.verify import Damage, Verified, verify
-from rushes.library.intake import Added
-from rushes.library.remove import deleted
+from rushes.jobs.maintenance.video_removal import deleted
 from rushes.library.run import Looker, OnRoom, Ran, run
-from rushes.library.said import every
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 

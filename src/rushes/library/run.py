@@ -13,12 +13,11 @@ from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
+from rushes.jobs.intake import Added
+from rushes.jobs.models import missing
 from rushes.jobs.progress import Snapshot, Watches
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
-from rushes.library.intake import Added
-from rushes.library.models import missing
-from rushes.library.own import AbleWork, OwnWork, is_due
 from rushes.library.weights import Weights
 from rushes.plan.planner import Asked
 from rushes.wiring import worker
@@ -26,6 +25,7 @@ from rushes.worker import drain
 from rushes.worker.inputs import Happening, Room
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
+from rushes.worker.task_filter import AbleWork, OwnWork, is_due
 
 LOOK_SECONDS = 0.25
 FIRST_SECONDS = 2.0  # for the first look, which tells what was done before; hundreds of films hold nothing up

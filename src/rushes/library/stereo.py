@@ -14,9 +14,9 @@ from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.library.intake import Wish, add, missing_models, wake
+from rushes.jobs.intake import Wish, add, missing_models, wake
+from rushes.jobs.own_outputs import CLIP, remember
 from rushes.library.laid import lay
-from rushes.library.made import CLIP, remember
 from rushes.library.run import run, stopped
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of

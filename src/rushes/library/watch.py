@@ -10,14 +10,14 @@ from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.domain.job import Job
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.intake import Added, Wish, asked_of, take_in
+from rushes.jobs.moved_files import hand_over, unread
 from rushes.library.desk import Desk
-from rushes.library.intake import Added, Wish, asked_of, take_in
-from rushes.library.moved import hand_over, unread
-from rushes.library.upload import Uploads
 from rushes.sources.port import Found, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
 from rushes.telemetry import log
+from rushes.uploads.service import Uploads
 
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes

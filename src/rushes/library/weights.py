@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import RushesError
 from rushes.home import Home
-from rushes.library.intake import Wish, missing_models
+from rushes.jobs.intake import Wish, missing_models
 
 LOOK_SECONDS = 10.0  # between two looks whether somebody else has fetched them
 

@@ -13,8 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from rushes.home import VERSION
 from rushes.library import Library
-from rushes.library.requests import forget_requests
-from rushes.library.upload import Uploads
+from rushes.library.idempotency import forget_requests
 from rushes.surfaces.api import (
     aliases,
     artifacts,
@@ -38,6 +37,7 @@ from rushes.surfaces.api.described import Described, Heads
 from rushes.surfaces.api.door import Door, Guard
 from rushes.surfaces.api.hub import Hub
 from rushes.surfaces.api.problems import answer_errors
+from rushes.uploads.service import Uploads
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",

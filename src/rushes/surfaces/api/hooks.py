@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 
+from rushes.annotations import every
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
 from rushes.home import Home
-from rushes.library.said import every
 from rushes.records.port import Conflict, Record
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import AHouse

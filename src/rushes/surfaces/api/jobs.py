@@ -11,10 +11,10 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
+from rushes.jobs.dead_letters import Acted, Choice, FailureGroup
 from rushes.jobs.progress import StageProgress, Watch
 from rushes.jobs.why import Because
 from rushes.library.desk import Step
-from rushes.library.failed import Acted, Choice, FailureGroup
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, seal, unseal
 from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
 from rushes.surfaces.api.shapes import JobShape, TaskShape

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.errors import NotFound
 from rushes.library.desk import Desk
-from rushes.library.said import PATH, every, keep_path, take_back
 from rushes.records.port import Record
 from rushes.sources.port import Found, LeftOut
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place

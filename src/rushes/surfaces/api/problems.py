@@ -19,9 +19,9 @@ from rushes.domain.errors import (
     SourceMissing,
     TryAgain,
 )
-from rushes.library.landing import Busy
 from rushes.records.port import Conflict
 from rushes.telemetry import log
+from rushes.uploads.staging import Busy
 
 TYPE = "application/problem+json"
 STATUS: Mapping[type[RushesError], int] = {

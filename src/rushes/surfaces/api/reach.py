@@ -13,7 +13,7 @@ from rushes.domain.keys import digest
 from rushes.home import Home
 from rushes.library import Library
 from rushes.library.desk import Desk
-from rushes.library.requests import Requests
+from rushes.library.idempotency import Requests
 from rushes.records.port import Record
 from rushes.surfaces.api.problems import problem
 

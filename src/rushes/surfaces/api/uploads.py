@@ -15,11 +15,11 @@ from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
 from rushes.library import Wish
-from rushes.library.landing import Busy
-from rushes.library.upload import PARTS, Part, Uploads
-from rushes.library.upload_state import Upload
 from rushes.surfaces.api.problems import problem
 from rushes.surfaces.api.reach import ADesk, Id
+from rushes.uploads.service import PARTS, Part, Uploads
+from rushes.uploads.staging import Busy
+from rushes.uploads.state import Upload
 
 router = APIRouter(tags=["uploads"])
 TUS = "1.0.0"

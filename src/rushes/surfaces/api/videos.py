@@ -8,16 +8,16 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
+from rushes.annotations import may_be_read, rename
 from rushes.domain.errors import NotAllowed
 from rushes.domain.job import Job
 from rushes.home import Home
 from rushes.index.port import Video
+from rushes.jobs.maintenance.video_removal import Removed, cut_short, finish, remove
+from rushes.jobs.originals import original
 from rushes.library import Added
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
-from rushes.library.footage import original
-from rushes.library.remove import Removed, cut_short, finish, remove
-from rushes.library.said import may_be_read, rename
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.surfaces.api.media import attached
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from rushes.estimates.forecast import forecast
 from rushes.home import machine
 from rushes.library import Wish
-from rushes.library.forecast import forecast
 from rushes.library.stereo import Depths
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.surfaces.api.reach import ALibrary, Name

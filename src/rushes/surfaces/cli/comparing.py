@@ -2,8 +2,8 @@
 
 import click
 
+from rushes.annotations import select
 from rushes.domain.span import clock
-from rushes.library.said import select
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session

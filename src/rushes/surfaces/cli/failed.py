@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 from rushes.domain.task import Task
-from rushes.library.failed import Cause, FailureGroup
+from rushes.jobs.dead_letters import Cause, FailureGroup
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session

@@ -2,9 +2,9 @@
 
 import click
 
+from rushes.annotations.acts import undo as take_back
+from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.span import clock
-from rushes.library.said.acts import undo as take_back
-from rushes.library.said.people import hide_person, merge_people, name_person, split_person
 from rushes.surfaces.cli.moment import parse_moment
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, Column

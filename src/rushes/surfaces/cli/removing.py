@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from rushes.domain.errors import Refused
-from rushes.library.remove import Removed
+from rushes.jobs.maintenance.video_removal import Removed
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session

@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.stage import StageSpec
+from rushes.estimates.forecast import forecast
 from rushes.home import machine
+from rushes.jobs.intake import missing_models
 from rushes.library import Added, Library, Wish
-from rushes.library.forecast import forecast
-from rushes.library.intake import missing_models
-from rushes.library.said import PATH, every, keep_path, take_back
-from rushes.library.upload_state import Upload
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.surfaces.api.reach import ALibrary, Place
 from rushes.surfaces.api.uploads import uploads_of
@@ -20,6 +19,7 @@ from rushes.surfaces.api.videos import check_places
 from rushes.surfaces.web.there import SHOWN, there
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
+from rushes.uploads.state import Upload
 
 router = APIRouter(include_in_schema=False)
 PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
+from rushes.jobs.dead_letters import Cause as Said
+from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
-from rushes.library.failed import Cause as Said
-from rushes.library.failed import Choice, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.jobs import FAILED
 from rushes.surfaces.api.pages import seal, unseal

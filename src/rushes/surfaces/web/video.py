@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.annotations import Anchor, correct, rename, take_back
 from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL
 from rushes.index.follower import CORRECTION
@@ -12,7 +13,6 @@ from rushes.index.port import Video
 from rushes.library import Library, Wish
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
-from rushes.library.said import Anchor, correct, rename, take_back
 from rushes.library.stereo import Depths, published
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rushes.annotations import every
 from rushes.domain.keys import JSON
 from rushes.home import Home
-from rushes.library.said import every
 from rushes.records.port import Conflict, Record
 
 REQUEST = "request"  # the kind of record

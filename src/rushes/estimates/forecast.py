@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.estimates.estimate import guess_stages, together
 from rushes.home import Home
-from rushes.library.estimate import guess_stages, together
 from rushes.plan.recipes import stages_of
 
 MS = Fraction(1, 1000)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rushes.annotations import of_video
+from rushes.annotations.people import marks_in
 from rushes.domain.keys import JSON, is_id
 from rushes.home import Home
 from rushes.index.face_clustering import PERSON, Gatherer
 from rushes.index.people import Mark
 from rushes.index.port import Track
 from rushes.index.tracks import track_doc, track_of
-from rushes.library.said import of_video
-from rushes.library.said.people import marks_in
 from rushes.records.port import Conflict
 
 

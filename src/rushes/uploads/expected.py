@@ -11,8 +11,8 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.intake import Wish, asked_of
 from rushes.jobs.submit import display_name, submit
-from rushes.library.intake import Wish, asked_of
 from rushes.plan.planner import Asked
 
 

@@ -9,11 +9,11 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
+from rushes.estimates.guess import Guess, guess
 from rushes.home import Home
+from rushes.jobs.intake import Added, Wish, add, wake
+from rushes.jobs.originals import probed
 from rushes.ledger.pages import all_tasks
-from rushes.library.footage import probed
-from rushes.library.guess import Guess, guess
-from rushes.library.intake import Added, Wish, add, wake
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
 from rushes.plan.planner import Asked

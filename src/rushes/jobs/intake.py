@@ -12,10 +12,10 @@ from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_gone
+from rushes.jobs.models import missing, question
+from rushes.jobs.own_outputs import ours
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
-from rushes.library.made import ours
-from rushes.library.models import missing, question
 from rushes.plan.planner import Asked
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below

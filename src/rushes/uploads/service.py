@@ -14,23 +14,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from rushes.annotations import every
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.intake import Wish, asked_of
 from rushes.jobs.submit import display_name, request_of
 from rushes.library.desk import Desk
-from rushes.library.first_bytes import HEAD, no_footage
-from rushes.library.intake import Wish, asked_of
-from rushes.library.landing import Landing, clear_strays
-from rushes.library.promise import Expected, expect
-from rushes.library.said import every
-from rushes.library.straight import OTHER_BYTES, Piece, Straight, part_size
-from rushes.library.upload_state import Upload
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
+from rushes.uploads.direct import OTHER_BYTES, Piece, Straight, part_size
+from rushes.uploads.expected import Expected, expect
+from rushes.uploads.sniff import HEAD, no_footage
+from rushes.uploads.staging import Landing, clear_strays
+from rushes.uploads.state import Upload
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rushes.annotations import every, faces
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
@@ -17,7 +18,6 @@ from rushes.index.face_clustering import FACE
 from rushes.index.follower import SIDECAR
 from rushes.index.port import Offer, Run
 from rushes.index.videos import are_facts
-from rushes.library.said import every, faces
 from rushes.telemetry import log
 
 READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}

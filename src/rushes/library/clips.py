@@ -12,13 +12,13 @@ from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.port import Video
+from rushes.jobs.intake import wake
+from rushes.jobs.originals import Original, original, places
+from rushes.jobs.own_outputs import remember
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.desk import Desk
-from rushes.library.footage import Original, original, places
-from rushes.library.intake import wake
 from rushes.library.laid import lay
-from rushes.library.made import remember
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import Asked, results_of
 from rushes.worker.publish import sweep

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rushes.blobs.port import Blobs, Multipart, Sent
 from rushes.domain.errors import StoreAway
-from rushes.library.first_bytes import HEAD, no_footage
+from rushes.uploads.sniff import HEAD, no_footage
 
 PART = 16 << 20  # bytes: what a lost line costs at most
 LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB

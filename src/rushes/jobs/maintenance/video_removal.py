@@ -6,6 +6,7 @@ First a record says that it is gone; whatever a kill leaves undone, the same com
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rushes.annotations import every, of_video
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
@@ -14,7 +15,6 @@ from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.retention import Rules
-from rushes.library.said import every, of_video
 from rushes.plan.planner import Asked
 from rushes.records.port import Record
 

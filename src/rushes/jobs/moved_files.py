@@ -12,10 +12,10 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.dead_letters import Letters
 from rushes.jobs.submit import request_of
 from rushes.ledger.pages import all_tasks, every
 from rushes.library.desk import Desk
-from rushes.library.failed import Letters
 from rushes.plan.planner import Asked
 from rushes.sources.watch import look
 from rushes.telemetry import log

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
+from rushes.annotations import every
+from rushes.annotations.acts import act
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
 from rushes.index.face_clustering import PERSON
 from rushes.index.people import Mark, Person
 from rushes.index.port import Track
-from rushes.library.said import every
-from rushes.library.said.acts import act
 from rushes.records.port import Record
 
 _Doc = dict[str, JSON]
