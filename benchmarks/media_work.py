@@ -22,14 +22,14 @@ import imageio_ffmpeg
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.media.clips.clip import clip
-from rushes.media.clips.proxy_clip import Proxy as Reel
+from rushes.media.clips.proxy_clip import ProxyClip as Reel
 from rushes.media.clips.proxy_clip import clip_from_proxy
 from rushes.media.developing.audio import extract
 from rushes.media.developing.develop import develop
 from rushes.media.developing.layout import Layout
 from rushes.media.developing.metrics import Measure
 from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import Proxy
+from rushes.media.developing.proxy import ProxyClip
 from rushes.media.developing.shots import boundaries
 from rushes.media.reading.probe import probe
 from rushes.plan.grid import grid
@@ -80,7 +80,7 @@ def proxy(film: Path, out: Path, workers: int = 2) -> Work:
 
 def _piece(film: Path, facts: VideoFacts, out: Path, chunk: tuple[int, Span]) -> Layout:
     number, span = chunk
-    made = Proxy(out / f"piece{number:03d}.mp4", facts, span)
+    made = ProxyClip(out / f"piece{number:03d}.mp4", facts, span)
     develop(film, facts, span, [made], lambda _: None)
     return made.close()
 

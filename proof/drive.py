@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.telemetry import log_to
 
 GUESTS = 2  # that come in during one run; whom it does not come to is worked on when the film is over
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--slots", type=int, default=2)
     asked = parser.parse_args(argv)
     log_to()
-    wish = Wish(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
+    wish = JobRequest(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
     guests = asked.films[1:]
     with Library(asked.home) as library:
         over = threading.Event()
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def come_in(home: Path, film: Path, guests: Sequence[Path], wish: Wish, over: threading.Event) -> None:
+def come_in(home: Path, film: Path, guests: Sequence[Path], wish: JobRequest, over: threading.Event) -> None:
     """Others at the same home, while the film is worked on: each opens it, runs a film of its own and searches."""
     came, witness = 0, Path(os.environ["TOY_WITNESS"])
     before = _begun(witness)
@@ -53,7 +53,7 @@ def come_in(home: Path, film: Path, guests: Sequence[Path], wish: Wish, over: th
             came += _came(home, film, guest, wish, first=came == 0)
 
 
-def _came(home: Path, film: Path, guest: Path, wish: Wish, *, first: bool) -> bool:
+def _came(home: Path, film: Path, guest: Path, wish: JobRequest, *, first: bool) -> bool:
     """Whether there was something to do for a guest; the first one pauses the film for a moment."""
     with Library(home) as library:
         (added,) = library.add([guest], wish)

@@ -25,7 +25,7 @@ from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.home import Home
 from rushes.ledger.pages import all_jobs
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.wiring import open_home
 from tests.acceptance.conftest import DEADLINE, draw, wait_for
 from tests.acceptance.test_postgres_faults import Server
@@ -59,7 +59,7 @@ class Fleet:
 
     def add(self, films: Sequence[Path]) -> None:
         with Library(self.home) as library:
-            assert all(added.created for added in library.add(films, Wish(only=("toy_join",), chunk="5")))
+            assert all(added.created for added in library.add(films, JobRequest(only=("toy_join",), chunk="5")))
 
     def start(self, **env: str) -> None:
         argv = [sys.executable, "-m", "rushes", "--home", str(self.home), "worker", "--slots", "2"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rushes.blobs.manifests import read_manifest
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import VOICE, draw
 
@@ -25,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, film: Path) -> dict[str, dict
     found = {}
     for chunk in ("5", "20", "60"):
         with Library(tmp_path_factory.mktemp("home") / "home") as library:
-            ran = library.run([film], Wish(only=STAGES, chunk=chunk, profile="fast"), beside=False)
+            ran = library.run([film], JobRequest(only=STAGES, chunk=chunk, profile="fast"), beside=False)
             assert ran.exit_code == 0
             found[chunk] = gathered(library, ran.jobs[0].id)
     return found

@@ -16,15 +16,15 @@ from rushes.engines.models.store import ModelStore
 from rushes.estimates.estimate import resume
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.run import Work
 from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
-from rushes.worker.inputs import Happening, Settled
+from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import draw
 
-SMALL = Wish(chunk="5", profile="fast", only=("playlist", "shots"))
+SMALL = JobRequest(chunk="5", profile="fast", only=("playlist", "shots"))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    ran = library.run([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    ran = library.run([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
     assert ran.lacks == ("whisper-base", "whisper-tiny.en")
     tasks = library.tasks(ran.jobs[0].id)
@@ -96,12 +96,12 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    (added,) = library.add([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    (added,) = library.add([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     weights = Weights(library.home, lambda _models, error: told.append(str(error or "fetching")))
     work = Work(library.home, (), until_idle=True, weights=weights)
 
-    def seen(happening: Happening) -> None:
-        if isinstance(happening, Settled) and happening.letter.lease.stage == "shots":
+    def seen(happening: Input) -> None:
+        if isinstance(happening, OutboxEntryWritten) and happening.letter.lease.stage == "shots":
             worked.set()
 
     work.shell.seen = seen
@@ -158,10 +158,10 @@ def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: L
 def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library, tmp_path: Path) -> None:
     mine = film(tmp_path, "mine.mp4")
     with pytest.raises(Refused, match="klingon") as refused:
-        library.add([mine], Wish(language="klingon"))
+        library.add([mine], JobRequest(language="klingon"))
     assert "en, de, fr" in refused.value.advice
     for known in ("en", "eng", "de-CH", "jv", "yue"):
-        assert library.add([mine], Wish(language=known))[0].job
+        assert library.add([mine], JobRequest(language=known))[0].job
     assert library.jobs().rows
 
 

@@ -18,13 +18,13 @@ from rushes.domain.task import Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import RATE, Pcm
 from rushes.jobs.intake import missing_models
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.media.reading import frames, probe, sample_timeline
 from rushes.stages.speech.windows import voices
 from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
-FAST = Wish(chunk="5", profile="fast")
+FAST = JobRequest(chunk="5", profile="fast")
 SEEING = frozenset({"read", "things", "faces", "places"})
 
 

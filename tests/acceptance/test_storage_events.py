@@ -20,14 +20,14 @@ from rushes.domain.job import JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.jobs.originals import original
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.uploads.expected import promise
 from rushes.wiring import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
 
 SCAN_LOOKS = 3
-PROBE = Wish(only=("probe",))
+PROBE = JobRequest(only=("probe",))
 ODD = "films/a b+ü%20&'(1).mp4"
 
 
@@ -208,7 +208,7 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
 def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
     with Library(site.home) as library:
         home = library.home
-        promised = promise(home, "holiday.mp4", Wish(only=("audio",)))
+        promised = promise(home, "holiday.mp4", JobRequest(only=("audio",)))
         site.put(f"home/{promised.key}", toy_film)
         site.watch(library, looks=SCAN_LOOKS, below="")
         worker(home, slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()

@@ -10,7 +10,7 @@ import pytest
 from cli_library import Shelf, hit, line, video
 from click.testing import CliRunner, Result
 
-from rushes.index.port import Found
+from rushes.index.port import SearchResult
 from rushes.library import Clip
 from rushes.library.export import KINDS
 from rushes.surfaces.cli import cutting, looking
@@ -38,7 +38,7 @@ def harmless(shown: Result) -> bool:
 
 def test_search_groups_hits_by_film_and_tells_the_next_command(shelf: Shelf) -> None:
     pieces = (("...Americans: ", False), ("ask not", True), (" what your country...", False))
-    shelf.found = Found((hit(pieces), hit(pieces, 11_400, 12_000)), total=6, videos=3, cursor="c2", took_ms=14.2)
+    shelf.found = SearchResult((hit(pieces), hit(pieces, 11_400, 12_000)), total=6, videos=3, cursor="c2", took_ms=14.2)
     shown = rushes("search", "ask", "not", "--limit", "2")
     assert shown.stdout.splitlines() == [
         "two_cities.mkv  2 hits",
@@ -54,12 +54,12 @@ def test_search_groups_hits_by_film_and_tells_the_next_command(shelf: Shelf) -> 
 
 
 def test_a_hit_that_was_seen_and_not_said_says_so(shelf: Shelf) -> None:
-    shelf.found = Found((hit((("SALE", True),), 11_400, 12_000, kind="text"),), total=1, videos=1)
+    shelf.found = SearchResult((hit((("SALE", True),), 11_400, 12_000, kind="text"),), total=1, videos=1)
     assert rushes("search", "sale").stdout.splitlines()[1] == '    0:11.400  "SALE"  text'
 
 
 def test_search_for_programs_has_the_exact_range_and_a_reference(shelf: Shelf) -> None:
-    shelf.found = Found((hit((("ask not", True),)),), total=1, videos=1)
+    shelf.found = SearchResult((hit((("ask not", True),)),), total=1, videos=1)
     doc = json.loads(rushes("search", "ask not", "--json").stdout)
     assert doc["total"] == 1
     (found,) = doc["hits"]
@@ -107,15 +107,17 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
 def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     said = (line("Ask what your COUNTRY can do"),)
     monkeypatch.setattr(shelf.home.index, "lines", lambda _owner, _video, _kind: said)
-    found = Found((hit((("country", True),)),), total=1, videos=1)
-    monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else Found())
+    found = SearchResult((hit((("country", True),)),), total=1, videos=1)
+    monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else SearchResult())
     assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr
     assert "did you mean" not in rushes("search", "zebra").stderr
 
 
 def test_a_kind_without_that_hit_is_told_by_what_there_is_of_it(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = tuple(hit(((text, False),), kind="object") for text in ("cat", "car", "cat"))
-    monkeypatch.setattr(shelf, "search", lambda query, *_: Found(seen) if query == "kind:object" else Found())
+    monkeypatch.setattr(
+        shelf, "search", lambda query, *_: SearchResult(seen) if query == "kind:object" else SearchResult()
+    )
     assert "what there is of object: cat, car" in rushes("search", "object:cup").stderr.splitlines()
     assert "what there is" not in rushes("search", "place:beach").stderr
 
@@ -123,7 +125,7 @@ def test_a_kind_without_that_hit_is_told_by_what_there_is_of_it(shelf: Shelf, mo
 def test_films_that_mean_harm_do_none(shelf: Shelf) -> None:
     shelf.films = [replace(video(EVIL), title=EVIL, path=EVIL, languages=(EVIL,))]
     shelf.said = [line(EVIL)]
-    shelf.found = Found((hit(((EVIL, False), (EVIL, True)), name=EVIL),), total=1, videos=1, note=EVIL)
+    shelf.found = SearchResult((hit(((EVIL, False), (EVIL, True)), name=EVIL),), total=1, videos=1, note=EVIL)
     for command in (["ls"], ["show", "vid_", "--lines"], ["search", "x"], ["show", EVIL + "?"]):
         assert harmless(rushes(*command)), command
         assert harmless(rushes(*command, "--json")), command

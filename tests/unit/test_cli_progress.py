@@ -12,7 +12,7 @@ from rushes.jobs.progress import Snapshot
 from rushes.surfaces.cli.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
-from rushes.worker.inputs import Room
+from rushes.worker.inputs import DiskSpace
 
 
 def drawn(row: Row, *, utf8: bool = True) -> str:
@@ -151,7 +151,7 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out + captured.err == ""
 
 
-FULL = Room(enough=False, free=1_300_000_000, kept=5_000_000_000)
+FULL = DiskSpace(enough=False, free=1_300_000_000, kept=5_000_000_000)
 NEARLY_FULL = "disk nearly full: 1.3 GB free, 5.0 GB kept free; goes on by itself"
 
 
@@ -159,7 +159,7 @@ def test_a_log_says_once_that_the_disk_is_nearly_full_and_when_there_is_room_aga
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     watcher = Plain(Session(), lambda _job: None)
-    for room in (FULL, FULL, Room(enough=True)):  # each lane says it
+    for room in (FULL, FULL, DiskSpace(enough=True)):  # each lane says it
         watcher.room(room)
         watcher.look([snapshot()])
     assert capsys.readouterr().err.splitlines() == [NEARLY_FULL, "there is room on the disk again: going on"]
@@ -187,7 +187,7 @@ def test_a_terminal_shows_that_the_disk_is_nearly_full_as_long_as_it_is() -> Non
     bars = Bars(screen, lambda _job: None)
     bars.room(FULL)
     assert NEARLY_FULL in [str(line) for line in bars.picture([snapshot()]).renderables]
-    bars.room(Room(enough=True))
+    bars.room(DiskSpace(enough=True))
     assert NEARLY_FULL not in [str(line) for line in bars.picture([snapshot()]).renderables]
 
 

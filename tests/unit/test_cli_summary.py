@@ -11,7 +11,7 @@ from cli_library import Shelf, job, line, video
 from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
-from rushes.library import Added, Ran
+from rushes.library import IntakeResult, RunReport
 from rushes.library.beside import Beside
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import Notes, tell
@@ -28,14 +28,14 @@ def shelf(tmp_path: Path) -> Shelf:
     )
 
 
-def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: Ran, notes: Notes | None = None) -> list[str]:
+def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport, notes: Notes | None = None) -> list[str]:
     tell(Session(), shelf, ran, SUBTITLES, notes or Notes())
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
 
 
-def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: Ran) -> list[dict[str, Any]]:
+def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport) -> list[dict[str, Any]]:
     tell(Session(json=True), shelf, ran, SUBTITLES, Notes({DONE.id: (1140.0, 1560.0)}))
     return [json.loads(row) for row in capsys.readouterr().out.splitlines()]
 
@@ -43,7 +43,7 @@ def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: Ran) -> list[
 def test_a_finished_run_says_what_was_made_where_how_fast_and_one_next_command(
     shelf: Shelf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = told(capsys, shelf, Ran((DONE,), (), 1330.0, before=NEW), Notes({DONE.id: (1140.0, 1560.0)}))
+    lines = told(capsys, shelf, RunReport((DONE,), (), 1330.0, before=NEW), Notes({DONE.id: (1140.0, 1560.0)}))
     assert lines[0] == "done in 22 min 10 s (estimated 19-26 min), 1.9x real time"
     assert lines[1] == "  6 words  1 line"
     assert lines[2].startswith("  watch it: ")
@@ -52,21 +52,21 @@ def test_a_finished_run_says_what_was_made_where_how_fast_and_one_next_command(
 
 
 def test_work_that_was_finished_before_is_told_in_one_line(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, shelf, Ran((DONE,), (), 0.1, before={})) == [
+    assert told(capsys, shelf, RunReport((DONE,), (), 0.1, before={})) == [
         "two_cities.mkv: finished already, nothing was done again",
         "next: rushes search incredulity",
     ]
 
 
 def test_a_run_that_went_on_claims_no_speed(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, shelf, ran := Ran((DONE,), (), 14.0, {DONE.id: 200}))
+    lines = told(capsys, shelf, ran := RunReport((DONE,), (), 14.0, {DONE.id: 200}))
     assert lines[0] == "done in 14 s; 200 tasks were done before"
     assert summary(capsys, shelf, ran)[-1]["speed_x"] is None
 
 
 def test_films_that_were_finished_earlier_count_for_nothing(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
     old = replace(DONE, id="job_old", name="old.mkv")
-    ran = Ran((old, DONE), (), 1330.0, NEW)
+    ran = RunReport((old, DONE), (), 1330.0, NEW)
     lines = told(capsys, shelf, ran, Notes({DONE.id: (1140.0, 1560.0), "job_old": (9.0, 9.9)}))
     assert lines[0] == "done in 22 min 10 s (estimated 19-26 min), 1.9x real time; 1 film was finished already"
     assert not any("old.mkv" in line for line in lines)
@@ -76,11 +76,11 @@ def test_films_that_were_finished_earlier_count_for_nothing(shelf: Shelf, capsys
 
 def test_a_film_without_words_leads_to_a_look_at_it(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
     shelf.said = []
-    assert told(capsys, shelf, Ran((DONE,), (), 1.0, before={}))[-1] == "next: rushes show vid_aaaabbbbccccdddd"
+    assert told(capsys, shelf, RunReport((DONE,), (), 1.0, before={}))[-1] == "next: rushes show vid_aaaabbbbccccdddd"
 
 
 def test_an_interrupted_run_says_that_nothing_is_lost(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = Ran((job(),), (), 60.0, before=NEW, signal=2)
+    ran = RunReport((job(),), (), 60.0, before=NEW, signal=2)
     assert told(capsys, shelf, ran) == ["paused: 219 of 255 tasks are done and kept; the same command goes on"]
     last = summary(capsys, shelf, ran)[-1]
     assert (last["message_type"], last["resumable"], last["code"]) == ("summary", True, 130)
@@ -89,7 +89,7 @@ def test_an_interrupted_run_says_that_nothing_is_lost(shelf: Shelf, capsys: pyte
 def test_a_run_that_would_only_wait_says_when_the_next_try_is_due(
     shelf: Shelf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ran = Ran((job(),), (), 60.0, before=NEW, due_in=58.2, due_job=job().id)
+    ran = RunReport((job(),), (), 60.0, before=NEW, due_in=58.2, due_job=job().id)
     assert told(capsys, shelf, ran) == [
         "waiting: the next try is due in 58 s; the same command goes on then",
         "why: rushes jobs why job_aaaabbbbccccdddd",
@@ -103,7 +103,7 @@ def test_a_run_that_would_only_wait_tells_what_was_done_what_failed_and_who_wait
 ) -> None:
     monkeypatch.setattr(shelf, "tasks", lambda _job: ())
     failed, due = job(JobState.FAILED, id="job_failed"), job(id="job_due")
-    ran = Ran(
+    ran = RunReport(
         (failed, DONE, due), (), 60.0, {DONE.id: 0, "job_due": 0, "job_failed": 0}, due_in=58.2, due_job="job_due"
     )
     lines = told(capsys, shelf, ran)
@@ -117,7 +117,7 @@ def test_a_run_that_would_only_wait_tells_what_was_done_what_failed_and_who_wait
 def test_a_job_that_somebody_cancelled_meanwhile_is_told_with_the_way_back(
     shelf: Shelf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ran = Ran((job(JobState.CANCELLED),), (), 60.0, NEW)
+    ran = RunReport((job(JobState.CANCELLED),), (), 60.0, NEW)
     (line,) = told(capsys, shelf, ran)
     back = "ring it back with: rushes jobs retry job_aaaabbbbccccdddd"
     assert line == f"two_cities.mkv: cancelled, 219 of 255 tasks are done; b{back}"
@@ -127,7 +127,7 @@ def test_a_job_that_somebody_cancelled_meanwhile_is_told_with_the_way_back(
 
 
 def test_a_job_that_somebody_paused_meanwhile_is_no_error(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = Ran((job(paused=True),), (), 60.0, NEW)
+    ran = RunReport((job(paused=True),), (), 60.0, NEW)
     (line,) = told(capsys, shelf, ran)
     assert line.startswith("two_cities.mkv: paused, 219 of 255 tasks are done; go on with the same command, or: ")
     assert line.endswith("rushes jobs resume job_aaaabbbbccccdddd")
@@ -146,7 +146,7 @@ def test_what_failed_is_told_with_its_place_reason_meaning_and_remedy(
 ) -> None:
     monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("develop", 23, "10 leases lost\x1b[2J; signal 11"),))
     bad = job(JobState.FAILED, Counts(255, 250, dead=1))
-    ran = Ran((DONE, replace(bad, id="job_b", facts="")), (), 60.0, before=NEW)
+    ran = RunReport((DONE, replace(bad, id="job_b", facts="")), (), 60.0, before=NEW)
     assert told(capsys, shelf, ran)[:4] == [
         "error  two_cities.mkv: develop, chunk 23 (22:00-23:00)",
         "why    KillsItsWorker: 10 leases lost[2J; signal 11",
@@ -164,13 +164,13 @@ def test_a_file_that_is_no_footage_is_refused_by_name(
     shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("probe", None, "is a text", "BadMedia"),))
-    ran = Ran((job(JobState.FAILED, facts=""),), (), 1.0, before=NEW)
+    ran = RunReport((job(JobState.FAILED, facts=""),), (), 1.0, before=NEW)
     assert told(capsys, shelf, ran)[0] == "error  two_cities.mkv: is a text"
 
 
 def test_a_refused_path_is_told_and_counted(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    no = Added("fifo.mp4", error=Refused("fifo.mp4: not a regular file", "Name files."))
-    ran = Ran((DONE,), (no,), 1.0, before={})
+    no = IntakeResult("fifo.mp4", error=Refused("fifo.mp4: not a regular file", "Name files."))
+    ran = RunReport((DONE,), (no,), 1.0, before={})
     assert told(capsys, shelf, ran)[:2] == ["error  fifo.mp4: not a regular file", "do     Name files."]
     error, last = summary(capsys, shelf, ran)
     assert (error["path"], last["errors"], last["code"]) == ("fifo.mp4", 1, 3)
@@ -178,5 +178,5 @@ def test_a_refused_path_is_told_and_counted(shelf: Shelf, capsys: pytest.Capture
 
 def test_many_films_are_told_together(shelf: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
     many = tuple(replace(DONE, id=f"job_{n}") for n in range(9))
-    lines = told(capsys, shelf, Ran(many, (), 100.0, {j.id: 0 for j in many}))
+    lines = told(capsys, shelf, RunReport(many, (), 100.0, {j.id: 0 for j in many}))
     assert len(lines) == 3

@@ -19,9 +19,9 @@ from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
 from rushes.wiring import worker
-from rushes.worker.commands import Complete, Fail, GiveBack, Letter
+from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, Limits, State
-from rushes.worker.inputs import Settled, Tick
+from rushes.worker.inputs import OutboxEntryWritten, Tick
 
 Invoke = Callable[..., Result]
 
@@ -31,7 +31,7 @@ def lease(stage: str = "develop", chunk: int | None = 3) -> Lease:
 
 
 BROKEN = Failure("SlotDied", "ended by \x1b[31msignal 11", "Look.", "may work next time")
-LETTERS: list[Letter] = [
+LETTERS: list[OutboxEntry] = [
     Complete(lease(), Finish("t", 7, seconds=4.21)),
     Complete(lease("audio", None), Finish("t", 7, adopted=True)),
     Fail(lease(), BROKEN, 61.0),
@@ -54,7 +54,7 @@ def tell(session: Session) -> Bench:
     bench = watched(session)
     bench.start()
     for letter in LETTERS:
-        bench.seen(Settled(letter))
+        bench.seen(OutboxEntryWritten(letter))
     bench.seen(Tick())
     bench.close()
     return bench
@@ -72,10 +72,10 @@ def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: py
     monkeypatch.setattr(Session, "message", sleep)
     bench = watched(Session(json=True))
     bench.start()
-    bench.seen(Settled(LETTERS[0]))
+    bench.seen(OutboxEntryWritten(LETTERS[0]))
     assert reads.wait(30.0)
     for letter in LETTERS:
-        bench.seen(Settled(letter))
+        bench.seen(OutboxEntryWritten(letter))
     closing = threading.Thread(target=bench.close, daemon=True)
     closing.start()
     closing.join(30.0)

@@ -14,14 +14,14 @@ from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import NoRoom
 from rushes.domain.event import EventType
 from rushes.domain.task import Failure
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.run import Work
 from rushes.surfaces.cli.run import watched
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.summary import Notes
-from rushes.worker.inputs import Room
+from rushes.worker.inputs import DiskSpace
 
-PROBE = Wish(only=("probe",))
+PROBE = JobRequest(only=("probe",))
 DIED = Failure("SlotDied", "signal 11", "Look.", "may work next time")
 
 
@@ -34,10 +34,10 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[Room] = []
+    heard: list[DiskSpace] = []
     monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if heard else 7)
     ran = library.run(films(tmp_path, 1), PROBE, on_room=heard.append)
-    assert heard[0] == Room(enough=False, free=7, kept=library.home.settings.reserve_mb * 2**20)
+    assert heard[0] == DiskSpace(enough=False, free=7, kept=library.home.settings.reserve_mb * 2**20)
     assert heard[-1].enough
     assert ran.exit_code == 7, "it is no film"
 

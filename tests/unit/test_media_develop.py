@@ -21,7 +21,7 @@ from rushes.media.developing.layout import Layout
 from rushes.media.developing.metrics import Measure, Metrics, joined
 from rushes.media.developing.pack import Pack, PackIndex, read_frame
 from rushes.media.developing.poster import choose
-from rushes.media.developing.proxy import Proxy
+from rushes.media.developing.proxy import ProxyPiece
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
@@ -52,7 +52,11 @@ def developed(path: Path, facts: VideoFacts, spans: list[Span], folder: Path) ->
     assert facts.video
     for n, span in enumerate(spans):
         piece = folder / f"{n}.mp4"
-        measure, pack, proxy = Measure(facts.video), Pack(folder / f"{n}.pack", facts.video), Proxy(piece, facts, span)
+        measure, pack, proxy = (
+            Measure(facts.video),
+            Pack(folder / f"{n}.pack", facts.video),
+            ProxyPiece(piece, facts, span),
+        )
         develop(path, facts, span, [measure, pack, proxy], lambda _: None)
         done.layouts.append(proxy.close())
         done.packs.append(pack.close())
@@ -187,7 +191,7 @@ def test_large_pictures_are_shown_at_720_lines_and_odd_sizes_made_even(tmp_path:
     frame = next(_frames(done.pieces[0]))[0]
     assert (frame.width, frame.height) == (1280, 720)
     odd = replace(facts.video, width=853, height=479)
-    assert Proxy(tmp_path / "odd.mp4", replace(facts, video=odd), odd.span).size == (852, 480)
+    assert ProxyPiece(tmp_path / "odd.mp4", replace(facts, video=odd), odd.span).size == (852, 480)
 
 
 GRIDS = (5, 20, 60)
@@ -295,7 +299,7 @@ def test_what_is_made_does_not_depend_on_what_else_is_made(tmp_path: Path) -> No
     facts = probe(path)
     assert facts.video
     all_of_it = developed(path, facts, [facts.video.span], tmp_path / "all")
-    pack, proxy = Pack(tmp_path / "pack", facts.video), Proxy(tmp_path / "piece.mp4", facts, facts.video.span)
+    pack, proxy = Pack(tmp_path / "pack", facts.video), ProxyPiece(tmp_path / "piece.mp4", facts, facts.video.span)
     measure = Measure(facts.video)
     for sink in (proxy, pack, measure):
         develop(path, facts, facts.video.span, [sink], lambda _: None)

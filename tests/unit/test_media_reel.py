@@ -6,7 +6,7 @@ from film_work import FilmWork, chunks, room_for_one
 from media_files import Film, cfr, decoded, make, vfr
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clips.proxy_clip import Proxy, clip_from_proxy
+from rushes.media.clips.proxy_clip import ProxyClip, clip_from_proxy
 from rushes.media.developing.layout import Layout, Segment
 from rushes.media.reading.probe import probe as probe_film
 from rushes.stages import audio, clip, develop, probe
@@ -58,4 +58,6 @@ def test_a_proxy_that_is_cut_off_is_told(tmp_path: Path) -> None:
     piece.write_bytes(b"only its head")
     pictures = [(lambda: piece, Layout(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
     with pytest.raises(BadMedia, match="ends too early"):
-        clip_from_proxy(Proxy(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print)
+        clip_from_proxy(
+            ProxyClip(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print
+        )

@@ -10,7 +10,7 @@ import simplejpeg
 from rushes.media.clips.clip import clip
 from rushes.media.developing.develop import develop
 from rushes.media.developing.pack import Pack, read_frame
-from rushes.media.developing.proxy import Proxy
+from rushes.media.developing.proxy import ProxyPiece
 from rushes.media.reading.probe import probe
 from rushes.media.reading.tone_mapping import ToneMapper
 
@@ -41,7 +41,7 @@ def test_hdr_is_shown_as_an_sdr_screen_can(transfer: int, white: int, tmp_path: 
     path = hdr_film(tmp_path / "x.mp4", transfer)
     facts = probe(path)
     assert facts.video
-    proxy, pack = Proxy(tmp_path / "p.mp4", facts, facts.video.span), Pack(tmp_path / "pack", facts.video)
+    proxy, pack = ProxyPiece(tmp_path / "p.mp4", facts, facts.video.span), Pack(tmp_path / "pack", facts.video)
     develop(path, facts, facts.video.span, [proxy, pack], lambda _: None)
     proxy.close()
     index = pack.close()

@@ -14,7 +14,7 @@ from rushes.domain.keys import is_name, parse_task_id, task_id
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.plan.grid import grid
-from rushes.plan.planner import Asked, first_task, job_facts, needs_of, plan, results_of
+from rushes.plan.planner import JobSpec, first_task, job_facts, needs_of, plan, results_of
 from rushes.plan.recipes import stages_of
 
 CARDS = {
@@ -39,17 +39,19 @@ def film(seconds: int = 300, key_every: int = 2, sha256: str = "ab" * 32) -> Vid
     return VideoFacts(sha256, 1000, "mp4", video, (audio,))
 
 
-def asked(**changes: object) -> Asked:
+def asked(**changes: object) -> JobSpec:
     values: dict[str, object] = {
         "owner": "me",
         "source": Fingerprint("film.mp4", 1000, 1, 2),
         "stages": stages_of("searchable", CARDS),
         "models": {"speech": "whisper-base@d01c3014"},
     }
-    return Asked(**(values | changes))  # type: ignore[arg-type]
+    return JobSpec(**(values | changes))  # type: ignore[arg-type]
 
 
-def planned(question: Asked, facts: VideoFacts, cards: dict[str, StageSpec] | None = None) -> dict[str, dict[str, str]]:
+def planned(
+    question: JobSpec, facts: VideoFacts, cards: dict[str, StageSpec] | None = None
+) -> dict[str, dict[str, str]]:
     probe = first_task("job_a", question, CARDS["probe"])
     return {d.id: results_of(d.spec) for d in plan("job_a", question, facts, cards or CARDS, probe.spec)}
 
@@ -159,7 +161,7 @@ def test_what_was_asked_for_by_name_is_not_skipped_in_silence() -> None:
 
 def test_a_payload_survives_names_that_are_no_text() -> None:
     odd = asked(source=Fingerprint("a\n'\"\udcff -x \U0001f3ac.mp4", 1, 2, 3))
-    assert Asked.from_text(odd.to_text()) == odd
+    assert JobSpec.from_text(odd.to_text()) == odd
     assert odd.to_text().isascii()
 
 

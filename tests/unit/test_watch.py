@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rushes.domain.errors import NotFound, Refused, StoreAway
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.sources.folder import Folder
 from rushes.sources.watch import Watched
 
-PROBE = Wish(only=("probe",))
+PROBE = JobRequest(only=("probe",))
 
 
 def names(watched: Watched) -> list[str]:
@@ -168,7 +168,7 @@ def test_what_else_was_asked_of_a_moved_file_is_not_done_by_its_new_job(tmp_path
     film = folder / "a.mp4"
     film.write_bytes(b"film")
     with Library(tmp_path / "home") as library:
-        list(library.watch([folder], Wish(only=("probe",), chunk="30"), once=True, pause=Pauses([lambda: None])))
+        list(library.watch([folder], JobRequest(only=("probe",), chunk="30"), once=True, pause=Pauses([lambda: None])))
         film.rename(folder / "moved.mp4")
         list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
         assert (state(library, "a.mp4"), state(library, "moved.mp4")) == ("created", "created")

@@ -13,11 +13,11 @@ from tests.servers_aws import make_bucket
 from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import Refused, StoreMissing
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main
 from rushes.uploads.service import Uploads
 
-PROBE = Wish(only=("probe",))
+PROBE = JobRequest(only=("probe",))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def looked(*leases: Lease) -> State:
     return state
 
 
-def asked(deeds: tuple[o.Deed, ...]) -> list[o.Deed]:
+def asked(deeds: tuple[o.Command, ...]) -> list[o.Command]:
     return [d for d in deeds if isinstance(d, o.Claim | o.Listen | o.PassOn)]
 
 
@@ -45,14 +45,14 @@ def test_it_claims_the_ids_it_was_hinted() -> None:
 def test_when_a_slot_is_free_again_it_takes_the_next_hint_without_waiting() -> None:
     state = looked(lease(1), lease(2))
     finish = Finish(task(1), 7)
-    state, deeds = step(state, h.Made(finish), 1.0)
+    state, deeds = step(state, h.TaskFinished(finish), 1.0)
     assert asked(deeds) == [o.Listen(CPU, 1, 0.0)]
     _, deeds = step(state, h.Hinted(CPU, (task(3),)), 1.0)
     assert asked(deeds) == [o.Claim(CPU, 1, (task(3),))]
 
 
 def test_without_a_hint_it_looks_for_itself() -> None:
-    state, _ = step(looked(lease(1), lease(2)), h.Made(Finish(task(1), 7)), 1.0)
+    state, _ = step(looked(lease(1), lease(2)), h.TaskFinished(Finish(task(1), 7)), 1.0)
     state, deeds = step(state, h.Hinted(CPU), 1.0)
     assert asked(deeds) == [o.Claim(CPU, 1)]
     state, deeds = step(state, h.Claimed(CPU, (lease(3),), 1), 1.0)
@@ -83,14 +83,14 @@ def test_hints_that_have_no_place_here_are_passed_on() -> None:
 
 
 def test_a_draining_worker_passes_on_what_it_hears() -> None:
-    state, _ = step(looked(), h.Told("SIGTERM"), 1.0)
+    state, _ = step(looked(), h.StopRequested("SIGTERM"), 1.0)
     _, deeds = step(state, h.Hinted(CPU, (task(3),)), 1.0)
     assert asked(deeds) == [o.PassOn((task(3),))]
 
 
 def test_a_store_that_was_away_is_looked_at_without_a_hint() -> None:
     state, _ = step(looked(), h.Hinted(CPU, (task(1),)), 1.0)
-    state, deeds = step(state, h.StoreGone(), 1.0)
+    state, deeds = step(state, h.StoreUnavailable(), 1.0)
     assert asked(deeds) == []
     _, deeds = step(state, h.Tick(), 2.1)
     assert o.Claim(CPU, 2) in deeds
@@ -111,7 +111,7 @@ def test_work_on_a_whole_video_that_runs_long_is_reported_once_and_never_ended()
 
 
 def test_a_notice_leaves_no_more_time_than_the_machine_has() -> None:
-    state, _ = step(looked(lease(1)), h.Told("Spot notice", within=5.0), 1.0)
+    state, _ = step(looked(lease(1)), h.StopRequested("Spot notice", within=5.0), 1.0)
     assert state.drain_until == 6.0
     assert state.note == "draining: Spot notice"
 

@@ -21,7 +21,7 @@ from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
 from rushes.worker import commands, core, inputs
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
-from rushes.worker.outbox import Letters
+from rushes.worker.outbox import Outbox
 
 
 @pytest.fixture
@@ -167,15 +167,15 @@ def test_an_outcome_that_cannot_be_written_fails_its_own_task_alone(tmp_path: Pa
 def test_of_outcomes_posted_together_only_the_one_that_cannot_be_written_fails(tmp_path: Path) -> None:
     bench = Bench(tmp_path, FussyLedger())
     tasks = [bench.submit(name) for name in ("odd", "good")]
-    told: list[inputs.Happening] = []
+    told: list[inputs.Input] = []
     me = bench._born()
     bench.ledger.renew(me, {}, {})
     posted = [commands.Complete(x, Finish(x.task, x.fence)) for x in bench.ledger.claim(me.id, ["cpu"], 2)]
     hints = Hints(bench.transport, lane_of, told.append, takes=True)
-    Letters(bench.ledger, bench.open_plan, told.append, hints, lambda _lease: {}).complete(me.id, posted)
+    Outbox(bench.ledger, bench.open_plan, told.append, hints, lambda _lease: {}).complete(me.id, posted)
     hints.close(60)
     assert [bench.task(task).state for task in tasks] == [TaskState.READY, TaskState.DONE]
-    assert told == [inputs.Settled(letter) for letter in posted]
+    assert told == [inputs.OutboxEntryWritten(letter) for letter in posted]
 
 
 def test_a_spec_larger_than_the_pipe_does_not_stop_the_worker(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_plan_is_opened_between_two_pages_of_names(tmp_path: Path) -> None:
         bench.submit(name, result={"publishes": True})
     with bench.working() as shell:
         wait_for(lambda: blobs.began.is_set() and all(done(bench, f"job_{n}.toy") for n in "abcd"), "never done")
-        shell.seen = lambda happening: made.set() if isinstance(happening, inputs.Made) else None
+        shell.seen = lambda happening: made.set() if isinstance(happening, inputs.TaskFinished) else None
         opens.set()
         plan = bench.submit("plan")
         assert made.wait(60)

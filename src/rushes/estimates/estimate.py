@@ -11,12 +11,12 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
 from rushes.estimates.guess import Guess, guess
 from rushes.home import Home
-from rushes.jobs.intake import Added, Wish, add, wake
+from rushes.jobs.intake import IntakeResult, JobRequest, add, wake
 from rushes.jobs.originals import probed
 from rushes.ledger.pages import all_tasks
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
-from rushes.plan.planner import Asked
+from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 
 ENOUGH = 3  # rates of a stage that make calibration unnecessary
@@ -44,7 +44,7 @@ class Estimate:
 def estimate(
     home: Home,
     places: Sequence[str],
-    wish: Wish,
+    wish: JobRequest,
     machine: str,
     longer_than: float = 0.0,
     *,
@@ -76,7 +76,7 @@ def expected(home: Home, job: Job, machine: str) -> tuple[float, float] | None:
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    guesses = guess_stages(home, probed(home, job), Asked.from_text(job.payload).stages, machine, least=1)
+    guesses = guess_stages(home, probed(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
     known = {stage: g for stage, g in guesses.items() if g}
     if len(known) < len(guesses):
         return None
@@ -98,7 +98,7 @@ def _left(home: Home, job: Job, guesses: Mapping[str, Guess]) -> dict[str, Guess
     return {stage: g.part(1 - done[stage] / total[stage] if total[stage] else 1.0) for stage, g in guesses.items()}
 
 
-def learn(home: Home, added: Sequence[Added], wish: Wish, machine: str, *, signals: bool) -> None:
+def learn(home: Home, added: Sequence[IntakeResult], wish: JobRequest, machine: str, *, signals: bool) -> None:
     """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate.
 
     Raises:
@@ -112,7 +112,13 @@ def learn(home: Home, added: Sequence[Added], wish: Wish, machine: str, *, signa
 
 
 def _estimate(
-    home: Home, one: Added, wish: Wish, stages: Sequence[str], machine: str, longer_than: float, signals: bool
+    home: Home,
+    one: IntakeResult,
+    wish: JobRequest,
+    stages: Sequence[str],
+    machine: str,
+    longer_than: float,
+    signals: bool,
 ) -> Estimate:
     if one.job is None or home.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(home, one.job))
@@ -169,7 +175,7 @@ def together(home: Home, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     return low, max(high, low * 1.1)
 
 
-def _calibrate(home: Home, path: str, wish: Wish, missing: Sequence[str], signals: bool) -> None:
+def _calibrate(home: Home, path: str, wish: JobRequest, missing: Sequence[str], signals: bool) -> None:
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
     trial = replace(wish, only=tuple(missing), skip=(), trial=True)
     _work(home, list(add(home, [path], trial)), signals)
@@ -180,7 +186,7 @@ def _has_room(home: Home) -> bool:
     return room is None or room >= home.settings.reserve_mb * 2**20
 
 
-def _work(home: Home, added: Sequence[Added], signals: bool) -> None:
+def _work(home: Home, added: Sequence[IntakeResult], signals: bool) -> None:
     """Do a trial now or never: what is not finished is not left for a worker."""
     jobs = [wake(home, one.job).id for one in added if one.job]
     try:

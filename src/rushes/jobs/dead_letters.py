@@ -73,7 +73,7 @@ class Acted:
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class DeadLetters:
     """An owner's dead letters, a page at a time: three questions a page, however many there are."""
 
     ledger: Ledger

@@ -16,10 +16,10 @@ from rushes.jobs.models import missing, question
 from rushes.jobs.own_outputs import ours
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
-from rushes.plan.planner import Asked
+from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.watch import find
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
@@ -27,7 +27,7 @@ LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class JobRequest:
     """What a person wants of some paths."""
 
     recipe: str = ""
@@ -43,7 +43,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class IntakeResult:
     """One path: its job, or the reason why there is none."""
 
     path: str  # absolute, or s3://bucket/key
@@ -54,7 +54,7 @@ class Added:
     size: int = 0
 
 
-def add(home: Home, places: Iterable[str], wish: Wish) -> Iterator[Added]:
+def add(home: Home, places: Iterable[str], wish: JobRequest) -> Iterator[IntakeResult]:
     """Submit everything found at these places.
 
     Raises:
@@ -64,7 +64,9 @@ def add(home: Home, places: Iterable[str], wish: Wish) -> Iterator[Added]:
     return take_in(home, find(map(home.source, named.values())), wish, named)
 
 
-def take_in(home: Home, entries: Iterable[Found | LeftOut], wish: Wish, named: Collection[str] = ()) -> Iterator[Added]:
+def take_in(
+    home: Home, entries: Iterable[FoundFile | LeftOut], wish: JobRequest, named: Collection[str] = ()
+) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
     stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
     models = _models(home, stages, wish)
@@ -74,15 +76,15 @@ def take_in(home: Home, entries: Iterable[Found | LeftOut], wish: Wish, named: C
             yield _left_out(entry)
             continue
         if entry.path not in named and (why := ours(home, entry)):
-            yield Added(entry.path, skipped=why)
+            yield IntakeResult(entry.path, skipped=why)
             continue
         try:
             yield _submit(home, entry, wish, stages, models, by_name=entry.path in named)
         except RushesError as e:
-            yield Added(entry.path, error=e)
+            yield IntakeResult(entry.path, error=e)
 
 
-def missing_models(home: Home, wish: Wish) -> tuple[str, ...]:
+def missing_models(home: Home, wish: JobRequest) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
     stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
     lacks = missing(home, stages, wish.profile or home.settings.profile)
@@ -101,7 +103,7 @@ def wake(home: Home, job: Job) -> Job:
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def asked_of(home: Home, source: Fingerprint, wish: Wish) -> Asked:
+def asked_of(home: Home, source: Fingerprint, wish: JobRequest) -> JobSpec:
     """What a job for this original asks.
 
     Raises:
@@ -112,9 +114,11 @@ def asked_of(home: Home, source: Fingerprint, wish: Wish) -> Asked:
     return _asked(home, source, wish, stages, _models(home, stages, wish))
 
 
-def _asked(home: Home, source: Fingerprint, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str]) -> Asked:
+def _asked(
+    home: Home, source: Fingerprint, wish: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
+) -> JobSpec:
     seconds, size = _chunk(home, wish)
-    return Asked(
+    return JobSpec(
         owner=home.settings.owner,
         source=below(source, home.originals),
         stages=stages,
@@ -129,8 +133,8 @@ def _asked(home: Home, source: Fingerprint, wish: Wish, stages: tuple[str, ...],
 
 
 def _submit(
-    home: Home, found: Found, wish: Wish, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
-) -> Added:
+    home: Home, found: FoundFile, wish: JobRequest, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
+) -> IntakeResult:
     """What was deleted stays so, until somebody names it: then it is asked for anew."""
     recipe = TRIAL if wish.trial else wish.recipe or home.settings.recipe
     asked, name = _asked(home, found.fingerprint, wish, stages, models), display_name(found.name)
@@ -138,19 +142,19 @@ def _submit(
     while True:
         done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wish.priority, (), request)
         if done.created or not is_gone(home.records, done.job):
-            return Added(found.path, done.job, done.created, size=found.size)
+            return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
-            return Added(found.path, skipped="it was deleted: name it to take it in")
+            return IntakeResult(found.path, skipped="it was deleted: name it to take it in")
         request = digest(["after", request])
 
 
-def _models(home: Home, stages: tuple[str, ...], wish: Wish) -> dict[str, str]:
+def _models(home: Home, stages: tuple[str, ...], wish: JobRequest) -> dict[str, str]:
     profile = wish.profile or home.settings.profile
     wanted = sorted({capability for stage in stages for capability in home.cards[stage].models})
     return {capability: question(home, capability, profile) for capability in wanted}
 
 
-def _options(home: Home, wish: Wish, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
+def _options(home: Home, wish: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
     options = {stage: dict(values) for stage, values in wish.options.items()}
     options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
     for stage in stages:
@@ -161,7 +165,7 @@ def _options(home: Home, wish: Wish, stages: tuple[str, ...]) -> dict[str, dict[
     return options
 
 
-def _chunk(home: Home, wish: Wish) -> tuple[int, int]:
+def _chunk(home: Home, wish: JobRequest) -> tuple[int, int]:
     if wish.chunk == "large":
         return LARGE
     return (int(wish.chunk) if wish.chunk else home.settings.chunk_seconds), 0
@@ -173,8 +177,8 @@ def _check_language(tag: str) -> None:
         raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
 
 
-def _left_out(entry: LeftOut) -> Added:
+def _left_out(entry: LeftOut) -> IntakeResult:
     if not entry.fault:
-        return Added(entry.path, skipped=entry.reason)
+        return IntakeResult(entry.path, skipped=entry.reason)
     no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
-    return Added(entry.path, error=entry.cause or no)
+    return IntakeResult(entry.path, error=entry.cause or no)

@@ -7,8 +7,8 @@ from rushes.domain.job import Job
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.speech import speech_model, speech_models
 from rushes.home import Home
-from rushes.jobs.why import Because, Reason
-from rushes.plan.planner import Asked
+from rushes.jobs.why import Reason, WaitReason
+from rushes.plan.planner import JobSpec
 from rushes.settings import own_model
 
 INSTALLED = "tesseract"  # reads text without weights of ours
@@ -49,14 +49,14 @@ def missing(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tup
     return {stage: ids for stage, ids in lacks.items() if ids}
 
 
-def explained(home: Home, job: Job, reasons: Sequence[Because]) -> tuple[Because, ...]:
+def explained(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
-    asked = Asked.from_text(job.payload)
+    asked = JobSpec.from_text(job.payload)
     lacks = missing(home, asked.stages, asked.profile)
     return tuple(_for_want_of(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 
-def _for_want_of(models: Sequence[str], because: Because) -> Because:
+def _for_want_of(models: Sequence[str], because: WaitReason) -> WaitReason:
     if because.reason not in (Reason.NO_WORKER, Reason.NO_FREE_SLOT, Reason.NEXT):
         return because
     return replace(because, reason=Reason.NO_MODEL, detail=f"rushes models pull {' '.join(models)}")

@@ -15,7 +15,7 @@ from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.jobs.maintenance.quarantine import put_aside
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import Asked, job_facts, plan, results_of
+from rushes.plan.planner import JobSpec, job_facts, plan, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Opening:
             DamagedBlob: what probe found is damaged; it was set aside, so that it is found anew.
         """
         job = self.ledger.job(lease.job)
-        asked = Asked.from_text(job.payload)
+        asked = JobSpec.from_text(job.payload)
         key = results_of(lease.spec)["facts"]
         found, facts = self._found(asked.owner, key)
         asked = replace(asked, source=source_of(asked, found))
@@ -71,7 +71,7 @@ class Opening:
         return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
 
 
-def source_of(asked: Asked, found: Manifest) -> Fingerprint:
+def source_of(asked: JobSpec, found: Manifest) -> Fingerprint:
     """The version of the original that probe read: the job may be older than its file."""
     read = found.facts.get("source")
     return Fingerprint.from_json(read) if read else asked.source

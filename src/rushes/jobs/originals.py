@@ -12,7 +12,7 @@ from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.open_plan import read_facts, source_of
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import JobSpec, results_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Original:
     """One place of a video: the job that took it in from there, and what it asked."""
 
     job: str
-    asked: Asked
+    asked: JobSpec
 
 
 def original(home: Home, video: Video) -> Original:
@@ -66,9 +66,9 @@ def _found(home: Home, job: Job) -> Manifest:
     return read_manifest(home.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def _asked(home: Home, job: Job) -> Asked:
+def _asked(home: Home, job: Job) -> JobSpec:
     """What a job asked; of an original that was promised, about the version that came."""
-    asked = Asked.from_text(job.payload)
+    asked = JobSpec.from_text(job.payload)
     if not asked.source.far or asked.source.etag:
         return asked
     return replace(asked, source=source_of(asked, _found(home, job)))

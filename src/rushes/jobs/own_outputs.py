@@ -6,7 +6,7 @@ from rushes.domain.keys import short
 from rushes.home import Home
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
-from rushes.sources.port import Found
+from rushes.sources.port import FoundFile
 
 # Keys of a home with films
 _WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
@@ -20,7 +20,7 @@ def remember(home: Home, clip: Path) -> None:
     home.records.put(CLIP, home.settings.owner, short(now.path), doc)
 
 
-def ours(home: Home, found: Found) -> str:
+def ours(home: Home, found: FoundFile) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
     if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
         return "it belongs to the home"
@@ -31,6 +31,6 @@ def ours(home: Home, found: Found) -> str:
     return ""
 
 
-def _is_in_the_homes_bucket(home: Home, found: Found) -> bool:
+def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
     prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
     return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))

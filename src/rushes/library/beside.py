@@ -20,7 +20,7 @@ from rushes.index.port import Video
 from rushes.jobs.originals import at_home
 from rushes.jobs.submit import display_name
 from rushes.library.export import everything, export
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log
 
@@ -54,7 +54,7 @@ def write_subtitles(home: Home, job: Job) -> list[Beside]:
         return []
     manifest = read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
     language = str(manifest.facts.get("language", ""))
-    source = Asked.from_text(job.payload).source
+    source = JobSpec.from_text(job.payload).source
     if not manifest.count or not language or source.far:
         return []
     film, files = home.originals / source.path, []
@@ -66,7 +66,7 @@ def write_subtitles(home: Home, job: Job) -> list[Beside]:
 
 def write_sidecar(home: Home, job: Job) -> list[Beside]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
-    source = Asked.from_text(job.payload).source
+    source = JobSpec.from_text(job.payload).source
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
     home.follower.catch_up()

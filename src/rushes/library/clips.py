@@ -20,7 +20,7 @@ from rushes.ledger.pages import all_tasks
 from rushes.library.desk import Desk
 from rushes.library.laid import lay
 from rushes.library.run import Work, stopped
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import JobSpec, results_of
 from rushes.worker.publish import sweep
 
 
@@ -98,7 +98,7 @@ def ask(
     more |= {"subtitles": subtitles} if subtitles else {}
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
-    question = Asked(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
+    question = JobSpec(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
     made = submit_clip(home.ledger, home.transport, home.cards["clip"], question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)

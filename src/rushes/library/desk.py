@@ -14,7 +14,7 @@ from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.models import explained
 from rushes.jobs.originals import at_home
-from rushes.jobs.why import Because, why
+from rushes.jobs.why import WaitReason, why
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Page
 
@@ -99,7 +99,7 @@ class Desk:
         row = self.task(task)
         return self.home.ledger.events(row.job, after, types={EventType.LOG}, task=row.id, limit=limit)
 
-    def why(self, job: str) -> tuple[Because, ...]:
+    def why(self, job: str) -> tuple[WaitReason, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.job(job)
         return explained(self.home, row, why(self.home.ledger, row))

@@ -11,9 +11,9 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.intake import Wish, asked_of
+from rushes.jobs.intake import JobRequest, asked_of
 from rushes.jobs.submit import display_name, submit
-from rushes.plan.planner import Asked
+from rushes.plan.planner import JobSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Expected:
     job: str
     key: str
     request: str
-    asked: Asked
+    asked: JobSpec
     name: str
-    wish: Wish
+    wish: JobRequest
 
     def submit(self, home: Home, need: str = "") -> Job:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
@@ -44,7 +44,7 @@ class Expected:
         return done.job
 
 
-def promise(home: Home, name: str, wish: Wish) -> Promised:
+def promise(home: Home, name: str, wish: JobRequest) -> Promised:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
@@ -54,7 +54,7 @@ def promise(home: Home, name: str, wish: Wish) -> Promised:
     return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
 
 
-def expect(home: Home, name: str, wish: Wish) -> Expected:
+def expect(home: Home, name: str, wish: JobRequest) -> Expected:
     """Say which job that will be. Raises as `promise` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)

@@ -20,7 +20,7 @@ from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.intake import Wish, asked_of
+from rushes.jobs.intake import JobRequest, asked_of
 from rushes.jobs.submit import display_name, request_of
 from rushes.library.desk import Desk
 from rushes.records.port import Conflict, Record
@@ -45,7 +45,7 @@ class Uploads:
     home: Home
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
-    def begin(self, name: str, size: int, wish: Wish, sha256: str = "", *, straight: bool = False) -> Upload:
+    def begin(self, name: str, size: int, wish: JobRequest, sha256: str = "", *, straight: bool = False) -> Upload:
         """Promise a file; its job waits for it. Its parts go `straight` to the bucket, if there is one that can.
 
         Raises:
@@ -242,7 +242,7 @@ class Uploads:
         self.sums[upload.id] = (at, digest)
         return str(digest.hexdigest())
 
-    def _expected(self, label: str, ending: str, source: Fingerprint, wish: Wish) -> Expected:
+    def _expected(self, label: str, ending: str, source: Fingerprint, wish: JobRequest) -> Expected:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._far:
             return expect(self.home, label if label.lower().endswith(ending) else label + ending, wish)

@@ -18,7 +18,7 @@ from rushes.ledger.presence import host_id, process_start
 from rushes.settings import NO_OPTIONS, Options, load
 from rushes.wiring.stores import stores_of
 from rushes.worker import core
-from rushes.worker.shell import Outfit, Shell
+from rushes.worker.shell import Shell, WorkerDeps
 
 
 def open_home(home: Path, *, create: bool = True, take_over: bool = False, options: Options = NO_OPTIONS) -> Home:
@@ -68,7 +68,7 @@ def worker(
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
     opening = Opening(home.ledger, home.blobs, home.cards)
-    outfit = Outfit(
+    outfit = WorkerDeps(
         ledger=ledger or home.ledger,
         transport=home.transport,
         blobs=home.blobs,

@@ -9,7 +9,7 @@ from rushes.telemetry import log
 Do = Callable[[], object]
 
 
-class Errands:
+class Background:
     """One thread that runs errands in order; a named one that waits already is not sent again."""
 
     def __init__(self) -> None:

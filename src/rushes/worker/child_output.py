@@ -17,7 +17,7 @@ END_SECONDS = 10.0  # a child that closed its own output never marks the end
 Send = Callable[[Lease, int, Sequence[str]], None]
 
 
-class Lines:
+class ChildOutput:
     """The output of the attempt that runs now; lines that come before or after it belong to nobody."""
 
     def __init__(self) -> None:

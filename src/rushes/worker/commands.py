@@ -95,7 +95,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebirth:
+class NewIncarnation:
     """The worker's row is over: go on as a new incarnation."""
 
 
@@ -104,5 +104,5 @@ class Leave:
     """Everything is handed back: strike out the worker's row and end."""
 
 
-Letter = Complete | Fail | GiveBack  # bookkeeping that must reach the ledger, or the lease is lost
-Deed = Claim | Listen | PassOn | Renew | Start | Kill | Report | Letter | Sweep | Rebirth | Leave
+OutboxEntry = Complete | Fail | GiveBack  # bookkeeping that must reach the ledger, or the lease is lost
+Command = Claim | Listen | PassOn | Renew | Start | Kill | Report | OutboxEntry | Sweep | NewIncarnation | Leave

@@ -8,7 +8,7 @@ from functools import partial
 from rushes.telemetry import log
 from rushes.transport.port import Transport
 from rushes.worker import commands, inputs
-from rushes.worker.background import Errands
+from rushes.worker.background import Background
 
 PAUSE_SECONDS = 1.0
 
@@ -20,14 +20,14 @@ class Hints:
         self,
         transport: Transport,
         lane_of: Callable[[str], str | None],
-        tell: Callable[[inputs.Happening], None],
+        tell: Callable[[inputs.Input], None],
         takes: bool,
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
         self._deaf = transport.queues and not takes
         self._transport, self._lane_of, self._tell = transport, lane_of, tell
-        self._out = Errands()
-        self._ears: dict[tuple[str, ...], Errands] = defaultdict(Errands)
+        self._out = Background()
+        self._ears: dict[tuple[str, ...], Background] = defaultdict(Background)
         self._left = False
 
     def announce(self, tasks: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
-from rushes.worker.commands import Letter
+from rushes.worker.commands import OutboxEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TaskFinished:
     """A slot has made its results (or they were there)."""
 
     finish: Finish
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
+class TaskFailed:
     """An attempt failed. `final`: no use trying again; `counts`: false for a hand-back (drained, no room)."""
 
     task: str
@@ -75,21 +75,21 @@ class Broke:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class OutboxEntryWritten:
     """A letter has reached the ledger, whatever it answered."""
 
-    letter: Letter
+    letter: OutboxEntry
 
 
 @dataclass(frozen=True, slots=True)
-class StoreGone:
+class StoreUnavailable:
     """The ledger did not answer; or, in `doubt`, it said that the lease of this worker is over."""
 
     doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DiskSpace:
     """Whether the home's disk has room for more: so many bytes are free, so many are to stay free."""
 
     enough: bool
@@ -98,7 +98,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StopRequested:
     """A signal, a notice or an order to stop, with its reason: once drains, twice (or `at_once`) stops at once."""
 
     why: str = ""
@@ -106,17 +106,17 @@ class Told:
     at_once: bool = False
 
 
-Happening = (
+Input = (
     Tick
     | Hinted
     | Claimed
     | Swept
     | RenewalCame
     | Progressed
-    | Made
-    | Broke
-    | Settled
-    | StoreGone
-    | Room
-    | Told
+    | TaskFinished
+    | TaskFailed
+    | OutboxEntryWritten
+    | StoreUnavailable
+    | DiskSpace
+    | StopRequested
 )  # fmt: skip

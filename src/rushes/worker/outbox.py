@@ -15,12 +15,12 @@ AGAIN = (LeaseLost, StoreAway, NoRoom)  # no fault of the letter: the core posts
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class Outbox:
     """Writes outcomes to the ledger and tells what came of it."""
 
     ledger: Ledger
     open_plan: Callable[[Lease, Finish], None]
-    tell: Callable[[inputs.Happening], None]
+    tell: Callable[[inputs.Input], None]
     hints: Hints
     about: Callable[[Lease], dict[str, object]]
 
@@ -52,7 +52,7 @@ class Letters:
         except (StoreAway, NoRoom):
             raise
         except LeaseLost:  # of this one task: lost, or its job was cancelled
-            self.tell(inputs.Settled(letter))
+            self.tell(inputs.OutboxEntryWritten(letter))
             return False
         except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
             log.warning("the plan cannot be made", exc_info=True, extra=self.about(letter.lease))
@@ -69,7 +69,7 @@ class Letters:
         lease = letter.lease
         if isinstance(letter, commands.GiveBack):
             self.ledger.give_back(worker, [(lease.task, lease.fence)], letter.reason)
-            self.tell(inputs.Settled(letter))
+            self.tell(inputs.OutboxEntryWritten(letter))
             log.info("handed back: %s", letter.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
             return self.hints.announce([lease.task])
@@ -92,7 +92,7 @@ class Letters:
             delay = 0.0  # it was set aside: the next attempt makes it anew
         self._write(worker, letter, failure, delay)
 
-    def _write(self, worker: str, letter: commands.Letter, failure: Failure, delay: float | None) -> None:
+    def _write(self, worker: str, letter: commands.OutboxEntry, failure: Failure, delay: float | None) -> None:
         lease = letter.lease
         try:
             said = self.ledger.fail(worker, lease.task, lease.fence, failure, delay)
@@ -104,8 +104,8 @@ class Letters:
         self._settled(letter, said)
         self.hints.settle([lease.task])
 
-    def _settled(self, letter: commands.Letter, said: Verdict) -> None:
-        self.tell(inputs.Settled(letter))
+    def _settled(self, letter: commands.OutboxEntry, said: Verdict) -> None:
+        self.tell(inputs.OutboxEntryWritten(letter))
         if said is not Verdict.OK:
             log.warning("refused: the task is %s", said.value, extra=self.about(letter.lease))
 

@@ -17,9 +17,9 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
-from rushes.worker.background import Errands
+from rushes.worker.background import Background
 from rushes.worker.hints import Hints
-from rushes.worker.outbox import Letters
+from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
 from rushes.worker.slots import Slots, handed_back
@@ -28,7 +28,7 @@ HOUSEKEEPING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class WorkerDeps:
     """What a worker is given to work with; nothing in it is a decision."""
 
     ledger: Ledger
@@ -52,20 +52,20 @@ class Outfit:
 class Shell:
     """A worker process: one loop, a child per slot, and the ledger."""
 
-    def __init__(self, outfit: Outfit, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
+    def __init__(self, outfit: WorkerDeps, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
         """`until` is asked about once a second, and when idle, whether there is nothing left to stay for."""
         self._o = outfit
         self._until = until
-        self._mail: queue.SimpleQueue[inputs.Happening] = queue.SimpleQueue()
+        self._mail: queue.SimpleQueue[inputs.Input] = queue.SimpleQueue()
         self.me = outfit.born()
         self.state = core.begin(outfit.limits)
-        self.seen: Callable[[inputs.Happening], None] = lambda _happening: None  # somebody who looks on
-        self._rounds = Errands()
+        self.seen: Callable[[inputs.Input], None] = lambda _happening: None  # somebody who looks on
+        self._rounds = Background()
         self._hints = Hints(outfit.transport, outfit.lane_of, self._mail.put, outfit.limits.by_hint)
         self._slots = Slots(
             outfit.slot_argv, outfit.slot_env, self._mail.put, self._keep_log, self._tidy, outfit.slot_tasks
         )
-        self._letters = Letters(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
+        self._letters = Outbox(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
         self._refusal: WrongHome | None = None
         self._unchecked: list[Lease] = []  # whose plan is open
         self._house_at = 0.0
@@ -78,7 +78,7 @@ class Shell:
 
     def tell(self, why: str = "", within: float | None = None) -> None:
         """A signal or a notice came: once drains, twice stops at once. Safe inside a signal handler."""
-        self._mail.put(inputs.Told(why, within))
+        self._mail.put(inputs.StopRequested(why, within))
 
     def run(self) -> None:
         """Work until told to stop, or until there is nothing left to stay for.
@@ -111,14 +111,14 @@ class Shell:
             "worker": self.me.id,
         }
 
-    def _next(self) -> inputs.Happening:
+    def _next(self) -> inputs.Input:
         wait = min(self.state.wake_at(), self._house_at) - time.monotonic()
         try:
             return self._mail.get(timeout=max(0.0, wait)) if wait > 0 else self._mail.get_nowait()
         except queue.Empty:
             return inputs.Tick()
 
-    def _happen(self, happening: inputs.Happening) -> None:
+    def _happen(self, happening: inputs.Input) -> None:
         self.seen(happening)
         before = self.state
         self.state, deeds = core.step(self.state, happening, time.monotonic())
@@ -134,7 +134,7 @@ class Shell:
         if completes:
             self._guard(self._complete, completes)
 
-    def _do(self, deed: commands.Deed) -> None:
+    def _do(self, deed: commands.Command) -> None:
         match deed:
             case commands.Start(slot, lease):
                 self._begin(slot, lease)
@@ -156,11 +156,11 @@ class Shell:
             case _:
                 self._turn(deed)
 
-    def _turn(self, deed: commands.Deed) -> None:
+    def _turn(self, deed: commands.Command) -> None:
         match deed:
             case commands.Report(lease, seconds):
                 log.warning("runs for %.0f s already", seconds, extra=self.about(lease))
-            case commands.Rebirth():
+            case commands.NewIncarnation():
                 log.warning("the lease of this worker was lost; going on as a new one", extra={"worker": self.me.id})
                 self.me = self._o.born()
             case commands.Leave():
@@ -173,12 +173,12 @@ class Shell:
         try:
             do(*args)
         except LeaseLost:
-            self._mail.put(inputs.StoreGone(doubt=True))  # only a renewal can tell whether the row is over
+            self._mail.put(inputs.StoreUnavailable(doubt=True))  # only a renewal can tell whether the row is over
         except NotFound:
             pass  # leaving: the row is gone already
         except Exception as e:  # noqa: BLE001 - a bug in one deed must not end the others
             log.warning("store away: %s", e, exc_info=not isinstance(e, RushesError), extra={"worker": self.me.id})
-            self._mail.put(inputs.StoreGone())
+            self._mail.put(inputs.StoreUnavailable())
 
     # What the core orders
     def _claim(self, deed: commands.Claim) -> None:
@@ -203,7 +203,7 @@ class Shell:
         """A ledger that is damaged, or newer than this worker, is not away: waiting for it helps nobody."""
         if not self._refusal:
             self._refusal = refusal
-            self._mail.put(inputs.Told(str(refusal), at_once=True))
+            self._mail.put(inputs.StopRequested(str(refusal), at_once=True))
 
     def _begin(self, slot: int, lease: Lease) -> None:
         """Start a task; what cannot be started is handed back."""
@@ -219,7 +219,7 @@ class Shell:
         known = self._o.ledger.known(spec["owner"], keys)
         if keys and len(known) == len(set(keys)):
             results = tuple(known[k] for k in keys)
-            self._mail.put(inputs.Made(Finish(lease.task, lease.fence, results, adopted=True)))
+            self._mail.put(inputs.TaskFinished(Finish(lease.task, lease.fence, results, adopted=True)))
             return
         self._slots.start(slot, lease)
 
@@ -291,13 +291,13 @@ class Shell:
             return
         self._until_at = now + HOUSEKEEPING_SECONDS
         if self._until(self):
-            self._mail.put(inputs.Told(at_once=True))
+            self._mail.put(inputs.StopRequested(at_once=True))
 
     def _has_room(self) -> bool:
         room = self._o.blobs.room()
         enough = room is None or room >= self._o.reserve
         if enough != self.state.room:
-            self._mail.put(inputs.Room(enough, room or 0, self._o.reserve))
+            self._mail.put(inputs.DiskSpace(enough, room or 0, self._o.reserve))
         return enough
 
     def _keep_log(self, lease: Lease, first: int, lines: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from rushes.plan.planner import results_of
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class GcReport:
     """How much was set aside and freed."""
 
     results: int
@@ -34,7 +34,7 @@ class _Named:
     left: frozenset[str]
 
 
-def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | None = None) -> Cleared:
+def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | None = None) -> GcReport:
     """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
     clearing = Clearing(ledger, blobs, owner, rules, now or datetime.now(UTC))
     clearing.go_on()
@@ -42,7 +42,7 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
     named = _named(clearing)
     clearing.clear(_orphans(clearing, named.left), "its job was deleted")
     count, size = _sweep_blobs(blobs, owner, rules, named.blobs)
-    return Cleared(results, count, size)
+    return GcReport(results, count, size)
 
 
 def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: Collection[str] = ()) -> int:

@@ -15,14 +15,14 @@ from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs.maintenance.gc import drop
 from rushes.jobs.maintenance.retention import Rules
-from rushes.plan.planner import Asked
+from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
 
 CLIP = "clip"  # the kind of record that remembers a clip that was asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovalReport:
     """A video that is gone: its jobs, how many results went with it, and the uploaded originals that were deleted."""
 
     video: str
@@ -31,7 +31,7 @@ class Removed:
     originals: tuple[str, ...] = ()
 
 
-def remove(home: Home, video: Video, *, originals: bool = False) -> Removed:
+def remove(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
     """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
     owner = home.settings.owner
     before = home.records.get(GONE, owner, video.id)
@@ -67,7 +67,7 @@ def finish_all(home: Home) -> int:
     return len(left)
 
 
-def finish(home: Home, gone: Record) -> Removed:
+def finish(home: Home, gone: Record) -> RemovalReport:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
     results = drop(home.ledger, home.blobs, gone.owner, [job.id for job in jobs], deleted(home))
@@ -75,7 +75,7 @@ def finish(home: Home, gone: Record) -> Removed:
     _forget(home, gone.id)
     home.records.put(GONE, gone.owner, gone.id, {**gone.doc, "over": True})
     home.follower.catch_up()
-    return Removed(gone.id, tuple(job.id for job in jobs), results, files)
+    return RemovalReport(gone.id, tuple(job.id for job in jobs), results, files)
 
 
 def _stopped(home: Home, id: str) -> Job | None:
@@ -104,7 +104,7 @@ def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
     """Originals that were sent to us; whatever lies elsewhere is only referenced and is never touched."""
     gone = []
     for job in jobs:
-        source = Asked.from_text(job.payload).source
+        source = JobSpec.from_text(job.payload).source
         path = (home.originals / source.path).resolve()
         if source.far and (key := _own_key(home, source.path)):
             home.blobs.remove(key)

@@ -17,7 +17,7 @@ Piece = tuple[Callable[[], Path], Layout]  # the file is asked for when it is re
 
 
 @dataclass(frozen=True, slots=True)
-class Proxy:
+class ProxyClip:
     """The files of a proxy in order of time: pictures and sound."""
 
     pictures: Sequence[Piece]
@@ -25,7 +25,7 @@ class Proxy:
 
 
 def clip_from_proxy(
-    proxy: Proxy,
+    proxy: ProxyClip,
     facts: VideoFacts,
     part: tuple[Fraction, Fraction],
     scratch: Path,

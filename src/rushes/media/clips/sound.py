@@ -10,7 +10,7 @@ from av.container import OutputContainer
 from rushes.domain.video import AudioTrack, Footage
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
 from rushes.media.reading.resampling import Resampled
-from rushes.media.reading.sample_timeline import Line
+from rushes.media.reading.sample_timeline import SampleTimeline
 
 
 class ClipSound:
@@ -21,7 +21,7 @@ class ClipSound:
         layout, self._rate = aac_shape(track)
         self._stream: AudioStream = aac_stream(out, layout, self._rate)
         self._resampled = Resampled("fltp", layout, self._rate, AAC_FRAME)
-        self._frames: Iterator[av.AudioFrame] = Line(path, track, begin, end).frames()
+        self._frames: Iterator[av.AudioFrame] = SampleTimeline(path, track, begin, end).frames()
         self._given = 0
 
     def up_to(self, seconds: Fraction) -> None:

@@ -16,7 +16,7 @@ from rushes.domain.video import Footage, VideoFacts
 from rushes.media.developing.layout import Layout
 from rushes.media.developing.sound import Sound
 from rushes.media.reading.resampling import Resampled
-from rushes.media.reading.sample_timeline import Line
+from rushes.media.reading.sample_timeline import SampleTimeline
 
 PCM_RATE = 16_000
 _BLOCK = 4096  # samples that are written at a time
@@ -51,7 +51,7 @@ def extract(
     track = facts.sound
     if track is None:
         raise BadMedia(f"{path.name} has no sound")
-    line = Line(path, track, *part) if part else Line(path, track)
+    line = SampleTimeline(path, track, *part) if part else SampleTimeline(path, track)
     sound = Sound(sound_out, facts, track) if sound_out else None
     with wave.open(str(pcm_out), "wb") as wav:
         wav.setnchannels(1)

@@ -22,7 +22,7 @@ _AHEAD = 2  # packets that come before their turn: B-frames may need two
 _FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 
 
-class Proxy:
+class ProxyPiece:
     """Encodes the frames of a chunk as they come by."""
 
     def __init__(self, path: Path, facts: VideoFacts, span: Span, height: int = 720, crf: int = 23) -> None:

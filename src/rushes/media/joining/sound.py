@@ -15,7 +15,7 @@ from rushes.domain.video import AudioTrack, Footage
 from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
 from rushes.media.joining.text import plain, typeset
 from rushes.media.reading.resampling import Resampled
-from rushes.media.reading.sample_timeline import Line
+from rushes.media.reading.sample_timeline import SampleTimeline
 
 COPIED = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
 
@@ -48,11 +48,11 @@ def encoded(
     stream = aac_stream(film, layout, rate)
     if track.language:
         stream.metadata["language"] = track.language
-    return _encoding(stream, Line(source, track), Resampled("fltp", layout, rate, AAC_FRAME), rate, zero)
+    return _encoding(stream, SampleTimeline(source, track), Resampled("fltp", layout, rate, AAC_FRAME), rate, zero)
 
 
 def _encoding(
-    stream: AudioStream, line: Line, resampled: Resampled, rate: int, zero: Fraction
+    stream: AudioStream, line: SampleTimeline, resampled: Resampled, rate: int, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
     begun, given = 0, None
     for heard in chain(line.frames(), [None]):

@@ -19,7 +19,7 @@ from rushes.domain.span import clock, to_us
 from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
 from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
 from rushes.media.reading.boxes import missing_bytes
-from rushes.media.reading.stream_times import Tally, can_be_entered
+from rushes.media.reading.stream_times import StreamTimes, can_be_entered
 
 Progress = Callable[[float], None]
 _FIRST_LOOK = 12  # frames decoded to see what only a decoder knows
@@ -85,9 +85,9 @@ def _measure(
 
 def _count(
     container: InputContainer, video: VideoStream | None, sounds: list[AudioStream], size: int, on_progress: Progress
-) -> dict[int, Tally]:
+) -> dict[int, StreamTimes]:
     streams = ([video] if video else []) + sounds
-    tallies = {s.index: Tally(s.time_base or Fraction(1, 1000)) for s in streams}
+    tallies = {s.index: StreamTimes(s.time_base or Fraction(1, 1000)) for s in streams}
     if streams:
         for number, packet in enumerate(container.demux(*streams)):
             if packet.size:
@@ -97,7 +97,7 @@ def _count(
     return tallies
 
 
-def _audio_track(stream: AudioStream, tally: Tally) -> AudioTrack | None:
+def _audio_track(stream: AudioStream, tally: StreamTimes) -> AudioTrack | None:
     if tally.end <= tally.start:
         return None
     context = stream.codec_context
@@ -117,7 +117,7 @@ def _audio_track(stream: AudioStream, tally: Tally) -> AudioTrack | None:
 
 
 def _video_track(
-    container: InputContainer, stream: VideoStream, tally: Tally, has_sound: bool, limits: Limits
+    container: InputContainer, stream: VideoStream, tally: StreamTimes, has_sound: bool, limits: Limits
 ) -> VideoTrack | None:
     if not tally.frames or (tally.frames == 1 and tally.end <= tally.start and has_sound):
         return None  # nothing, or one picture without duration beside the sound: a cover

@@ -18,7 +18,7 @@ _LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: 
 _RUN_UP = 1  # seconds decoded before a beginning, so that the decoder has its past
 
 
-class Line:
+class SampleTimeline:
     """The sound of a track without gap or overlap, all of it or from one moment to another, exact to the sample."""
 
     def __init__(

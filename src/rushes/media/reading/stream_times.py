@@ -14,7 +14,7 @@ _ENTRIES = 8  # places where jumping into the film is tried
 
 
 @dataclass(slots=True)
-class Tally:
+class StreamTimes:
     """What was seen of a stream; hidden packets (edit lists) and those before the first key frame do not count."""
 
     base: Fraction
@@ -76,7 +76,7 @@ class Tally:
             self._before = pts
 
 
-def can_be_entered(container: InputContainer, stream: VideoStream, tally: Tally) -> bool:
+def can_be_entered(container: InputContainer, stream: VideoStream, tally: StreamTimes) -> bool:
     """Whether key frames have the same times after a jump as they have in one go; in old formats times are guessed."""
     if container.format.name == "mpeg":  # program streams give a time to some frames only
         return False
@@ -85,7 +85,7 @@ def can_be_entered(container: InputContainer, stream: VideoStream, tally: Tally)
     return all(_found(container, stream, tally, key) for key in few)
 
 
-def _found(container: InputContainer, stream: VideoStream, tally: Tally, key: int) -> bool:
+def _found(container: InputContainer, stream: VideoStream, tally: StreamTimes, key: int) -> bool:
     for back in (0, 1, 2, 4, 8):
         container.seek(key - int(back / tally.base), stream=stream, backward=True)
         for packet in container.demux(stream):

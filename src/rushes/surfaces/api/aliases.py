@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import Wish
+from rushes.library import JobRequest
 from rushes.library.desk import video_of
 from rushes.library.stereo import Depths
 from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
@@ -37,7 +37,7 @@ def begin_job(
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
         raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
-    upload = uploads_of(request).begin(filename, size, Depths(mode).wish() if mode else Wish())
+    upload = uploads_of(request).begin(filename, size, Depths(mode).wish() if mode else JobRequest())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})

@@ -13,9 +13,9 @@ from rushes.domain.errors import NotAllowed
 from rushes.domain.job import Job
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.jobs.maintenance.video_removal import Removed, cut_short, finish, remove
+from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, remove
 from rushes.jobs.originals import original
-from rushes.library import Added
+from rushes.library import IntakeResult
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
 from rushes.sources.folder import AUDIO, VIDEO
@@ -23,7 +23,7 @@ from rushes.surfaces.api.media import attached
 from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
 from rushes.surfaces.api.shapes import JobShape, Line, of_video
-from rushes.surfaces.api.wishes import WishIn
+from rushes.surfaces.api.wishes import JobRequestIn
 
 router = APIRouter(tags=["videos"])
 
@@ -34,7 +34,7 @@ TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", 
          "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
 
 
-class AddIn(WishIn):
+class AddIn(JobRequestIn):
     """Places that films are taken in from: files, folders or s3://bucket/prefix, as the server sees them."""
 
     paths: list[Place] = Field(min_length=1, max_length=100)
@@ -58,7 +58,7 @@ class AddedShape:
     skipped: str = ""
 
     @staticmethod
-    def of(added: Added) -> "AddedShape":
+    def of(added: IntakeResult) -> "AddedShape":
         """From the library."""
         job = JobShape.of(added.job) if added.job else None
         error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
@@ -90,7 +90,7 @@ def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") 
     return once(library.home, key, request, body.model_dump(), make)
 
 
-def taken(added: Sequence[Added]) -> JSONResponse:
+def taken(added: Sequence[IntakeResult]) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -129,7 +129,7 @@ def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
 
 
 @router.delete("/videos/{video_id}")
-def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> Removed:
+def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> RemovalReport:
     """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
     if left := cut_short(desk.home, video_id):
         return finish(desk.home, left)
@@ -167,10 +167,10 @@ def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
 
 @router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
 def run_video(
-    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: WishIn | None = None, key: Key = ""
+    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
 ) -> JSONResponse:
     """Ask more of a video, or the same anew (`again`); what is there is adopted."""
-    asked, video = body or WishIn(), desk.video(video_id)
+    asked, video = body or JobRequestIn(), desk.video(video_id)
 
     def make() -> JSONResponse:
         return taken(library.add([source_of(desk, video)], asked.wish()))

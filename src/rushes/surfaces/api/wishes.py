@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from rushes.estimates.forecast import forecast
 from rushes.home import machine
-from rushes.library import Wish
+from rushes.library import JobRequest
 from rushes.library.stereo import Depths
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.surfaces.api.reach import ALibrary, Name
@@ -21,7 +21,7 @@ Seconds = Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False, descriptio
 Pixels = Annotated[int, Query(ge=1, le=20_000)]
 
 
-class WishIn(BaseModel):
+class JobRequestIn(BaseModel):
     """What is wanted of some films."""
 
     recipe: Name = ""
@@ -34,13 +34,13 @@ class WishIn(BaseModel):
     priority: int = Field(default=0, ge=-1000, le=1000)
     again: int = Field(default=0, ge=0, le=1_000_000)
 
-    def wish(self) -> Wish:
+    def wish(self) -> JobRequest:
         """As the library takes it.
 
         Raises:
             Refused: there is no such format.
         """
-        begun = Depths(self.format).wish() if self.format else Wish()
+        begun = Depths(self.format).wish() if self.format else JobRequest()
         return replace(
             begun,
             recipe=self.recipe or begun.recipe,

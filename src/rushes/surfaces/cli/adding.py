@@ -8,7 +8,7 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
-from rushes.library import Added, Estimate
+from rushes.library import Estimate, IntakeResult
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, NOW, Column
@@ -58,7 +58,7 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     return _code([e.error for e in found])
 
 
-def tell_added(session: Session, one: Added) -> None:
+def tell_added(session: Session, one: IntakeResult) -> None:
     """One path: its job, or why there is none."""
     if one.error and session.json:
         session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)

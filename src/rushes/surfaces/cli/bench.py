@@ -20,9 +20,9 @@ from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
-from rushes.worker.commands import Complete, Fail, GiveBack, Letter
+from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
-from rushes.worker.inputs import Happening, Room, Settled
+from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
 
 REFRESH = 4  # a second
 WAITING = 10_000  # outcomes that nobody has read yet; a reader that sleeps must not fill the memory
@@ -40,7 +40,7 @@ class Outcome:
     why: str = ""
 
 
-def outcome_of(letter: Letter) -> Outcome:
+def outcome_of(letter: OutboxEntry) -> Outcome:
     """What a letter to the ledger says, in people's words."""
     match letter:
         case Complete(lease, finish):
@@ -60,7 +60,7 @@ class Bench:
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
-        self._box: queue.Queue[Letter | Room | None] = queue.Queue(WAITING)
+        self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
         self._room = News()
         self._begun, self._told = time.monotonic(), 0
         self.count = Counter[str]()
@@ -69,13 +69,13 @@ class Bench:
             console=session.err.console, get_renderable=self.picture, refresh_per_second=REFRESH, transient=True
         )
 
-    def seen(self, happening: Happening) -> None:
+    def seen(self, happening: Input) -> None:
         """Called in the worker's loop: counts, and leaves the telling to another thread."""
-        if isinstance(happening, Room):
+        if isinstance(happening, DiskSpace):
             self._room.hear(happening)
             if (new := self._room.tell()) and not self._box.full():
                 self._box.put(new)
-        if isinstance(happening, Settled):
+        if isinstance(happening, OutboxEntryWritten):
             self.count[outcome_of(happening.letter).word] += 1
             if not self._box.full():
                 self._box.put(happening.letter)
@@ -135,12 +135,12 @@ class Bench:
 
     def _tell_all(self) -> None:
         while (letter := self._box.get()) is not None:
-            if isinstance(letter, Room):
+            if isinstance(letter, DiskSpace):
                 self._tell_room(letter)
             else:
                 self._tell(outcome_of(letter))
 
-    def _tell_room(self, room: Room) -> None:
+    def _tell_room(self, room: DiskSpace) -> None:
         if self._session.json:
             self._session.message("status", **fields(room))
         else:

@@ -9,7 +9,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
 from rushes.exports.hits import hit_doc
-from rushes.index.port import Found, Hit, Video
+from rushes.index.port import Hit, SearchResult, Video
 from rushes.library import Library
 from rushes.library.hits import KINDS
 from rushes.surfaces.cli.film import container, recipe_of, shape
@@ -130,7 +130,7 @@ def search(
         _tell(session, library, words, only, found)
 
 
-def found_doc(query: str, found: Found) -> dict[str, object]:
+def found_doc(query: str, found: SearchResult) -> dict[str, object]:
     """A search for programs."""
     return {
         "query": query,
@@ -148,7 +148,7 @@ def _hit_doc(hit: Hit) -> dict[str, object]:
     return {"ref": reference(hit), **hit_doc(hit)}
 
 
-def _tell(session: Session, library: Library, words: str, video: str, found: Found) -> None:
+def _tell(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
     screen = session.out
     groups: dict[str, list[Hit]] = {}
     for hit in found.hits:

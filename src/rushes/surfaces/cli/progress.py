@@ -16,7 +16,7 @@ from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, many, times
-from rushes.worker.inputs import Room
+from rushes.worker.inputs import DiskSpace
 
 CELLS = 20
 STATUS_SECONDS = 1.0
@@ -57,7 +57,7 @@ class Watcher(Protocol):
     def told(self, signal: int) -> None:
         """A signal asked to stop; called in the middle of anything, so it only takes note."""
 
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         """The disk has no room for more, or has again; called in the middle of anything, so it only takes note."""
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Bars:
         """The foot of the picture says it from now on."""
         self._told += 1
 
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         """The picture says it as long as it holds."""
         self._room.hear(room)
 
@@ -189,7 +189,7 @@ class Plain:
         """Said at the next look."""
         self._told += 1
 
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         """Said at the next look."""
         self._room.hear(room)
 
@@ -224,7 +224,7 @@ class Lines:
     def told(self, signal: int) -> None:
         """The summary says it."""
 
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         """Said at the next look."""
         self._room.hear(room)
 

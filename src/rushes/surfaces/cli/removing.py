@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from rushes.domain.errors import Refused
-from rushes.jobs.maintenance.video_removal import Removed
+from rushes.jobs.maintenance.video_removal import RemovalReport
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
@@ -44,7 +44,7 @@ def _ask(session: Session, count: int) -> None:
     )
 
 
-def _what(one: Removed) -> str:
+def _what(one: RemovalReport) -> str:
     told = [many(len(one.jobs), "job"), many(one.results, "result")]
     return ", ".join(told + ([many(len(one.originals), "uploaded original")] if one.originals else []))
 

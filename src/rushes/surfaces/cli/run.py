@@ -7,7 +7,7 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
-from rushes.library import Added, Library, Ran, Wish
+from rushes.library import IntakeResult, JobRequest, Library, RunReport
 from rushes.library.beside import Beside
 from rushes.surfaces.cli import summary
 from rushes.surfaces.cli.opened import opened
@@ -44,20 +44,20 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     return ran.exit_code
 
 
-def _beside(library: Library, ran: Ran) -> list[Beside]:
+def _beside(library: Library, ran: RunReport) -> list[Beside]:
     """Written beside every film; what belongs to one that was finished before is no news."""
     library.write_beside(j for j in ran.jobs if j.id not in ran.before)
     return library.write_beside(j for j in ran.jobs if j.id in ran.before)
 
 
 def watched(
-    session: Session, library: Library, paths: Sequence[str], wish: Wish, slots: int | None, notes: Notes
-) -> Ran:
+    session: Session, library: Library, paths: Sequence[str], wish: JobRequest, slots: int | None, notes: Notes
+) -> RunReport:
     """Do the work while the terminal shows it."""
     pulling = Pulling(session)
     watching = watcher(session, _expecting(library, notes))
 
-    def added(some: Sequence[Added]) -> None:
+    def added(some: Sequence[IntakeResult]) -> None:
         pulling.close()
         watching.begin(sum(one.job is not None for one in some))
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rushes.domain.errors import Refused
-from rushes.library import Library, Ran
+from rushes.library import Library, RunReport
 from rushes.library.stereo import Depths, check_out, finished, preview
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.run import watched
@@ -108,7 +108,7 @@ def make(
     return ran.exit_code
 
 
-def _complain(session: Session, ran: Ran) -> None:
+def _complain(session: Session, ran: RunReport) -> None:
     for refused in ran.refused:
         session.remark((f"{refused.path}: {refused.error}", NOW))
     if ran.exit_code and ran.jobs:

@@ -11,7 +11,7 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
 from rushes.jobs.why import Reason
-from rushes.library import Added, Library, Ran
+from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.beside import Beside
 from rushes.surfaces.cli import trouble
 from rushes.surfaces.cli.film import facts_of
@@ -30,7 +30,7 @@ class Notes:
     estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def tell_skipped(session: Session, added: Sequence[Added]) -> None:
+def tell_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
     """Say what was passed over and why; it is no fault."""
     skipped = [one for one in added if one.skipped]
     if session.json:
@@ -42,7 +42,7 @@ def tell_skipped(session: Session, added: Sequence[Added]) -> None:
         session.remark((f"and {len(skipped) - FEW} more were passed over: --json names them", DONE))
 
 
-def tell(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
+def tell(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
     """Say how a run ended, to a person or to a program."""
     tell_skipped(session, ran.skipped)
     for one in ran.refused:
@@ -59,7 +59,7 @@ def tell(session: Session, library: Library, ran: Ran, written: Sequence[Beside]
         _lines(session, library, ran, written, notes)
 
 
-def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
+def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
         return
@@ -81,16 +81,16 @@ def _lines(session: Session, library: Library, ran: Ran, written: Sequence[Besid
         session.remark(f"next: {next_command(library, new or good)}")
 
 
-def _good(ran: Ran) -> list[Job]:
+def _good(ran: RunReport) -> list[Job]:
     return [j for j in ran.jobs if j.state is JobState.COMPLETED]
 
 
-def _new(ran: Ran) -> list[Job]:
+def _new(ran: RunReport) -> list[Job]:
     """What this run finished, and no earlier one."""
     return [j for j in _good(ran) if j.id in ran.before]
 
 
-def _cancelled(ran: Ran) -> list[Job]:
+def _cancelled(ran: RunReport) -> list[Job]:
     return [j for j in ran.jobs if j.state is JobState.CANCELLED]
 
 
@@ -99,7 +99,7 @@ def _stopped(job: Job) -> str:
     return f"{job.name}: {'cancelled' if job.state in FINAL else 'paused'}, {_progress([job])} done"
 
 
-def _lacking(session: Session, library: Library, ran: Ran) -> None:
+def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     jobs = [j for j in ran.jobs if j.state not in FINAL]
     waiting = {b.stage for j in jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
     names = " ".join(ran.lacks)
@@ -119,7 +119,7 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
         session.remark((f"  not written: {file.kept}", NOW))
 
 
-def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> None:
+def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Notes) -> None:
     new = _new(ran)
     if not new:
         names = good[0].name if len(good) == 1 else many(len(good), "film")
@@ -137,12 +137,12 @@ def _headline(session: Session, ran: Ran, good: Sequence[Job], notes: Notes) -> 
     session.remark(f"done in {lasted(ran.seconds)} ({said}), {times(speed)} real time{also}")
 
 
-def _before(ran: Ran) -> int:
+def _before(ran: RunReport) -> int:
     """Tasks of what was finished now that an earlier run had done."""
     return sum(ran.before[j.id] for j in _new(ran))
 
 
-def _speed(ran: Ran) -> float | None:
+def _speed(ran: RunReport) -> float | None:
     """Film time finished per second; None for a run that went on, for it did not do all of it."""
     new = _new(ran)
     if not new or _before(ran):
@@ -231,7 +231,7 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
         trouble.show(session.err, message, do=hint)
 
 
-def _line(session: Session, library: Library, ran: Ran, written: Sequence[Beside], notes: Notes) -> None:
+def _line(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
     speed = _speed(ran)
     session.message(
         "summary",
@@ -251,7 +251,7 @@ def _line(session: Session, library: Library, ran: Ran, written: Sequence[Beside
     )
 
 
-def _job(library: Library, ran: Ran, job: Job) -> dict[str, object]:
+def _job(library: Library, ran: RunReport, job: Job) -> dict[str, object]:
     told = {"id": job.id, "name": job.name, "state": job.state, "paused": job.paused}
     return told | {"worked": job.id in ran.before, "made": _made(library, job)}
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import click
 
-from rushes.library import Added
+from rushes.library import IntakeResult
 from rushes.surfaces.cli.adding import tell_added
 from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE
@@ -70,7 +70,7 @@ class _Stop:
         self._over.set()
 
 
-def _tell(session: Session, added: Sequence[Added]) -> None:
+def _tell(session: Session, added: Sequence[IntakeResult]) -> None:
     new, bad = sum(one.created for one in added), sum(one.error is not None for one in added)
     if session.json:
         session.message("summary", jobs=new, errors=bad)

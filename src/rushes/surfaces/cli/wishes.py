@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rushes.domain.errors import Refused
-from rushes.library import Wish
+from rushes.library import JobRequest
 from rushes.plan.recipes import RECIPES
 
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
@@ -34,12 +34,12 @@ def wishes(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def wish_of(words: dict[str, Any]) -> Wish:
+def wish_of(words: dict[str, Any]) -> JobRequest:
     """The wish that the options say."""
     chunk = words["chunk"]
     if chunk and chunk != "large" and not (chunk.isascii() and chunk.isdigit() and int(chunk) > 0):
         raise Refused(f"--chunk {chunk!r} is neither seconds nor 'large'", "For example: --chunk 30")
-    return Wish(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
+    return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
 
 
 def names(given: Sequence[str]) -> tuple[str, ...]:

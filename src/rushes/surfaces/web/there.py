@@ -8,7 +8,7 @@ from fastapi import Request
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import FoundFile, LeftOut
 from rushes.surfaces.api.videos import check_places
 
 LOOKS = 1000  # entries that are looked at
@@ -35,12 +35,12 @@ def there(request: Request, library: Library, place: str) -> There:
         looked = _look(request, library, place)
     except RushesError as e:
         return There(place, error=str(e), hint=e.advice)
-    films = [(e.name, e.size) for e in looked if isinstance(e, Found)]
+    films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
     faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, LeftOut) and e.fault]
     return There(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
 
 
-def _look(request: Request, library: Library, place: str) -> list[Found | LeftOut]:
+def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("a place begins with / or s3://", "Write the whole path, as the server sees it.")
     check_places(request, library.home, [place])

@@ -10,7 +10,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL
 from rushes.index.follower import CORRECTION
 from rushes.index.port import Video
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
 from rushes.library.stereo import Depths, published
@@ -149,7 +149,7 @@ def ask_again(
 ) -> Response:
     """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
     video = desk.video(video_id)
-    wish = Wish(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    wish = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
     return back(request, _wished(library, desk, video, wish), f"/videos/{video.id}")
 
 
@@ -162,7 +162,7 @@ def make_3d(
     return back(request, _wished(library, desk, video, Depths(format).wish()), f"/videos/{video.id}#in-3d")
 
 
-def _wished(library: Library, desk: Desk, video: Video, wish: Wish) -> str:
+def _wished(library: Library, desk: Desk, video: Video, wish: JobRequest) -> str:
     (added,) = library.add([source_of(desk, video)], wish)
     if added.error:
         raise added.error
