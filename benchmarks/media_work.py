@@ -29,7 +29,7 @@ from rushes.media.developing.develop import develop
 from rushes.media.developing.layout import Layout
 from rushes.media.developing.metrics import Measure
 from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import ProxyClip
+from rushes.media.developing.proxy import ProxyPiece
 from rushes.media.developing.shots import boundaries
 from rushes.media.reading.probe import probe
 from rushes.plan.grid import grid
@@ -80,7 +80,7 @@ def proxy(film: Path, out: Path, workers: int = 2) -> Work:
 
 def _piece(film: Path, facts: VideoFacts, out: Path, chunk: tuple[int, Span]) -> Layout:
     number, span = chunk
-    made = ProxyClip(out / f"piece{number:03d}.mp4", facts, span)
+    made = ProxyPiece(out / f"piece{number:03d}.mp4", facts, span)
     develop(film, facts, span, [made], lambda _: None)
     return made.close()
 

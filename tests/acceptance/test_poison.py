@@ -24,8 +24,8 @@ def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) ->
         for name, value in settings.items():
             monkeypatch.setenv(f"RUSHES_{name.upper()}", value)
         library = Library(tmp_path / "home")
-        wish = JobRequest(only=("poison",), chunk="5", options={"poison": {"how": how}})
-        ran = library.run([toy_film], wish, slots=slots)
+        wanted = JobRequest(only=("poison",), chunk="5", options={"poison": {"how": how}})
+        ran = library.run([toy_film], wanted, slots=slots)
         tasks = [t for t in library.tasks(ran.jobs[0].id) if t.stage == "poison"]
         (bad,) = [t for t in tasks if t.chunk == 1]
         return ran, bad, [t for t in tasks if t.chunk != 1], library

@@ -18,8 +18,8 @@ from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.library import Library
-from rushes.surfaces.api.app import create
-from rushes.surfaces.api.server import Server
+from rushes.surfaces.http.app import create
+from rushes.surfaces.http.server import Server
 
 DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"

@@ -137,9 +137,9 @@ def test_the_same_film_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_comfort_has_a_limit(tmp_path: Path) -> None:
     film = make(tmp_path / "x.mp4", Film(cfr(1), size=SMALL))
-    for wish in ({"strength": 9}, {"convergence": -5}, {"strength": "much"}):
+    for wanted in ({"strength": 9}, {"convergence": -5}, {"strength": "much"}):
         with pytest.raises(NeverWorks):
-            in_3d(film, tmp_path, grade=wish)
+            in_3d(film, tmp_path, grade=wanted)
     strong = in_3d(film, tmp_path, grade={"strength": STRONGEST}).grades[0]
     assert strong.strength - strong.convergence <= BEFORE
     assert strong.convergence <= BEHIND

@@ -44,7 +44,7 @@ class Estimate:
 def estimate(
     home: Home,
     places: Sequence[str],
-    wish: JobRequest,
+    wanted: JobRequest,
     machine: str,
     longer_than: float = 0.0,
     *,
@@ -59,11 +59,11 @@ def estimate(
     """
     if not _has_room(home):
         raise NoRoom("the disk is nearly full: nothing can be tried out on it")
-    found = add(home, places, replace(wish, only=("probe",), skip=(), trial=True))
+    found = add(home, places, replace(wanted, only=("probe",), skip=(), trial=True))
     looked_at = [one for one in found if not one.skipped]
     _work(home, looked_at, signals)
-    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
-    return [_estimate(home, one, wish, stages, machine, longer_than, signals) for one in looked_at]
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    return [_estimate(home, one, wanted, stages, machine, longer_than, signals) for one in looked_at]
 
 
 def expected(home: Home, job: Job, machine: str) -> tuple[float, float] | None:
@@ -98,23 +98,23 @@ def _left(home: Home, job: Job, guesses: Mapping[str, Guess]) -> dict[str, Guess
     return {stage: g.part(1 - done[stage] / total[stage] if total[stage] else 1.0) for stage, g in guesses.items()}
 
 
-def learn(home: Home, added: Sequence[IntakeResult], wish: JobRequest, machine: str, *, signals: bool) -> None:
+def learn(home: Home, added: Sequence[IntakeResult], wanted: JobRequest, machine: str, *, signals: bool) -> None:
     """Before a first long run: measure this machine on a few seconds of the film, so that there is an estimate.
 
     Raises:
         Interrupted, Terminated: a signal came.
     """
     home.follower.catch_up()
-    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
     new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(home)]
     if new and not all(home.index.rates(s, machine, 1) for s in stages if home.cards[s].scope is Scope.CHUNK):
-        estimate(home, [new[0].path], wish, machine, WORTH_A_TRIAL, signals=signals)
+        estimate(home, [new[0].path], wanted, machine, WORTH_A_TRIAL, signals=signals)
 
 
 def _estimate(
     home: Home,
     one: IntakeResult,
-    wish: JobRequest,
+    wanted: JobRequest,
     stages: Sequence[str],
     machine: str,
     longer_than: float,
@@ -126,7 +126,7 @@ def _estimate(
     guesses = guess_stages(home, facts, stages, machine)
     missing = [s for s, g in guesses.items() if g is None]
     if missing and facts.duration > longer_than:
-        _calibrate(home, one.path, wish, missing, signals)
+        _calibrate(home, one.path, wanted, missing, signals)
         guesses = guess_stages(home, facts, stages, machine, least=1)
     known = {s: g for s, g in guesses.items() if g}
     low, high = together(home, known)
@@ -175,9 +175,9 @@ def together(home: Home, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     return low, max(high, low * 1.1)
 
 
-def _calibrate(home: Home, path: str, wish: JobRequest, missing: Sequence[str], signals: bool) -> None:
+def _calibrate(home: Home, path: str, wanted: JobRequest, missing: Sequence[str], signals: bool) -> None:
     """Do the work on a few seconds from the middle of the film, as a job of its own: its rates are then known."""
-    trial = replace(wish, only=tuple(missing), skip=(), trial=True)
+    trial = replace(wanted, only=tuple(missing), skip=(), trial=True)
     _work(home, list(add(home, [path], trial)), signals)
 
 

@@ -54,23 +54,23 @@ class IntakeResult:
     size: int = 0
 
 
-def add(home: Home, places: Iterable[str], wish: JobRequest) -> Iterator[IntakeResult]:
+def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[IntakeResult]:
     """Submit everything found at these places.
 
     Raises:
         Refused: the wish itself cannot be had.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
-    return take_in(home, find(map(home.source, named.values())), wish, named)
+    return take_in(home, find(map(home.source, named.values())), wanted, named)
 
 
 def take_in(
-    home: Home, entries: Iterable[FoundFile | LeftOut], wish: JobRequest, named: Collection[str] = ()
+    home: Home, entries: Iterable[FoundFile | LeftOut], wanted: JobRequest, named: Collection[str] = ()
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
-    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
-    models = _models(home, stages, wish)
-    _check_language(wish.language)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    models = _models(home, stages, wanted)
+    _check_language(wanted.language)
     for entry in entries:
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
@@ -79,15 +79,15 @@ def take_in(
             yield IntakeResult(entry.path, skipped=why)
             continue
         try:
-            yield _submit(home, entry, wish, stages, models, by_name=entry.path in named)
+            yield _submit(home, entry, wanted, stages, models, by_name=entry.path in named)
         except RushesError as e:
             yield IntakeResult(entry.path, error=e)
 
 
-def missing_models(home: Home, wish: JobRequest) -> tuple[str, ...]:
+def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
-    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
-    lacks = missing(home, stages, wish.profile or home.settings.profile)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    lacks = missing(home, stages, wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
@@ -103,44 +103,50 @@ def wake(home: Home, job: Job) -> Job:
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def asked_of(home: Home, source: Fingerprint, wish: JobRequest) -> JobSpec:
+def asked_of(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     """What a job for this original asks.
 
     Raises:
         Refused: the wish itself cannot be had.
     """
-    stages = stages_of(wish.recipe or home.settings.recipe, home.cards, wish.only, wish.skip)
-    _check_language(wish.language)
-    return _asked(home, source, wish, stages, _models(home, stages, wish))
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    _check_language(wanted.language)
+    return _asked(home, source, wanted, stages, _models(home, stages, wanted))
 
 
 def _asked(
-    home: Home, source: Fingerprint, wish: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
+    home: Home, source: Fingerprint, wanted: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
 ) -> JobSpec:
-    seconds, size = _chunk(home, wish)
+    seconds, size = _chunk(home, wanted)
     return JobSpec(
         owner=home.settings.owner,
         source=below(source, home.originals),
         stages=stages,
-        options=_options(home, wish, stages),
+        options=_options(home, wanted, stages),
         models=models,
-        profile=wish.profile or home.settings.profile,
+        profile=wanted.profile or home.settings.profile,
         chunk_seconds=seconds,
         chunk_bytes=size,
-        take=wish.again,
-        trial=wish.trial,
+        take=wanted.again,
+        trial=wanted.trial,
     )
 
 
 def _submit(
-    home: Home, found: FoundFile, wish: JobRequest, stages: tuple[str, ...], models: Mapping[str, str], *, by_name: bool
+    home: Home,
+    found: FoundFile,
+    wanted: JobRequest,
+    stages: tuple[str, ...],
+    models: Mapping[str, str],
+    *,
+    by_name: bool,
 ) -> IntakeResult:
     """What was deleted stays so, until somebody names it: then it is asked for anew."""
-    recipe = TRIAL if wish.trial else wish.recipe or home.settings.recipe
-    asked, name = _asked(home, found.fingerprint, wish, stages, models), display_name(found.name)
+    recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
+    asked, name = _asked(home, found.fingerprint, wanted, stages, models), display_name(found.name)
     request = request_of(asked, home.cards)
     while True:
-        done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wish.priority, (), request)
+        done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wanted.priority, (), request)
         if done.created or not is_gone(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
@@ -148,27 +154,27 @@ def _submit(
         request = digest(["after", request])
 
 
-def _models(home: Home, stages: tuple[str, ...], wish: JobRequest) -> dict[str, str]:
-    profile = wish.profile or home.settings.profile
+def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
+    profile = wanted.profile or home.settings.profile
     wanted = sorted({capability for stage in stages for capability in home.cards[stage].models})
     return {capability: question(home, capability, profile) for capability in wanted}
 
 
-def _options(home: Home, wish: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
-    options = {stage: dict(values) for stage, values in wish.options.items()}
+def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
+    options = {stage: dict(values) for stage, values in wanted.options.items()}
     options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
     for stage in stages:
         if "profile" in home.cards[stage].options:
-            options.setdefault(stage, {}).setdefault("profile", wish.profile or home.settings.profile)
-    if wish.language:
-        options.setdefault("transcribe", {})["language"] = wish.language
+            options.setdefault(stage, {}).setdefault("profile", wanted.profile or home.settings.profile)
+    if wanted.language:
+        options.setdefault("transcribe", {})["language"] = wanted.language
     return options
 
 
-def _chunk(home: Home, wish: JobRequest) -> tuple[int, int]:
-    if wish.chunk == "large":
+def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
+    if wanted.chunk == "large":
         return LARGE
-    return (int(wish.chunk) if wish.chunk else home.settings.chunk_seconds), 0
+    return (int(wanted.chunk) if wanted.chunk else home.settings.chunk_seconds), 0
 
 
 def _check_language(tag: str) -> None:

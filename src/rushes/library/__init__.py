@@ -86,14 +86,14 @@ class Library:
         self.home.close()
 
     # Taking in and working
-    def add(self, paths: Iterable[str | Path], wish: JobRequest | None = None) -> list[IntakeResult]:
+    def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
         """Submit files and folders; the same file with the same wish is the same job."""
-        return list(add(self.home, map(str, paths), wish or JobRequest()))
+        return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(
         self,
         paths: Iterable[str | Path],
-        wish: JobRequest | None = None,
+        wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
         look: Looker | None = None,
@@ -109,44 +109,44 @@ class Library:
         What needs weights that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
         """
         try:
-            self.pull(missing_models(self.home, wish or JobRequest()), on_pull)
+            self.pull(missing_models(self.home, wanted or JobRequest()), on_pull)
         except (ModelMissing, RegistryAway) as e:
             log.warning("weights cannot be fetched: %s", e)
-        added = self.add(paths, wish)
+        added = self.add(paths, wanted)
         for one in added:
             if one.job:
                 resume(self.home, wake(self.home, one.job))
         on_added(added)
-        learn(self.home, added, wish or JobRequest(), machine(), signals=signals)
+        learn(self.home, added, wanted or JobRequest(), machine(), signals=signals)
         ran = run(self.home, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
         if self.home.settings.beside if beside is None else beside:
             self.write_beside(ran.jobs)
         return ran
 
-    def promise(self, name: str, wish: JobRequest | None = None) -> Promised:
+    def promise(self, name: str, wanted: JobRequest | None = None) -> Promised:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
-        return promise(self.home, name, wish or JobRequest())
+        return promise(self.home, name, wanted or JobRequest())
 
     def watch(
         self,
         places: Iterable[str | Path] = (),
-        wish: JobRequest | None = None,
+        wanted: JobRequest | None = None,
         *,
         once: bool = False,
         pause: Callable[[float], bool] = wait,
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
-        return watch(self.home, [*map(str, places)], wish or JobRequest(), once=once, pause=pause)
+        return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
         """Be a worker of this home until told to stop; answers the exit code."""
         return Work(self.home, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
 
     def estimate(
-        self, paths: Iterable[str | Path], wish: JobRequest | None = None, *, signals: bool = False
+        self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.home, [*map(str, paths)], wish or JobRequest(), machine(), signals=signals)
+        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), signals=signals)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""

@@ -35,7 +35,7 @@ class Depths:
     height: int = 1080
     output: str = "auto"  # what a depth model of one's own gives: depth or inverse
 
-    def wish(self, chunk: str = "", again: int = 0) -> JobRequest:
+    def wanted(self, chunk: str = "", again: int = 0) -> JobRequest:
         """The same as a wish for the whole film.
 
         Raises:
@@ -107,10 +107,10 @@ def preview(home: Home, path: str, depths: Depths, *, signals: bool = False) -> 
     Raises:
         RushesError: it could not be made; says why.
     """
-    wish = depths.trial()
-    if lacks := missing_models(home, wish):
+    wanted = depths.trial()
+    if lacks := missing_models(home, wanted):
         home.models.pull(lacks)
-    added = list(add(home, [path], wish))
+    added = list(add(home, [path], wanted))
     for one in added:
         if one.error:
             raise one.error

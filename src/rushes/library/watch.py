@@ -33,7 +33,7 @@ def wait(seconds: float) -> bool:
 
 
 def watch(
-    home: Home, places: Sequence[str], wish: JobRequest, *, once: bool, pause: Callable[[float], bool]
+    home: Home, places: Sequence[str], wanted: JobRequest, *, once: bool, pause: Callable[[float], bool]
 ) -> Iterator[IntakeResult]:
     """Take in what is new at these places (else at those of the settings), look after look.
 
@@ -51,7 +51,7 @@ def watch(
     gone: dict[Fingerprint, Fingerprint] = {}
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
         gone |= unread(home) if grows else {}
-    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wish, home.news)
+    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wanted, home.news)
     looks = 2 if grows else 1
     while True:
         for one in eye.look():
@@ -70,7 +70,7 @@ class _Eye:
 
     home: Home
     watched: Mapping[str, Watched]
-    wish: JobRequest
+    wanted: JobRequest
     news: News | None
     unseen: dict[str, RushesError] = field(default_factory=dict, init=False)  # place -> why
     _looks: int = field(default=0, init=False)
@@ -145,7 +145,7 @@ class _Eye:
             yield from self._seen(UPLOADS, None)
 
     def _take_in(self, place: Watched, found: Sequence[FoundFile]) -> Iterator[IntakeResult]:
-        for one in take_in(self.home, found, self.wish):
+        for one in take_in(self.home, found, self.wanted):
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
             elif one.job and one.path in place.moved:
@@ -156,7 +156,7 @@ class _Eye:
         """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
         old = place.moved[path]
         try:
-            hand_over(self.home, asked_of(self.home, old, self.wish), job)
+            hand_over(self.home, asked_of(self.home, old, self.wanted), job)
         except TryAgain as e:
             log.warning("that %s was moved is left for later: %s", job.name, e)
             place.forget(path)

@@ -36,7 +36,7 @@ class JobSpec:
         return canonical(asdict(self)).decode("ascii")
 
     @staticmethod
-    def from_text(text: str) -> "Asked":
+    def from_text(text: str) -> "JobSpec":
         """The inverse of to_text."""
         doc = json.loads(text)
         doc["source"] = Fingerprint.from_json(doc["source"])

@@ -34,27 +34,27 @@ class Expected:
     request: str
     asked: JobSpec
     name: str
-    wish: JobRequest
+    wanted: JobRequest
 
     def submit(self, home: Home, need: str = "") -> Job:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
-        needs, recipe = [Need(need or self.key, is_key=True)], self.wish.recipe or home.settings.recipe
+        needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
         ledger, hints, label = home.ledger, home.transport, display_name(self.name)
-        done = submit(ledger, hints, home.cards, self.asked, label, recipe, self.wish.priority, needs, self.request)
+        done = submit(ledger, hints, home.cards, self.asked, label, recipe, self.wanted.priority, needs, self.request)
         return done.job
 
 
-def promise(home: Home, name: str, wish: JobRequest) -> Promised:
+def promise(home: Home, name: str, wanted: JobRequest) -> Promised:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
         Refused: the home is in no bucket, or the wish itself cannot be had.
     """
-    expected = expect(home, name, wish)
+    expected = expect(home, name, wanted)
     return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
 
 
-def expect(home: Home, name: str, wish: JobRequest) -> Expected:
+def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
     """Say which job that will be. Raises as `promise` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)
@@ -62,4 +62,4 @@ def expect(home: Home, name: str, wish: JobRequest) -> Expected:
     source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
-    return Expected(job, key, request, asked_of(home, source, wish), name, wish)
+    return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)

@@ -45,7 +45,7 @@ class Uploads:
     home: Home
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
-    def begin(self, name: str, size: int, wish: JobRequest, sha256: str = "", *, straight: bool = False) -> Upload:
+    def begin(self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, straight: bool = False) -> Upload:
         """Promise a file; its job waits for it. Its parts go `straight` to the bucket, if there is one that can.
 
         Raises:
@@ -59,7 +59,7 @@ class Uploads:
         id, now = f"up_{secrets.token_hex(8)}", time.time_ns()
         path = self._folder / id / f"source{ending}"
         label = display_name(PurePosixPath(name.replace("\\", "/")).name)[:200] or f"upload{ending}"
-        job = self._expected(label, ending, Fingerprint(str(path), size, now), wish)
+        job = self._expected(label, ending, Fingerprint(str(path), size, now), wanted)
         upload = Upload(id, label, size, job.job, job.key, str(path.relative_to(self._folder)), now, sha256)
         if bucket and part:
             upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
@@ -242,14 +242,14 @@ class Uploads:
         self.sums[upload.id] = (at, digest)
         return str(digest.hexdigest())
 
-    def _expected(self, label: str, ending: str, source: Fingerprint, wish: JobRequest) -> Expected:
+    def _expected(self, label: str, ending: str, source: Fingerprint, wanted: JobRequest) -> Expected:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._far:
-            return expect(self.home, label if label.lower().endswith(ending) else label + ending, wish)
-        asked = asked_of(self.home, source, wish)
+            return expect(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
+        asked = asked_of(self.home, source, wanted)
         request = request_of(asked, self.home.cards)
         job = job_id(asked.owner, request)
-        return Expected(job, f"input/{job}/source{ending}", request, asked, label, wish)
+        return Expected(job, f"input/{job}/source{ending}", request, asked, label, wanted)
 
     def _to_folder(self, upload: Upload) -> str:
         self.landing(upload).settle(upload.mtime_ns)

@@ -13,7 +13,7 @@ from rushes.domain.worker import Worker
 from rushes.home import VERSION, Home
 from rushes.index.port import Summary
 from rushes.settings import Settings, shown
-from rushes.surfaces.api.reach import ADesk, AHouse, ALibrary
+from rushes.surfaces.http.deps import ADesk, AHouse, ALibrary
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])

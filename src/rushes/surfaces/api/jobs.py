@@ -15,9 +15,9 @@ from rushes.jobs.dead_letters import Acted, Choice, FailureGroup
 from rushes.jobs.progress import StageProgress, Watch
 from rushes.jobs.why import WaitReason
 from rushes.library.desk import Step
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, seal, unseal
-from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
-from rushes.surfaces.api.shapes import JobShape, TaskShape
+from rushes.surfaces.http.deps import MOST, ADesk, ALibrary, Id, Name
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
+from rushes.surfaces.http.schemas import JobShape, TaskShape
 
 router = APIRouter(tags=["jobs"])
 FAILED = "failed"  # the list that cursors of dead letters belong to

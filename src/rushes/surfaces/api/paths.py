@@ -12,10 +12,10 @@ from rushes.domain.errors import NotFound
 from rushes.library.desk import Desk
 from rushes.records.port import Record
 from rushes.sources.port import FoundFile, LeftOut
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place
-from rushes.surfaces.api.shapes import RecordShape
+from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, check_places, taken
-from rushes.surfaces.api.wishes import JobRequestIn
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place
+from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["paths"])
 LOOKS = 1000  # entries that a check looks at
@@ -73,7 +73,7 @@ def scan_path(
     """Take in what is there."""
     path = str(_path(desk, path_id).doc["path"])
     check_places(request, desk.home, [path])
-    return taken(library.add([path], (body or JobRequestIn()).wish()))
+    return taken(library.add([path], (body or JobRequestIn()).wanted()))
 
 
 def _path(desk: Desk, id: str) -> Record:

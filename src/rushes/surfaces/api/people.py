@@ -9,8 +9,8 @@ from rushes.annotations import Anchor, correct, of_video, take_back
 from rushes.annotations.acts import undo
 from rushes.annotations.people import Seen, everybody, hide_person, merge_people, name_person, split_person
 from rushes.index.follower import CORRECTION
-from rushes.surfaces.api.reach import MOST, ADesk, Id, Name, Text
-from rushes.surfaces.api.shapes import RecordShape
+from rushes.surfaces.http.deps import MOST, ADesk, Id, Name, Text
+from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["people"])
 Us = Annotated[int, Field(ge=0, le=MOST)]

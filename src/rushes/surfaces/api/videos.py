@@ -20,10 +20,10 @@ from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.surfaces.api.media import attached
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
-from rushes.surfaces.api.shapes import JobShape, Line, of_video
-from rushes.surfaces.api.wishes import JobRequestIn
+from rushes.surfaces.api.recipes import JobRequestIn
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.http.schemas import JobShape, Line, of_video
 
 router = APIRouter(tags=["videos"])
 
@@ -85,7 +85,7 @@ def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") 
     check_places(request, library.home, body.paths)
 
     def make() -> JSONResponse:
-        return taken(library.add(body.paths, body.wish()))
+        return taken(library.add(body.paths, body.wanted()))
 
     return once(library.home, key, request, body.model_dump(), make)
 
@@ -173,7 +173,7 @@ def run_video(
     asked, video = body or JobRequestIn(), desk.video(video_id)
 
     def make() -> JSONResponse:
-        return taken(library.add([source_of(desk, video)], asked.wish()))
+        return taken(library.add([source_of(desk, video)], asked.wanted()))
 
     return once(library.home, key, request, asked.model_dump(), make)
 

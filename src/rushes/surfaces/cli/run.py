@@ -36,9 +36,9 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     Files and folders; nothing is copied, no server is needed. Ctrl-C pauses and loses nothing (twice stops at once):
     the same command goes on where it stopped, even after a crash. What is finished is not done again.
     """
-    library, wish = opened(session, create=True), wish_of(words)
+    library, wanted = opened(session, create=True), wish_of(words)
     notes = Notes()
-    ran = watched(session, library, paths, wish, slots, notes)
+    ran = watched(session, library, paths, wanted, slots, notes)
     wanted = library.home.settings.beside if beside is None else beside
     summary.tell(session, library, ran, _beside(library, ran) if wanted else [], notes)
     return ran.exit_code
@@ -51,7 +51,7 @@ def _beside(library: Library, ran: RunReport) -> list[Beside]:
 
 
 def watched(
-    session: Session, library: Library, paths: Sequence[str], wish: JobRequest, slots: int | None, notes: Notes
+    session: Session, library: Library, paths: Sequence[str], wanted: JobRequest, slots: int | None, notes: Notes
 ) -> RunReport:
     """Do the work while the terminal shows it."""
     pulling = Pulling(session)
@@ -64,7 +64,7 @@ def watched(
     try:
         return library.run(
             paths,
-            wish,
+            wanted,
             slots=slots,
             look=watching.look,
             signals=True,

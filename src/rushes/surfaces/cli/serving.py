@@ -28,8 +28,8 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     It needs: pip install 'rushes[serve]'
     """
     with needed("serve"):
-        from rushes.surfaces.api.app import create  # noqa: PLC0415 - the extra may not be installed
-        from rushes.surfaces.api.server import Server, Workers  # noqa: PLC0415
+        from rushes.surfaces.http.app import create  # noqa: PLC0415 - the extra may not be installed
+        from rushes.surfaces.http.server import Server, Workers  # noqa: PLC0415
     library = opened(session, create=True, logs_to_stderr=session.json)
     code = secrets.token_urlsafe(12) if setup else ""
     app = create(library, host, code)

@@ -94,7 +94,7 @@ def make(
     library = _opened(session, depth_model)
     if out:
         check_out(library.home, Path(out))
-    ran = watched(session, library, paths, Depths(output=depth_output, **words).wish(chunk), slots, Notes())
+    ran = watched(session, library, paths, Depths(output=depth_output, **words).wanted(chunk), slots, Notes())
     if out and len(ran.jobs) > 1:
         raise Refused("--out names one file, and these are several films", "Leave it out: each goes beside its film.")
     for job in ran.jobs if not ran.exit_code else ():

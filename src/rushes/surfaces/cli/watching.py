@@ -34,11 +34,11 @@ def watch(session: Session, /, places: Sequence[str], once: bool, **words: Any) 
     A file is taken when its size and time have not changed between two looks; downloads in progress are left alone.
     A file that was moved is recognised by its content. The work is done by: rushes worker.
     """
-    library, wish = opened(session, create=True), wish_of(words)
+    library, wanted = opened(session, create=True), wish_of(words)
     added = []
     with _Stop() as stop:
         session.remark(("looking twice" if once else "watching; Ctrl-C stops", DONE))
-        for one in library.watch(places, wish, once=once, pause=lambda s: session.out.heard and stop.wait(s)):
+        for one in library.watch(places, wanted, once=once, pause=lambda s: session.out.heard and stop.wait(s)):
             if one.created or one.error:
                 tell_added(session, one)
                 added.append(one)

@@ -13,10 +13,10 @@ from rushes.home import machine
 from rushes.jobs.intake import missing_models
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.api.reach import ALibrary, Place
 from rushes.surfaces.api.uploads import uploads_of
 from rushes.surfaces.api.videos import check_places
-from rushes.surfaces.web.there import SHOWN, there
+from rushes.surfaces.http.deps import ALibrary, Place
+from rushes.surfaces.web.browse_server import SHOWN, there
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
 from rushes.uploads.state import Upload

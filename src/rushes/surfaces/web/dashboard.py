@@ -14,9 +14,9 @@ from rushes.home import Home
 from rushes.jobs.progress import Snapshot, Watch
 from rushes.library import Library
 from rushes.library.desk import video_of
-from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.web.figures import figures
-from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
 
 router = APIRouter(include_in_schema=False)

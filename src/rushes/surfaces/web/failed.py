@@ -13,8 +13,8 @@ from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
 from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.jobs import FAILED
-from rushes.surfaces.api.pages import seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.web.wording import plural
 

@@ -10,11 +10,11 @@ from rushes.index.port import Video
 from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.api.videos import delete_video, source_of
-from rushes.surfaces.web.figures import figures
-from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.video import KEPT
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import language, plural

@@ -12,7 +12,7 @@ from rushes.domain.errors import NotFound
 from rushes.index.people import Person
 from rushes.index.port import Track, Video
 from rushes.library import Library
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import nameless, plural
 

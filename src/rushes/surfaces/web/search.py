@@ -11,11 +11,11 @@ from rushes.domain.job import JobState
 from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.index.query import FIELDS
 from rushes.library import Library
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ALibrary
-from rushes.surfaces.api.shapes import HitShape
-from rushes.surfaces.web.asked import read_back, toggled, words_of
-from rushes.surfaces.web.figures import figures
+from rushes.surfaces.http.deps import ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.query_facets import read_back, toggled, words_of
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.web.wording import kind, language
 

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from rushes.home import VERSION
 from rushes.library.doctor import Check
 from rushes.surfaces.api.fleet import list_settings, parts_of
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)

@@ -20,30 +20,30 @@ from rushes.surfaces.api import (
     clips,
     events,
     fleet,
-    gate,
-    hooks,
     jobs,
     media,
     paths,
     people,
+    recipes,
     search,
     tasks,
     uploads,
     videos,
-    wishes,
 )
-from rushes.surfaces.api.accounts import Accounts
-from rushes.surfaces.api.described import Described, Heads
-from rushes.surfaces.api.door import Door, Guard
-from rushes.surfaces.api.hub import Hub
-from rushes.surfaces.api.problems import answer_errors
+from rushes.surfaces.http import webhook
+from rushes.surfaces.http.accounts import Accounts
+from rushes.surfaces.http.event_hub import Hub
+from rushes.surfaces.http.middleware import Door, Guard
+from rushes.surfaces.http.openapi import Described, Heads
+from rushes.surfaces.http.problems import answer_errors
+from rushes.surfaces.web import login
 from rushes.uploads.service import Uploads
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
-RESOURCES = (videos, wishes, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths,
-             uploads, hooks, fleet)  # fmt: skip
+RESOURCES = (videos, recipes, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths,
+             uploads, webhook, fleet)  # fmt: skip
 
 
 def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:
@@ -66,7 +66,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     app.state.library, app.state.door, app.state.incarnation = library, door, secrets.token_hex(8)
     app.state.uploads = Uploads(library.home)
     app.state.hub = Hub(library.home.ledger, library.home.settings.owner)
-    app.state.hooks = hooks.Hooks(library.home)
+    app.state.hooks = webhook.Hooks(library.home)
     answer_errors(app)
     _include(app)
     origins = [o.strip() for o in library.home.settings.cors.split(",") if o.strip()]
@@ -82,7 +82,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
         app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
-    for router in (fleet.health, media.router, gate.router):
+    for router in (fleet.health, media.router, login.router):
         app.include_router(router)
     app.include_router(aliases.beside)
     if find_spec("rushes.surfaces.web"):

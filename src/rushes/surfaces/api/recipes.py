@@ -12,7 +12,7 @@ from rushes.home import machine
 from rushes.library import JobRequest
 from rushes.library.stereo import Depths
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.api.reach import ALibrary, Name
+from rushes.surfaces.http.deps import ALibrary, Name
 
 router = APIRouter(tags=["recipes"])
 Profile = Literal["", "fast", "balanced", "high_quality"]
@@ -34,13 +34,13 @@ class JobRequestIn(BaseModel):
     priority: int = Field(default=0, ge=-1000, le=1000)
     again: int = Field(default=0, ge=0, le=1_000_000)
 
-    def wish(self) -> JobRequest:
+    def wanted(self) -> JobRequest:
         """As the library takes it.
 
         Raises:
             Refused: there is no such format.
         """
-        begun = Depths(self.format).wish() if self.format else JobRequest()
+        begun = Depths(self.format).wanted() if self.format else JobRequest()
         return replace(
             begun,
             recipe=self.recipe or begun.recipe,

@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.errors import Refused
 from rushes.records.port import Conflict
-from rushes.surfaces.api.accounts import LEAST, SESSION_SECONDS, TooManyTries
-from rushes.surfaces.api.door import COOKIE, Door, cookie_of
+from rushes.surfaces.http.accounts import LEAST, SESSION_SECONDS, TooManyTries
+from rushes.surfaces.http.middleware import COOKIE, Door, cookie_of
 from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)

@@ -15,7 +15,7 @@ from rushes.library import Library
 from rushes.library.desk import Desk
 from rushes.library.idempotency import Requests
 from rushes.records.port import Record
-from rushes.surfaces.api.problems import problem
+from rushes.surfaces.http.problems import problem
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
 Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fastapi import Request
 
 from rushes.index.port import Summary, Video
-from rushes.surfaces.api.reach import library_of
+from rushes.surfaces.http.deps import library_of
 
 KEPT_SECONDS = 30.0
 

@@ -14,7 +14,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.ledger.port import Ledger
-from rushes.surfaces.api.shapes import JobShape
+from rushes.surfaces.http.schemas import JobShape
 from rushes.telemetry import log
 
 LOOK_SECONDS = 0.25  # while things happen

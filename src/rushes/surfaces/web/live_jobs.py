@@ -7,7 +7,7 @@ from fastapi import Request
 
 from rushes.home import Home
 from rushes.jobs.progress import Snapshot, Watch
-from rushes.surfaces.api.reach import house_of
+from rushes.surfaces.http.deps import house_of
 
 MOST = 100  # jobs that are remembered
 

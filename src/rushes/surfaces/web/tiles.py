@@ -8,7 +8,7 @@ from rushes.domain.keys import task_id
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
-from rushes.surfaces.api.shapes import FILES
+from rushes.surfaces.http.schemas import FILES
 from rushes.surfaces.web.wording import state
 
 # A mark's first and last stage; the last is None where chunks alone make it.

@@ -17,8 +17,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rushes.domain.errors import NotAllowed, RushesError
-from rushes.surfaces.api.accounts import Accounts
-from rushes.surfaces.api.problems import problem, status_of
+from rushes.surfaces.http.accounts import Accounts
+from rushes.surfaces.http.problems import problem, status_of
 
 COOKIE = "rushes_session"
 BODY_BYTES = 1_000_000  # of anything but an upload

@@ -18,9 +18,9 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
 from rushes.home import Home
 from rushes.records.port import Conflict, Record
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import AHouse
-from rushes.surfaces.api.shapes import JobShape, RecordShape
+from rushes.surfaces.http.deps import AHouse
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.http.schemas import JobShape, RecordShape
 from rushes.telemetry import log
 
 router = APIRouter(tags=["webhook"])

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rushes.surfaces.api.problems import TYPE
+from rushes.surfaces.http.problems import TYPE
 
 OWN = re.compile(r"^/files/|/uploads/|/frames/|/(original|events)$")
 TEXT = {"type": "string"}
