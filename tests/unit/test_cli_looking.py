@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from rushes.index.port import SearchResult
 from rushes.library import Clip
 from rushes.library.export import KINDS
-from rushes.surfaces.cli import cutting, looking
+from rushes.surfaces.cli.commands import browse, cut
 from rushes.surfaces.cli.main import main
 
 EVIL = "\x1b]0;owned\x07 film\n\x9b31m\u202e.mp4"
@@ -23,7 +23,7 @@ Invoke = Callable[..., Result]
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     made = Shelf(tmp_path / "home")
-    for module in (looking, cutting):
+    for module in (browse, cut):
         monkeypatch.setattr(module, "opened", lambda _session, **_more: made)
     return made
 

@@ -15,9 +15,9 @@ from cli_worker import films
 from click.testing import CliRunner, Result
 
 from rushes.domain import errors
-from rushes.surfaces.cli import itself
+from rushes.surfaces.cli.command import Verb
+from rushes.surfaces.cli.commands import meta
 from rushes.surfaces.cli.main import COMMANDS, SENTENCES, main
-from rushes.surfaces.cli.verb import Verb
 
 Invoke = Callable[..., Result]
 
@@ -145,7 +145,7 @@ def test_every_error_of_the_tree_is_told_with_its_meaning_hint_and_code(
     def raises(_session: object) -> None:
         raise kind("the film broke")
 
-    monkeypatch.setattr(itself.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(meta.version, "callback", click.pass_obj(raises))
     shown = rushes("version")
     assert shown.exit_code == kind.exit_code
     lines = " ".join(shown.stderr.split())
@@ -159,7 +159,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def raises(_session: object) -> None:
         raise error
 
-    monkeypatch.setattr(itself.version, "callback", click.pass_obj(raises))
+    monkeypatch.setattr(meta.version, "callback", click.pass_obj(raises))
 
 
 def test_a_bug_is_one_line_and_its_traceback_lies_in_the_home(

@@ -5,7 +5,7 @@ from cli_library import hit
 
 from rushes.domain.errors import Refused
 from rushes.surfaces.cli.moment import parse_moment, parse_reference
-from rushes.surfaces.cli.quotes import reference
+from rushes.surfaces.cli.views.quotes import reference
 
 
 @pytest.mark.parametrize(

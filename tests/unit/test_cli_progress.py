@@ -9,9 +9,9 @@ from cli_library import snapshot, stage
 
 from rushes.domain.job import Counts, JobState
 from rushes.jobs.progress import Snapshot
-from rushes.surfaces.cli.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
 from rushes.worker.inputs import DiskSpace
 
 

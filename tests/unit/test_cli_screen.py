@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rushes.surfaces.cli.quotes import quoted
 from rushes.surfaces.cli.screen import MARK, Column, Screen, speaks_utf8
+from rushes.surfaces.cli.views.quotes import quoted
 
 
 def screen(*, terminal: bool, width: int = 80, env: Mapping[str, str] | None = None) -> tuple[Screen, io.StringIO]:

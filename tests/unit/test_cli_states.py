@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from rushes.domain.job import JobState
 from rushes.surfaces.cli.main import main
-from rushes.surfaces.cli.states import ALIASES, WORDS, Hands, parts
+from rushes.surfaces.cli.views.states import ALIASES, WORDS, Hands, parts
 
 Invoke = Callable[..., Result]
 

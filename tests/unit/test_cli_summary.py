@@ -14,7 +14,7 @@ from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
 from rushes.library.beside import Beside
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.summary import Notes, tell
+from rushes.surfaces.cli.views.summary import Notes, tell
 
 DONE = job(JobState.COMPLETED, Counts(255, 255))
 NEW = {DONE.id: 0}

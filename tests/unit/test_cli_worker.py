@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import Failure, Finish, Lease
 from rushes.library import Library
-from rushes.surfaces.cli import bench as bench_module
-from rushes.surfaces.cli.bench import Bench, outcome_of, told_tasks
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views import worker_view as bench_module
+from rushes.surfaces.cli.views.worker_view import Bench, outcome_of, told_tasks
 from rushes.wiring import worker
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, Limits, State
@@ -127,7 +127,7 @@ def test_a_terminal_shows_a_line_for_each_slot(monkeypatch: pytest.MonkeyPatch) 
     session.err.console._width = 80
     held = {"a": Holding(lease(), 1, 0.0, 0.45), "b": Holding(lease("clip", None), 2, 0.0)}
     state = State(Limits(2), held=MappingProxyType(held))
-    monkeypatch.setattr("rushes.surfaces.cli.bench.time", SimpleNamespace(monotonic=lambda: 12.0))
+    monkeypatch.setattr("rushes.surfaces.cli.views.worker_view.time", SimpleNamespace(monotonic=lambda: 12.0))
     idle, develop, clip, foot = (str(line) for line in watched(session, state).picture().renderables)
     assert idle == " 1  idle"
     assert develop == " 2  develop     film.mp4                         chunk 3    45%        12 s"

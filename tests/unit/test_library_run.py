@@ -16,9 +16,9 @@ from rushes.domain.event import EventType
 from rushes.domain.task import Failure
 from rushes.library import JobRequest, Library
 from rushes.library.run import Work
-from rushes.surfaces.cli.run import watched
+from rushes.surfaces.cli.commands.run import watched
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.summary import Notes
+from rushes.surfaces.cli.views.summary import Notes
 from rushes.worker.inputs import DiskSpace
 
 PROBE = JobRequest(only=("probe",))

@@ -202,9 +202,9 @@ def test_pause_now_kills_and_gives_back() -> None:
     assert kinds(deeds)[:2] == ["Kill", "GiveBack"]
 
 
-def test_a_worker_whose_row_is_over_drops_everything_and_is_born_again() -> None:
+def test_a_worker_whose_row_is_over_drops_everything_and_goes_on_as_a_new_incarnation() -> None:
     state, deeds = step(holding(lease(1), lease(2)), h.RenewalCame({}, drain=False, gone=True), 1.0)
-    assert kinds(deeds)[:3] == ["Kill", "Kill", "Rebirth"]
+    assert kinds(deeds)[:3] == ["Kill", "Kill", "NewIncarnation"]
     assert "Renew" in kinds(deeds)
     assert not state.held
 

@@ -156,8 +156,8 @@ def _submit(
 
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
-    wanted = sorted({capability for stage in stages for capability in home.cards[stage].models})
-    return {capability: question(home, capability, profile) for capability in wanted}
+    capabilities = sorted({capability for stage in stages for capability in home.cards[stage].models})
+    return {capability: question(home, capability, profile) for capability in capabilities}
 
 
 def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:

@@ -5,11 +5,11 @@ import click
 from rushes.annotations.acts import undo as take_back
 from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.span import clock
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.moment import parse_moment
-from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import Group, verb
 
 
 @verb("ls", "rushes people ls", "rushes people ls --hidden", "rushes people ls --json")

@@ -6,13 +6,13 @@ import click
 
 from rushes.domain.task import Task
 from rushes.jobs.dead_letters import Cause, FailureGroup
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.states import who_does_it
 from rushes.surfaces.cli.text import many
 from rushes.surfaces.cli.times import moment
-from rushes.surfaces.cli.verb import Group, verb
+from rushes.surfaces.cli.views.states import who_does_it
 
 _CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, like BadMedia.")
 CAUSES, TASKS = 5, 3  # told of a class, named of a cause

@@ -13,12 +13,12 @@ from rushes.domain.task import Task, TaskState
 from rushes.jobs.why import Reason
 from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.beside import Beside
-from rushes.surfaces.cli import trouble
-from rushes.surfaces.cli.film import facts_of
-from rushes.surfaces.cli.made import Made, made_of
+from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, lasted, many, nearby, times
+from rushes.surfaces.cli.views.made_counts import Made, made_of
+from rushes.surfaces.cli.views.video_line import facts_of
 
 FEW = 5  # films (and failures) that are told one by one
 
@@ -202,10 +202,10 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
             )
             continue
         if stage == "probe":  # the file itself is refused
-            trouble.show(session.err, trouble.about(job.name, message), means="nothing could be made of it", do=hint)
+            errors.show(session.err, errors.about(job.name, message), means="nothing could be made of it", do=hint)
             continue
         means = "what needs it is missing; all else is kept"
-        trouble.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
+        errors.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
 
 
 def _where(tasks: Sequence[Task]) -> str:
@@ -228,7 +228,7 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
     if session.json:
         session.message("error", path=path, message=message, hint=hint)
     else:
-        trouble.show(session.err, message, do=hint)
+        errors.show(session.err, message, do=hint)
 
 
 def _line(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:

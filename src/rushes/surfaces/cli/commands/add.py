@@ -9,15 +9,15 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.library import Estimate, IntakeResult
-from rushes.surfaces.cli import trouble
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli import errors
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
 from rushes.surfaces.cli.screen import DONE, NOW, Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.states import who_does_it
-from rushes.surfaces.cli.summary import tell_skipped
 from rushes.surfaces.cli.text import between, length, many, size
-from rushes.surfaces.cli.verb import verb
-from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
+from rushes.surfaces.cli.views.states import who_does_it
+from rushes.surfaces.cli.views.summary import tell_skipped
 
 
 @verb("add", "rushes add ~/Films", "rushes add urgent.mp4 --priority 10", "rushes worker --until-idle")
@@ -63,7 +63,7 @@ def tell_added(session: Session, one: IntakeResult) -> None:
     if one.error and session.json:
         session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)
     elif one.error:
-        trouble.show(session.err, str(one.error), do=one.error.advice)
+        errors.show(session.err, str(one.error), do=one.error.advice)
     elif one.job and session.json:
         session.message("job", path=one.path, job=one.job.id, created=one.created, state=one.job.state)
     elif one.job:
@@ -108,7 +108,7 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
         session.remark((f"without {', '.join(unknown)}: nothing is known of that on this machine yet", NOW))
     for e in found:
         if e.error:
-            trouble.show(session.err, trouble.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
+            errors.show(session.err, errors.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
 
 
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:

@@ -6,9 +6,9 @@ from importlib.metadata import version as version_of
 import click
 from click.shell_completion import get_completion_class
 
+from rushes.surfaces.cli.command import session_of, verb
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import session_of, verb
 
 
 @verb("version", "rushes version", "rushes version --json")

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
-from rushes.surfaces.cli.progress import stopping
-from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
+from rushes.surfaces.cli.views.disk_space import News, fields, words
+from rushes.surfaces.cli.views.progress import stopping
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
 from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten

@@ -9,14 +9,14 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
 from rushes.library import IntakeResult, JobRequest, Library, RunReport
 from rushes.library.beside import Beside
-from rushes.surfaces.cli import summary
-from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.progress import watcher
-from rushes.surfaces.cli.pulling import Pulling
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.summary import Notes
-from rushes.surfaces.cli.verb import verb
-from rushes.surfaces.cli.wishes import paths_argument, wish_of, wishes
+from rushes.surfaces.cli.views import summary
+from rushes.surfaces.cli.views.model_download import Pulling
+from rushes.surfaces.cli.views.progress import watcher
+from rushes.surfaces.cli.views.summary import Notes
 
 
 @verb(
@@ -39,8 +39,8 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     library, wanted = opened(session, create=True), wish_of(words)
     notes = Notes()
     ran = watched(session, library, paths, wanted, slots, notes)
-    wanted = library.home.settings.beside if beside is None else beside
-    summary.tell(session, library, ran, _beside(library, ran) if wanted else [], notes)
+    subtitles = library.home.settings.beside if beside is None else beside
+    summary.tell(session, library, ran, _beside(library, ran) if subtitles else [], notes)
     return ran.exit_code
 
 

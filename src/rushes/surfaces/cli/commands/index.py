@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.surfaces.cli.nothing import what_there_is
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.verb import verb
+from rushes.surfaces.cli.views.no_hits import what_there_is
 
 
 @verb("index", "rushes index", "rushes index --from-sidecars ~/films", "rushes index --write-sidecars holiday.mp4")

@@ -10,15 +10,15 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.port import Page
 from rushes.library import Library
-from rushes.surfaces.cli.film import facts_of, header, recipe_of
-from rushes.surfaces.cli.history import events
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.commands.history import events
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, plain
-from rushes.surfaces.cli.states import SHOWN, Hands, StateWord, hands, page_of, part, who_does_it
 from rushes.surfaces.cli.text import lasted, many
 from rushes.surfaces.cli.times import moment, seconds_between
-from rushes.surfaces.cli.verb import Group, verb
+from rushes.surfaces.cli.views.states import SHOWN, Hands, StateWord, hands, page_of, part, who_does_it
+from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
 
 _JOB = click.argument("job")
 

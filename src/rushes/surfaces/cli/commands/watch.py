@@ -9,13 +9,13 @@ from typing import Any, Self
 import click
 
 from rushes.library import IntakeResult
-from rushes.surfaces.cli.adding import tell_added
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.commands.add import tell_added
+from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.request_options import wish_of, wishes
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.verb import verb
-from rushes.surfaces.cli.wishes import wish_of, wishes
 
 
 @verb(

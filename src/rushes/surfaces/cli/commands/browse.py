@@ -12,16 +12,16 @@ from rushes.exports.hits import hit_doc
 from rushes.index.port import Hit, SearchResult, Video
 from rushes.library import Library
 from rushes.library.hits import KINDS
-from rushes.surfaces.cli.film import container, recipe_of, shape
-from rushes.surfaces.cli.made import Made, made_of, shots_of
-from rushes.surfaces.cli.nothing import tell_nothing, what_there_is
-from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.quotes import quoted, reference
+from rushes.surfaces.cli.command import Verb, verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.states import Hands, hands, parts
 from rushes.surfaces.cli.text import length, many, nearby, size
-from rushes.surfaces.cli.verb import Verb, verb
+from rushes.surfaces.cli.views.made_counts import Made, made_of, shots_of
+from rushes.surfaces.cli.views.no_hits import tell_nothing, what_there_is
+from rushes.surfaces.cli.views.quotes import quoted, reference
+from rushes.surfaces.cli.views.states import Hands, hands, parts
+from rushes.surfaces.cli.views.video_line import container, recipe_of, shape
 
 
 @verb("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")

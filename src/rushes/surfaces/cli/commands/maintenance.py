@@ -9,14 +9,14 @@ from rushes.domain.errors import Refused
 from rushes.jobs.maintenance.verify import Verified
 from rushes.library import Library
 from rushes.settings import HOME_NAME
-from rushes.surfaces.cli import summary
-from rushes.surfaces.cli.nothing import what_there_is
-from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.progress import watcher
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many, size
-from rushes.surfaces.cli.verb import verb
+from rushes.surfaces.cli.views import summary
+from rushes.surfaces.cli.views.no_hits import what_there_is
+from rushes.surfaces.cli.views.progress import watcher
 
 _DIR = click.Path(file_okay=False)
 

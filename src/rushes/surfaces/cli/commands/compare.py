@@ -4,11 +4,11 @@ import click
 
 from rushes.annotations import select
 from rushes.domain.span import clock
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.verb import verb
 
 
 @verb(

@@ -7,12 +7,12 @@ import click
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.bench import bench as try_out
 from rushes.engines.models.store import Kept
-from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.pulling import Pulling
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import size
-from rushes.surfaces.cli.verb import Group, verb
+from rushes.surfaces.cli.views.model_download import Pulling
 
 
 @verb("ls", "rushes models ls", "rushes models ls --json")

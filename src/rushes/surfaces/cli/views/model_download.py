@@ -2,9 +2,9 @@
 
 from rich.live import Live
 
-from rushes.surfaces.cli.progress import Row, bar
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import size
+from rushes.surfaces.cli.views.progress import Row, bar
 
 
 class Pulling:

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from rushes.domain.job import FINAL, Job
 from rushes.jobs.progress import Snapshot, StageProgress
-from rushes.surfaces.cli.film import facts_of, header, recipe_of
-from rushes.surfaces.cli.room import News, fields, words
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import between, many, times
+from rushes.surfaces.cli.views.disk_space import News, fields, words
+from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
 from rushes.worker.inputs import DiskSpace
 
 CELLS = 20

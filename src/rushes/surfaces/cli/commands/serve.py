@@ -6,10 +6,10 @@ import socket
 import click
 
 from rushes.domain.errors import Refused
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import verb
 from rushes.wiring.stores import needed
 
 

@@ -9,14 +9,14 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
 from rushes.library.stereo import Depths, check_out, finished, preview
-from rushes.surfaces.cli.opened import opened
-from rushes.surfaces.cli.run import watched
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.commands.run import watched
+from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.request_options import paths_argument
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.summary import Notes
 from rushes.surfaces.cli.text import nearby, size
-from rushes.surfaces.cli.verb import Group, verb
-from rushes.surfaces.cli.wishes import paths_argument
+from rushes.surfaces.cli.views.summary import Notes
 
 
 def depths_options(format: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -7,11 +7,11 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.jobs.maintenance.video_removal import RemovalReport
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.verb import verb
 
 
 @verb("rm", "rushes rm holiday.mp4", "rushes rm vid_7kq2 --yes", "rushes rm talk.mp4 --uploaded")

@@ -5,12 +5,12 @@ import click
 from rushes.domain.errors import Refused
 from rushes.domain.span import clock
 from rushes.library.export import SPOKEN
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.moment import parse_moment, parse_reference
-from rushes.surfaces.cli.opened import opened
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import nearby, size
-from rushes.surfaces.cli.verb import verb
 
 AIR = 2.0  # seconds round a hit, so that its words can be followed
 

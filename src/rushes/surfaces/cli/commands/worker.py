@@ -8,13 +8,13 @@ from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
 from rushes.library.run import Work
 from rushes.library.weights import Weights
-from rushes.surfaces.cli.bench import Bench, told_tasks
-from rushes.surfaces.cli.opened import Over, opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import Over, opened
+from rushes.surfaces.cli.request_options import names
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.verb import verb
-from rushes.surfaces.cli.wishes import names
+from rushes.surfaces.cli.views.worker_view import Bench, told_tasks
 
 SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 

@@ -5,10 +5,10 @@ from dataclasses import fields
 import click
 
 from rushes.settings import Settings, shown
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import Group, verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import Group, verb
 
 
 @verb("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")

@@ -6,12 +6,12 @@ from datetime import date
 import click
 
 from rushes.domain.event import Event, EventType
-from rushes.surfaces.cli.opened import opened
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, TROUBLE, Part
 from rushes.surfaces.cli.session import Session, plain
 from rushes.surfaces.cli.text import lasted
 from rushes.surfaces.cli.times import local, utc
-from rushes.surfaces.cli.verb import verb
 
 _DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
 _LONG = ("message", "lines")  # in lines of their own

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Refused
-from rushes.surfaces.cli.fleet import GRACE_SECONDS, Fleet, Part
+from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
+from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import verb
 
 LOOK_SECONDS = 0.5
 LOG_LINES = 5
