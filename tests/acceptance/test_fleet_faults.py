@@ -151,7 +151,7 @@ def test_a_database_that_is_killed_and_comes_back_finds_every_finished_result_ke
 def test_hints_that_are_all_forgotten_in_the_middle_of_many_tasks(
     fleet: Fleet, shared_servers: Servers, tmp_path: Path
 ) -> None:
-    """Of 500 tasks tests/unit/test_worker_hints.py tells; here are whole workers."""
+    """Of 500 tasks tests/unit/worker/test_hints.py tells; here are whole workers."""
     valkey = shared_servers.valkey.url
     fleet.make(shared_servers.settings("postgres", "forgotten") + f'hints = "{valkey}"\n')
     fleet.add([draw(tmp_path / f"{n}.mp4", 245 - n, rate=1) for n in range(2)])

@@ -11,7 +11,7 @@ from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import VOICE, draw
 
-STAGES = ("playlist", "shots", "transcript")  # what is seen is compared in tests/unit/test_stage_sight.py
+STAGES = ("playlist", "shots", "transcript")  # what is seen is compared in tests/unit/stages/test_sight.py
 
 
 @pytest.fixture(scope="module")
