@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, every, rename, select
+from rushes.annotations import Anchor, correct, rename, select
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.index.follower import Follower
@@ -65,7 +65,7 @@ def left(library: Library) -> dict[str, JSON]:
         "keys": home.index.keys(),
         "manifests": sorted(home.blobs.keys("results/")),
         "names": sorted(home.blobs.keys("videos/")) + sorted(home.blobs.keys("thumbs/")),
-        "said": [r.id for kind in kinds for r in every(home, kind)],
+        "said": [r.id for kind in kinds for r in home.all_records(kind)],
     }
 
 

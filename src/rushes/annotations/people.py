@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from rushes.annotations import every
 from rushes.annotations.acts import act
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
@@ -124,7 +123,7 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in every(home, PERSON) if Mark.from_doc(r.doc).label == person.id]
+    return [r for r in home.all_records(PERSON) if Mark.from_doc(r.doc).label == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:

@@ -6,9 +6,10 @@ from typing import TypeVar
 
 from rushes.domain.errors import NotFound
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.ledger.pages import every
-from rushes.ledger.port import Ledger, Page
-from rushes.records.port import Records
+from rushes.ledger.port import Page
 
 DISCARDED = "discarded"  # the kind of record that says: do not show this dead letter any more
 T = TypeVar("T")
@@ -76,9 +77,7 @@ class Acted:
 class DeadLetters:
     """An owner's dead letters, a page at a time: three questions a page, however many there are."""
 
-    ledger: Ledger
-    records: Records
-    owner: str
+    home: Home
 
     def groups(self) -> tuple[FailureGroup, ...]:
         """Every one that was not put away, by class, most first."""
@@ -95,7 +94,9 @@ class DeadLetters:
         by_job: dict[str, list[str]] = {}
         for task in filter(choice.fits, page.rows):
             by_job.setdefault(task.job, []).append(task.id)
-        return Acted(tuple(t for job, ids in by_job.items() for t in self.ledger.revive(job, ids)), page.cursor)
+        tasks = tuple(t for job, ids in by_job.items() for t in self.home.ledger.revive(job, ids))
+        announce(self.home, tasks)
+        return Acted(tasks, page.cursor)
 
     def discard(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
         """Put those chosen among so many away: they stay dead but are not shown any more."""
@@ -107,15 +108,18 @@ class DeadLetters:
     def put_away(self, dead: Iterable[Task]) -> None:
         """Show these no more."""
         for task in dead:
-            self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
+            self.home.records.put(
+                DISCARDED, self.home.settings.owner, _mark(task), {"task": task.id, "fence": task.fence}
+            )
 
     def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
         """Dead letters that are this owner's and were not put away, and the names of their jobs."""
-        page = self.ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
+        ledger, owner = self.home.ledger, self.home.settings.owner
+        page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
         ids = {task.job for task in page.rows}
-        names = {job.id: job.name for job in self.ledger.jobs(self.owner, ids=ids).rows} if ids else {}
+        names = {job.id: job.name for job in ledger.jobs(owner, ids=ids).rows} if ids else {}
         mine = [task for task in page.rows if task.job in names]
-        away = self.records.get_many(DISCARDED, self.owner, [_mark(task) for task in mine]) if mine else {}
+        away = self.home.records.get_many(DISCARDED, owner, [_mark(task) for task in mine]) if mine else {}
         return Page(tuple(task for task in mine if _mark(task) not in away), page.cursor), names
 
 

@@ -4,12 +4,13 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
 from rushes.annotations.people import Seen, everybody
-from rushes.domain.errors import ModelMissing, Refused, RegistryAway
+from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
@@ -20,6 +21,7 @@ from rushes.estimates.estimate import Estimate, estimate, expected, learn, resum
 from rushes.home import Home, machine
 from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.index.search import next_hit
+from rushes.jobs import control
 from rushes.jobs.dead_letters import Choice, DeadLetters, FailureGroup, all_of, chosen
 from rushes.jobs.follow import follow
 from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add, missing_models, wake
@@ -297,12 +299,12 @@ class Library:
 
     def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
         """Try dead tasks again; a cancelled job goes on."""
-        return self.home.ledger.revive(self.job(job).id, stage=stage)
+        return control.retry(self.home, self.job(job).id, stage=stage)
 
     @property
     def letters(self) -> DeadLetters:
         """Dead letters, a page at a time."""
-        return DeadLetters(self.home.ledger, self.home.records, self._owner)
+        return DeadLetters(self.home)
 
     def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
         """Dead letters by class."""
@@ -342,7 +344,8 @@ class Library:
         """Clear what is no longer needed."""
         with alone(self.home.folder):
             finish_all(self.home)
-            cleared = gc(self.home.ledger, self.home.blobs, self._owner, rules(self.home))
+            announce = partial(control.announce, self.home)
+            cleared = gc(self.home.ledger, self.home.blobs, self._owner, rules(self.home), announce=announce)
         Uploads(self.home).finish_all()
         Uploads(self.home).expire()
         forget_requests(self.home)
@@ -382,10 +385,7 @@ class Library:
         sidecars.catch_up(self.home)
 
     def _control(self, job: str, command: JobCommand) -> Job:
-        row = self.home.ledger.control(self.job(job).id, command)
-        if row is None:
-            raise Refused(f"{job} is no job")
-        return row
+        return control.command(self.home, self.job(job).id, command)
 
     def _all_videos(self) -> Iterator[Video]:
         return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))

@@ -12,12 +12,12 @@ from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.port import Video
+from rushes.jobs.control import announce_ready
 from rushes.jobs.intake import wake
 from rushes.jobs.originals import Original, original, places
 from rushes.jobs.own_outputs import remember
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
-from rushes.library.desk import Desk
 from rushes.library.laid import lay
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import JobSpec, results_of
@@ -116,7 +116,7 @@ def _want_again(home: Home, job: Job) -> None:
     key = result_of(home, job.id)
     if wake(home, job).state is JobState.COMPLETED and key not in home.ledger.known(job.owner, [key]):
         home.ledger.revive(job.id, again=True)
-    Desk(home).announce(tuple(task.id for task in all_tasks(home.ledger, job.id, TaskState.READY)))
+    announce_ready(home, job.id)
 
 
 def _transcript(home: Home, video: Video) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
+from rushes.jobs import control
 from rushes.jobs.models import explained
 from rushes.jobs.originals import at_home
 from rushes.jobs.why import WaitReason, why
@@ -129,22 +130,11 @@ class Desk:
         Raises:
             Refused: it is finished.
         """
-        return self.home.ledger.control(self.job(job).id, command, value) or self.job(job)
+        return control.command(self.home, self.job(job).id, command, value)
 
     def revive(self, job: str, stage: str = "") -> tuple[str, ...]:
         """Try dead tasks again, of one stage or all; a cancelled job goes on."""
-        ready = self.home.ledger.revive(self.job(job).id, stage=stage)
-        self.announce(ready)
-        return ready
-
-    def announce(self, tasks: tuple[str, ...]) -> None:
-        """Say that these tasks may be ready."""
-        lanes: dict[str | None, list[str]] = {}
-        for task in tasks:
-            lanes.setdefault(self.home.lane_of(task), []).append(task)
-        for lane, some in lanes.items():
-            if lane:
-                self.home.transport.announce(lane, some)
+        return control.retry(self.home, self.job(job).id, stage=stage)
 
     def drain(self, worker: str) -> None:
         """Tell a worker to stop claiming and hand back.
@@ -152,9 +142,7 @@ class Desk:
         Raises:
             NotFound: there is none.
         """
-        if worker not in {w.incarnation.id for w in self.home.ledger.workers()}:
-            raise NotFound(f"there is no worker {worker[:80]!r}", "List them: GET /api/v1/workers")
-        self.home.ledger.control(worker, JobCommand.DRAIN)
+        control.drain(self.home, worker)
 
 
 def video_of(job: Job) -> str:

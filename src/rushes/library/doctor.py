@@ -136,7 +136,7 @@ def _workers(home: Home) -> Check:
 
 
 def _dead(home: Home) -> Check:
-    dead = sum(len(group.tasks) for group in DeadLetters(home.ledger, home.records, home.settings.owner).groups())
+    dead = sum(len(group.tasks) for group in DeadLetters(home).groups())
     detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 

@@ -14,15 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rushes.annotations import every
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, asked_of
 from rushes.jobs.submit import display_name, request_of
-from rushes.library.desk import Desk
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -138,7 +137,7 @@ class Uploads:
         with effect("upload"):
             etag = self._gathered(upload)
             ready = self.home.ledger.arrived(upload.need or upload.key, etag)
-        Desk(self.home).announce(ready)
+        announce(self.home, ready)
         try:
             self._keep(replace(upload, state="arrived"), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
@@ -170,7 +169,7 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self._of(record) for record in every(self.home, UPLOAD))
+        return (self._of(record) for record in self.home.all_records(UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from rushes.annotations import of_video, select
+from rushes.annotations import select
 from rushes.domain.errors import Refused
 from rushes.index.follower import SELECTION
 from rushes.library.envelopes import KINDS, Envelope, envelopes
@@ -49,7 +49,7 @@ def list_artifacts(
 @router.get("/selection")
 def list_selections(desk: ADesk, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """The runs that were pinned for a video."""
-    return [RecordShape.of(r) for r in of_video(desk.home, SELECTION, desk.video(asset_id).id)]
+    return [RecordShape.of(r) for r in desk.home.all_records(SELECTION, desk.video(asset_id).id)]
 
 
 @router.put("/selection/{asset_id}")

@@ -197,11 +197,10 @@ def list_failed(
 
 
 @router.post("/failed/retry")
-def retry_failed(library: ALibrary, desk: ADesk, body: ChoiceIn | None = None) -> ActedShape:
+def retry_failed(library: ALibrary, body: ChoiceIn | None = None) -> ActedShape:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
     asked = body or ChoiceIn()
     acted = library.letters.retry(Choice.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    desk.announce(acted.tasks)
     return ActedShape.of(acted)
 
 

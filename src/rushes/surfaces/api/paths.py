@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from rushes.annotations import PATH, every, keep_path, take_back
+from rushes.annotations import PATH, keep_path, take_back
 from rushes.domain.errors import NotFound
 from rushes.library.desk import Desk
 from rushes.records.port import Record
@@ -40,7 +40,7 @@ class Checked:
 @router.get("/paths")
 def list_paths(desk: ADesk) -> list[RecordShape]:
     """The places that are remembered."""
-    return [RecordShape.of(r) for r in every(desk.home, PATH)]
+    return [RecordShape.of(r) for r in desk.home.all_records(PATH)]
 
 
 @router.post("/paths", status_code=201)

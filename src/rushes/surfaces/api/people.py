@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
-from rushes.annotations import Anchor, correct, of_video, take_back
+from rushes.annotations import Anchor, correct, take_back
 from rushes.annotations.acts import undo
 from rushes.annotations.people import Seen, everybody, hide_person, merge_people, name_person, split_person
 from rushes.index.follower import CORRECTION
@@ -63,7 +63,7 @@ def add_correction(desk: ADesk, body: CorrectionIn) -> RecordShape:
 @router.get("/corrections")
 def list_corrections(desk: ADesk, video_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """What was corrected in a video."""
-    return [RecordShape.of(r) for r in of_video(desk.home, CORRECTION, desk.video(video_id).id)]
+    return [RecordShape.of(r) for r in desk.home.all_records(CORRECTION, desk.video(video_id).id)]
 
 
 @router.delete("/corrections/{correction_id}", status_code=204)

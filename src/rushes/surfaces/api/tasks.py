@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 
 from rushes.domain.job import JobCommand
-from rushes.domain.task import TaskState
+from rushes.jobs.control import announce_ready
 from rushes.library.desk import Step, allowed
 from rushes.surfaces.api.jobs import After
 from rushes.surfaces.http.deps import ADesk, Id
@@ -56,8 +56,7 @@ def get_step(desk: ADesk, task_id: Id) -> Step:
 def enqueue_step(desk: ADesk, task_id: Id) -> Enqueued:
     """Announce a step that waits to be run."""
     step = allowed(desk.step(task_id), "enqueued", "PENDING")
-    ready = desk.tasks(step.job, TaskState.READY, step.stage, "", 500).rows
-    desk.announce(tuple(task.id for task in ready))
+    announce_ready(desk.home, step.job, step.stage)
     return Enqueued(step.id, f"ml_{step.id}", "enqueued")
 
 

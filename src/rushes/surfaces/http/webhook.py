@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 
-from rushes.annotations import every
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
@@ -111,7 +110,7 @@ class Hooks:
 
     def _deliver(self) -> None:
         if time.monotonic() >= self._scan_at:
-            self._due = {r.id: float(r.doc["due"]) for r in every(self._house, DELIVERY) if not r.doc["done"]}
+            self._due = {r.id: float(r.doc["due"]) for r in self._house.all_records(DELIVERY) if not r.doc["done"]}
             self._scan_at = time.monotonic() + SCAN_SECONDS
         for id in [id for id, due in self._due.items() if due <= time.time()]:
             if self._over.is_set():

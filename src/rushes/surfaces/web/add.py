@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from rushes.annotations import PATH, every, keep_path, take_back
+from rushes.annotations import PATH, keep_path, take_back
 from rushes.domain.stage import StageSpec
 from rushes.estimates.forecast import forecast
 from rushes.home import machine
@@ -56,7 +56,7 @@ def show_add(
         chosen=chosen,
         usual=library.home.settings.recipe,
         uploads=_unfinished(request),
-        paths=list(every(library.home, PATH)),
+        paths=list(library.home.all_records(PATH)),
         roots=_roots(request, library),
         room=library.home.blobs.room(),
         profile=library.home.settings.profile,

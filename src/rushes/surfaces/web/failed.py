@@ -13,7 +13,7 @@ from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
 from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.jobs import FAILED
-from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.web.wording import plural
@@ -97,7 +97,6 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
 def act(
     request: Request,
     library: ALibrary,
-    desk: ADesk,
     do: Literal["retry", "discard"],
     kind: Annotated[list[str] | None, Form(max_length=100)] = None,
     only: Annotated[str, Form(max_length=100)] = "",
@@ -116,7 +115,6 @@ def act(
     letters = library.letters
     acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor, FAILED), AT_ONCE)
     done += len(acted.tasks)
-    desk.announce(acted.tasks if do == "retry" else ())
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)
