@@ -66,10 +66,10 @@ def _moved_back(server: Serving, job: str) -> None:
 
 Act = Callable[[Serving, str], object]
 WAYS: dict[str, tuple[Callable[[Home], str], Act]] = {
-    "Library.retry": (_dead, lambda s, job: s.library.retry(job)),
-    "Library.retry of a cancelled job": (_cancelled, lambda s, job: s.library.retry(job)),
-    "Library.resume": (_paused, lambda s, job: s.library.resume(job)),
-    "Library.retry_failed": (_dead, lambda s, _job: s.library.retry_failed()),
+    "Library.retry": (_dead, lambda s, job: s.library.jobs.retry(job)),
+    "Library.retry of a cancelled job": (_cancelled, lambda s, job: s.library.jobs.retry(job)),
+    "Library.resume": (_paused, lambda s, job: s.library.jobs.resume(job)),
+    "Library.retry_failed": (_dead, lambda s, _job: s.library.jobs.failed.retry_all()),
     "asked for again, failed": (_dead, lambda s, job: wake(s.library.home, s.ledger.job(job))),
     "asked for again, cancelled": (_cancelled, lambda s, job: wake(s.library.home, s.ledger.job(job))),
     "asked for again, paused": (_paused, lambda s, job: wake(s.library.home, s.ledger.job(job))),

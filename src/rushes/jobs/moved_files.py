@@ -54,4 +54,4 @@ def _end(home: Home, job: Job) -> None:
     except Refused:
         dead = all_tasks(home.ledger, job.id, TaskState.DEAD)
         missing = [task for task in dead if task.failure and task.failure.kind == "SourceMissing"]
-        DeadLetters(home).put_away(missing)
+        DeadLetters(home).dismiss_tasks(missing)

@@ -156,3 +156,22 @@ _CHECKS: dict[str, Callable[[Home], Check | None]] = {
     "workers": _workers,
     "work": _dead,
 }
+
+
+def health(home: Home) -> dict[str, str]:
+    """Each store, and "ok" or what it says instead; quick, for probes of a server."""
+    parts: dict[str, Callable[[], object]] = {
+        "ledger": home.ledger.workers,
+        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "blobs": lambda: home.blobs.read("results/ready"),
+        "index": lambda: home.index.video(home.settings.owner, "ready"),
+    }
+    return {name: _answer(ask) for name, ask in parts.items()}
+
+
+def _answer(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except RushesError as e:
+        return str(e)
+    return "ok"

@@ -9,6 +9,7 @@ from rushes.domain.keys import JSON
 from rushes.home import Home
 from rushes.records.port import Conflict, Record
 
+__all__ = ["Conflict", "Record", "Requests", "forget_requests"]
 REQUEST = "request"  # the kind of record
 KEEP_SECONDS = 7 * 86400.0
 ANSWER_SECONDS = 300.0  # far more than an answer takes; then its own process has lost it too

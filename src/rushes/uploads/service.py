@@ -68,6 +68,11 @@ class Uploads:
         job.submit(self.home, upload.need)
         return upload
 
+    @property
+    def bucket_origin(self) -> str:
+        """Where browsers send parts to, "" if they send them to us."""
+        return self.home.multipart.origin if self.home.multipart else ""
+
     def get(self, id: str) -> Upload:
         """Where an upload stands.
 
@@ -76,7 +81,7 @@ class Uploads:
         """
         record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
-            raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
+            raise NotFound(f"there is no upload {id[:60]!r}", what="upload")
         return self._of(record)
 
     @contextmanager

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rushes.index.port import SearchResult
 from rushes.library import Clip
-from rushes.library.export import KINDS
+from rushes.library.videos.export import KINDS
 from rushes.surfaces.cli.commands import browse, cut
 from rushes.surfaces.cli.main import main
 from tests.unit.cli_library import Shelf, hit, line, video

@@ -11,7 +11,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
-from rushes.library.beside import Beside
+from rushes.library.videos.beside import Beside
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes, tell
 from tests.unit.cli_library import Shelf, job, line, video

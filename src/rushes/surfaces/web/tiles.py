@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Task, TaskState
-from rushes.home import Home
-from rushes.index.port import Video
+from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.http.schemas import FILES
 from rushes.surfaces.web.wording import state
 
@@ -36,11 +36,11 @@ class Tile:
     alarm: bool
 
 
-def tiles(home: Home, videos: Sequence[Video]) -> list[Tile]:
+def tiles(library: Library, videos: Sequence[Video]) -> list[Tile]:
     """The videos with their marks: two questions to the ledger, however many there are."""
     ids = [id for v in videos for id in _ids(v.job)]
-    tasks = {t.id: t for t in home.ledger.tasks(ids=ids[:ID_LIMIT], limit=ID_LIMIT).rows} if ids else {}
-    running = {j.id: j for j in home.ledger.jobs(home.settings.owner, JobState.RUNNING, limit=LIVE).rows}
+    tasks = library.jobs.get_tasks(ids[:ID_LIMIT])
+    running = {j.id: j for j in library.jobs.page(JobState.RUNNING, limit=LIVE).rows}
     return [_tile(v, tasks, running.get(v.job)) for v in videos]
 
 

@@ -1,17 +1,14 @@
 """Looking at what there is: ls, show, search."""
 
-import contextlib
 from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
-from rushes.exports.hits import hit_doc
-from rushes.index.port import Hit, SearchResult, Video
 from rushes.library import Library
-from rushes.library.hits import KINDS
+from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
+from rushes.library.videos import Video
 from rushes.surfaces.cli.command import Verb, verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, HEAD, Column
@@ -33,12 +30,12 @@ from rushes.surfaces.cli.views.video_line import container, recipe_of, shape
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = opened(session)
-    rows, following = library.videos(cursor, limit)
+    rows, following = library.videos.page(cursor, limit)
     if session.json:
         session.document({"videos": rows, "cursor": following})
         return
     columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
-    now = hands(library.home.ledger.workers())
+    now = hands(library.jobs.workers())
     session.out.table(
         columns, [[v.id, v.name, length(v.duration_us), shape(v), parts(_words(library, v, now))] for v in rows]
     )
@@ -58,8 +55,8 @@ def show(session: Session, video: str, lines: bool) -> None:
     VIDEO is its id (or the beginning of it), its file name or its path.
     """
     library = opened(session)
-    found = library.video(video)
-    said = library.lines(found.id)
+    found = library.videos.find(video)
+    said = library.videos.lines(found.id)
     made = made_of(library, found, said)
     if session.json:
         shots = shots_of(library, found)
@@ -119,7 +116,7 @@ def search(
     if not words.strip():
         _what_there_is(session, library)
         return
-    only = library.video(video).id if video else ""
+    only = library.videos.find(video).id if video else ""
     if kind:
         session.out.raw(library.export_hits(words, kind, only, order))
         return
@@ -193,15 +190,11 @@ def _words(library: Library, video: Video, now: Hands) -> list[str]:
 
 def _jobs(library: Library, video: Video) -> list[Job]:
     """Its jobs; what was read from a sidecar was a job of another home."""
-    found: list[Job] = []
-    for job in video.jobs:
-        with contextlib.suppress(NotFound):
-            found.append(library.home.ledger.job(job))
-    return found
+    return library.jobs.of_video(video, len(video.jobs))
 
 
 def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
-    address, now = library.home.blobs.address, hands(library.home.ledger.workers())
+    address, now = library.videos.address, hands(library.jobs.workers())
     return [
         ("file", video.path),
         ("film", f"{length(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),

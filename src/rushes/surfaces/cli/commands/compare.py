@@ -2,7 +2,6 @@
 
 import click
 
-from rushes.annotations import select
 from rushes.domain.span import clock
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
@@ -26,9 +25,10 @@ def compare(
 ) -> None:
     """Show what two runs of a video say, side by side."""
     library = opened(session)
-    found = library.compare(video, left, right, kind)
+    film = library.videos.find(video)
+    found = library.videos.compare(film, left, right, kind)
     if choose:
-        select(library.home, library.video(video).id, kind, {"left": found.left, "right": found.right}.get(choose, ""))
+        library.videos.select_run(film, kind, {"left": found.left, "right": found.right}.get(choose, ""))
     if session.json:
         rows = [{"start_us": r.start_us, "end_us": r.end_us, "left": r.left, "right": r.right} for r in found.rows]
         session.document({"kind": kind, "left": found.left, "right": found.right, "alike": found.alike, "rows": rows})

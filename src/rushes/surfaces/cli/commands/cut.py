@@ -4,7 +4,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.domain.span import clock
-from rushes.library.export import SPOKEN
+from rushes.library.videos.export import SPOKEN
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.moment import parse_moment, parse_reference
@@ -72,8 +72,9 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """
     library = opened(session)
     out = None if out == "-" else out
-    data = library.export(video, kind, out)
-    if kind in SPOKEN and not library.lines(video):
+    film = library.videos.find(video)
+    data = library.videos.export(film, kind, out)
+    if kind in SPOKEN and not library.videos.lines(film.id):
         session.remark(("nothing is said in it: there are no lines to write", NOW))
     if out:
         session.remark((f"{out}, {size(len(data))}", DONE))

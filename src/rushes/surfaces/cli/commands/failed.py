@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 from rushes.domain.task import Task
-from rushes.jobs.dead_letters import Cause, FailureGroup
+from rushes.library.jobs import Cause, FailureGroup
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
@@ -27,7 +27,7 @@ def ls(session: Session, kind: str) -> None:
     The newest reason comes first; --verbose adds the last lines of each log.
     """
     library = opened(session)
-    groups = library.failed(kind)
+    groups = library.jobs.failed.groups(kind)
     if session.json:
         session.rows("failure", [_doc(g) for g in groups])
         return
@@ -35,7 +35,7 @@ def ls(session: Session, kind: str) -> None:
         session.out.line("nothing failed")
     for group in groups:
         shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
-        _tell(session, group, {job: library.home.ledger.job(job).name for job in shown})
+        _tell(session, group, {job: library.jobs.get(job).name for job in shown})
     if groups:
         session.remark(("next: rushes failed retry, or rushes failed discard; --class chooses", DONE))
 
@@ -46,13 +46,13 @@ def ls(session: Session, kind: str) -> None:
 def retry(session: Session, kind: str) -> None:
     """Try it again, all or one class."""
     library = opened(session)
-    tasks = library.retry_failed(kind)
+    tasks = library.jobs.failed.retry_all(kind)
     if session.json:
         session.document({"tasks": tasks})
         return
     session.out.line(f"{many(len(tasks), 'task')} will be tried again" if tasks else "nothing to retry")
     if tasks:
-        session.remark((who_does_it(library.home.ledger.workers()), DONE))
+        session.remark((who_does_it(library.jobs.workers()), DONE))
 
 
 @verb("discard", "rushes failed discard --class BadMedia")
@@ -60,7 +60,7 @@ def retry(session: Session, kind: str) -> None:
 @click.pass_obj
 def discard(session: Session, kind: str) -> None:
     """Put it away: it stays as it is but is not shown any more."""
-    count = opened(session).discard_failed(kind)
+    count = len(opened(session).jobs.failed.dismiss_all(kind))
     if session.json:
         session.document({"discarded": count})
     else:

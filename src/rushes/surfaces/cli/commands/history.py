@@ -31,7 +31,8 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
     """
     clock, day = threading.Event(), None
     pause = (lambda: session.out.heard and not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
-    for event in opened(session).events(job, after, pause):
+    jobs = opened(session).jobs
+    for event in jobs.follow(jobs.find(job).id, after, pause):
         if session.json:
             session.message("event", **plain(event))
             continue

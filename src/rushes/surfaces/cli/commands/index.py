@@ -22,7 +22,7 @@ def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> Non
     """Bring the search index up to date; from sidecars it works though the home was lost."""
     library = opened(session)
     read = library.read_sidecars(places) if places else []
-    written = [file for video in videos for file in library.write_sidecars(video)]
+    written = [file for video in videos for file in library.videos.write_sidecars(library.videos.find(video))]
     there = library.summary()
     if session.json:
         session.document({"read": read, "written": written, "summary": there})

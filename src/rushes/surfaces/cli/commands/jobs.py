@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.job import Job, JobState
+from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.task import Task, TaskState
-from rushes.ledger.port import Page
 from rushes.library import Library
+from rushes.library.jobs import Page
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.commands.history import events
 from rushes.surfaces.cli.library_option import opened
@@ -36,7 +36,7 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     A job is running while a worker has a part of it in hand, and waiting while nobody has.
     """
     library = opened(session)
-    now = hands(library.home.ledger.workers())
+    now = hands(library.jobs.workers())
     page = _page(library, state, now, cursor, limit)
     if session.json:
         session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
@@ -56,13 +56,13 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
 def show(session: Session, job: str) -> None:
     """Show one job, stage by stage."""
     library = opened(session)
-    row = library.job(job)
-    tasks = library.tasks(row.id)
+    row = library.jobs.find(job)
+    tasks = library.jobs.tasks(row.id)
     if session.json:
         session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
         return
     session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    word = hands(library.home.ledger.workers()).word(row)
+    word = hands(library.jobs.workers()).word(row)
     session.out.line(part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
     session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
@@ -80,8 +80,8 @@ def why(session: Session, job: str) -> None:
     Every part of it that does not run has one reason.
     """
     library = opened(session)
-    row = library.job(job)
-    reasons = library.why(row.id)
+    row = library.jobs.find(job)
+    reasons = library.jobs.why(row.id)
     if session.json:
         session.document({"job": row.id, "state": row.state, "reasons": reasons})
         return
@@ -100,7 +100,9 @@ def why(session: Session, job: str) -> None:
 @click.pass_obj
 def pause(session: Session, job: str, now: bool) -> None:
     """Start nothing new of a job; running chunks finish."""
-    _said(session, opened(session).pause(job, now=now), "paused", "rushes jobs resume")
+    _said(
+        session, _steer(session, job, JobCommand.PAUSE_NOW if now else JobCommand.PAUSE), "paused", "rushes jobs resume"
+    )
 
 
 @verb("resume", "rushes jobs resume job_7f3k")
@@ -108,7 +110,7 @@ def pause(session: Session, job: str, now: bool) -> None:
 @click.pass_obj
 def resume(session: Session, job: str) -> None:
     """Go on after a pause."""
-    _said(session, opened(session).resume(job), "goes on", "rushes jobs why")
+    _said(session, _steer(session, job, JobCommand.RESUME), "goes on", "rushes jobs why")
 
 
 @verb("cancel", "rushes jobs cancel job_7f3k")
@@ -119,7 +121,7 @@ def cancel(session: Session, job: str) -> None:
 
     Nothing of it commits from now on; rushes jobs retry brings it back.
     """
-    _said(session, opened(session).cancel(job), "cancelled", "rushes jobs retry")
+    _said(session, _steer(session, job, JobCommand.CANCEL), "cancelled", "rushes jobs retry")
 
 
 @verb("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
@@ -132,9 +134,9 @@ def retry(session: Session, job: str, stage: str) -> None:
     What waits for its next try waits no more, and a cancelled job goes on.
     """
     library = opened(session)
-    row = library.job(job)
-    tasks = library.retry(row.id, stage)
-    now = library.job(row.id)
+    row = library.jobs.find(job)
+    tasks = library.jobs.retry(row.id, stage)
+    now = library.jobs.get(row.id)
     back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
     if session.json:
         session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
@@ -144,17 +146,21 @@ def retry(session: Session, job: str, stage: str) -> None:
         f"{row.name}: goes on, {now.counts.done} of {many(now.counts.total, 'task')} done" if back else again
     )
     if tasks or back:
-        session.remark((who_does_it(library.home.ledger.workers()), DONE))
+        session.remark((who_does_it(library.jobs.workers()), DONE))
+
+
+def _steer(session: Session, job: str, command: JobCommand) -> Job:
+    jobs = opened(session).jobs
+    return jobs.command(jobs.find(job).id, command)
 
 
 def _page(library: Library, state: str | None, now: Hands, cursor: str, limit: int) -> Page[Job]:
     if state == "running":  # no more than there are slots
-        jobs = [library.home.ledger.job(job) for job in now.jobs]
-        rows = [j for j in jobs if j.owner == library.home.settings.owner and not j.paused]
+        rows = [j for j in library.jobs.get_many(now.jobs).values() if not j.paused]
         return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
     if state:
-        return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)
-    return library.jobs(None, cursor, limit)
+        return page_of(lambda s, at: library.jobs.page(s, at, limit), state, now, cursor)
+    return library.jobs.page(None, cursor, limit)
 
 
 def _row(job: Job, now: Hands) -> list[Part]:

@@ -6,8 +6,7 @@ import click
 from rich.live import Live
 
 from rushes.domain.errors import Refused
-from rushes.jobs.maintenance.verify import Verified
-from rushes.library import Library
+from rushes.library import Library, Verified
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
@@ -35,7 +34,7 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     home = Path(session.home) if session.home else Path(folder).absolute() / HOME_NAME
     there = (home / "ledger.sqlite").exists()
     with Library(home, take_over=take_over) as library:
-        library.jobs(limit=1)  # opens the ledger: a home that cannot be used is refused here
+        library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
     if session.json:
         session.document({"home": home, "made": not there})
         return

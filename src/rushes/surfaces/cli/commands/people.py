@@ -2,8 +2,6 @@
 
 import click
 
-from rushes.annotations.acts import undo as take_back
-from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.span import clock
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.library_option import opened
@@ -17,7 +15,7 @@ from rushes.surfaces.cli.session import Session
 @click.pass_obj
 def ls(session: Session, hidden: bool) -> None:
     """List everybody whose face is known, named first."""
-    found = opened(session).people(hidden=hidden)
+    found = opened(session).people.all(hidden=hidden)
     if session.json:
         session.document({"people": found})
         return
@@ -41,7 +39,7 @@ def name(session: Session, person: str, name: str) -> None:
 
     PERSON is an id or a name, as `rushes people ls` shows them. The name of somebody else makes the two one.
     """
-    name_person(opened(session).home, person, name)
+    opened(session).people.name(person, name)
     _tell(session, f"{name}: rushes search 'person:\"{name}\"'", person=person, name=name)
 
 
@@ -51,7 +49,7 @@ def name(session: Session, person: str, name: str) -> None:
 @click.pass_obj
 def merge(session: Session, person: str, into: str) -> None:
     """Say that two are one person."""
-    merge_people(opened(session).home, person, into)
+    opened(session).people.merge(person, into)
     _tell(session, f"{person} is {into} now", person=person, into=into)
 
 
@@ -64,7 +62,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
     """Say that the face at VIDEO@TIME is somebody else's."""
     library = opened(session)
     video, _, at = place.rpartition("@")
-    new = split_person(library.home, person, library.video(video).id, parse_moment(at), called)
+    new = library.people.split(person, library.videos.find(video).id, parse_moment(at), called)
     _tell(session, f"{new} is somebody else now", person=person, new=new)
 
 
@@ -74,7 +72,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
 @click.pass_obj
 def hide(session: Session, person: str, back: bool) -> None:
     """Leave somebody out of lists and searches: a passer-by, a poster, no face at all."""
-    hide_person(opened(session).home, person, hidden=not back)
+    opened(session).people.hide(person, hidden=not back)
     _tell(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
@@ -82,7 +80,7 @@ def hide(session: Session, person: str, back: bool) -> None:
 @click.pass_obj
 def undo(session: Session) -> None:
     """Take back what was last said: a name, a merge, a split, a hiding; again, what was said before that."""
-    what = take_back(opened(session).home)
+    what = opened(session).people.undo()
     _tell(session, f"no longer: {what}", undone=what)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.domain.errors import Refused
-from rushes.jobs.maintenance.video_removal import RemovalReport
+from rushes.domain.errors import NotFound, Refused
+from rushes.library import Library
+from rushes.library.videos import RemovalReport
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE
@@ -27,13 +28,22 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
     library = opened(session)
     if not yes:
         _ask(session, len(videos))
-    gone = [library.remove(video, originals=uploaded) for video in videos]
+    gone = [_remove(library, video, uploaded) for video in videos]
     if session.json:
         session.rows("removed", gone)
         return
     for one in gone:
         session.out.line(one.video, (f"  deleted: {_what(one)}", DONE))
     session.remark(("next: rushes gc frees the space", DONE))
+
+
+def _remove(library: Library, video: str, originals: bool) -> RemovalReport:
+    """By name; what a kill left half removed is known by its id only."""
+    try:
+        id = library.videos.find(video).id
+    except NotFound:
+        id = video
+    return library.videos.remove(id, originals=originals)
 
 
 def _ask(session: Session, count: int) -> None:

@@ -8,7 +8,7 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
 from rushes.library import IntakeResult, JobRequest, Library, RunReport
-from rushes.library.beside import Beside
+from rushes.library.videos.beside import Beside
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
@@ -39,15 +39,15 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     library, wanted = opened(session, create=True), wish_of(words)
     notes = Notes()
     ran = watched(session, library, paths, wanted, slots, notes)
-    subtitles = library.home.settings.beside if beside is None else beside
+    subtitles = library.settings.beside if beside is None else beside
     summary.tell(session, library, ran, _beside(library, ran) if subtitles else [], notes)
     return ran.exit_code
 
 
 def _beside(library: Library, ran: RunReport) -> list[Beside]:
     """Written beside every film; what belongs to one that was finished before is no news."""
-    library.write_beside(j for j in ran.jobs if j.id not in ran.before)
-    return library.write_beside(j for j in ran.jobs if j.id in ran.before)
+    library.videos.write_beside(j for j in ran.jobs if j.id not in ran.before)
+    return library.videos.write_beside(j for j in ran.jobs if j.id in ran.before)
 
 
 def watched(

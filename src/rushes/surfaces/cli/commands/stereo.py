@@ -8,7 +8,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
-from rushes.library.stereo import Depths, check_out, finished, preview
+from rushes.library.videos.stereo import Depths, check_out, finished, preview
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.commands.run import watched
 from rushes.surfaces.cli.library_option import opened

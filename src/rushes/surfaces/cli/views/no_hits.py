@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from rushes.domain.job import FINAL
-from rushes.index.port import Video
 from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import length, many
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 def tell_nothing(session: Session, library: Library, query: str, video: str) -> None:
     """Why there may be no hit, and what to type next."""
     session.remark("no hits")
-    films = library.videos()[0]
+    films = library.videos.page()[0]
     meant = _meant(library, query, films, video)
     if meant:
         session.remark(f"did you mean: rushes search {shlex.quote(meant)}")
@@ -71,8 +71,8 @@ def _meant(library: Library, query: str, films: Iterable[Video], video: str) -> 
 
 
 def _said(library: Library, films: Iterable[Video]) -> frozenset[str]:
-    index, owner = library.home.index, library.home.settings.owner
-    lines = (line.text for film in films for kind in ("speech", "text") for line in index.lines(owner, film.id, kind))
+    kinds = [(film.id, kind) for film in films for kind in ("speech", "text")]
+    lines = (line.text for film, kind in kinds for line in library.videos.lines(film, kind))
     return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
 
 

@@ -10,7 +10,7 @@ import click
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.worker import Worker
-from rushes.ledger.port import Page
+from rushes.library.jobs import Page
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.text import many
 
