@@ -43,7 +43,8 @@ def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
     looks, look = [], Jobs.events
 
     def counted(jobs: Jobs, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:
-        looks.append(after)
+        if threading.current_thread().name != "hub":
+            looks.append(after)
         return look(jobs, job, after, limit)
 
     monkeypatch.setattr(Jobs, "events", counted)
