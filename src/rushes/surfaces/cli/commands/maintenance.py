@@ -6,7 +6,7 @@ import click
 from rich.live import Live
 
 from rushes.domain.errors import Refused
-from rushes.library import Library, Verified
+from rushes.library import Library, VerifyReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
@@ -118,7 +118,7 @@ def reindex(session: Session) -> None:
         session.out.line(what_there_is(library))
 
 
-def _look(session: Session, library: Library) -> Verified:
+def _look(session: Session, library: Library) -> VerifyReport:
     if not session.bars:
         return library.verify()
     with Live(console=session.err.console, auto_refresh=False, transient=True) as live:
@@ -129,7 +129,7 @@ def _look(session: Session, library: Library) -> Verified:
         return library.verify(tell)
 
 
-def _verdict(session: Session, found: Verified, *, repaired: bool) -> int:
+def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     bad = len(found.damages)
     if session.json:
         counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
