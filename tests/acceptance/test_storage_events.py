@@ -21,7 +21,7 @@ from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.jobs.originals import original
 from rushes.library import JobRequest, Library
-from rushes.uploads.expected import promise
+from rushes.uploads.expected import expect_upload
 from rushes.wiring import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
@@ -189,7 +189,7 @@ def test_a_queue_that_is_not_there_is_told(site: Site, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("told", [True, False])
 def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Site, told: bool, toy_film: Path) -> None:
     with Library(site.home) as library:
-        promised = promise(library.home, "Holiday.MP4", PROBE)
+        promised = expect_upload(library.home, "Holiday.MP4", PROBE)
         assert promised.address == f"{site.bucket.url}/home/input/{promised.job.id}/source.mp4"
 
         def upload() -> None:
@@ -208,7 +208,7 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
 def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
     with Library(site.home) as library:
         home = library.home
-        promised = promise(home, "holiday.mp4", JobRequest(only=("audio",)))
+        promised = expect_upload(home, "holiday.mp4", JobRequest(only=("audio",)))
         site.put(f"home/{promised.key}", toy_film)
         site.watch(library, looks=SCAN_LOOKS, below="")
         worker(home, slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()

@@ -111,9 +111,9 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
         at, job = begin(server, data, straight="yes")
         assert put(ask(server, at)["parts"][0], data) == 200
         uploads: Uploads = server.library.uploads
-        found = uploads._straight(uploads.get(at.rpartition("/")[2]))
+        found = uploads._direct(uploads.get(at.rpartition("/")[2]))
         assert found
-        found.gathered("")
+        found.complete("")
         assert probe_state(server, job) is TaskState.WAITING
     with in_bucket(home, seaweed_s3) as server:
         assert probe_state(server, job) is TaskState.READY
@@ -134,9 +134,9 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
     uploads, awaited = server.library.uploads, server.library.home.awaited
-    straight = uploads._straight(uploads.get(at.rpartition("/")[2]))
+    straight = uploads._direct(uploads.get(at.rpartition("/")[2]))
     assert straight
-    straight.gathered("")
+    straight.complete("")
     assert awaited
     assert awaited.sweep() == ()
     assert probe_state(server, job) is TaskState.WAITING

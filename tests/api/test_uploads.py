@@ -19,7 +19,7 @@ from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
-from rushes.uploads.service import Part, Uploads
+from rushes.uploads.service import Uploads, UploadWriter
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"
@@ -150,7 +150,7 @@ def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: 
         one, other = Uploads(library.home), Uploads(library.home)
         upload = one.begin("a.mp4", len(data), JobRequest(only=("probe",)), hashlib.sha256(data).hexdigest())
         with one.writing(upload) as part:
-            part.doubt()
+            part.mark_unverified()
             part.write(data[:100] + b"from a bad line")  # and cut off before its checksum could be compared
         with other.writing(upload) as part:
             part.write(data[:200])
@@ -208,9 +208,9 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
 ) -> None:
     place, _ = begin(server, film.read_bytes())
     uploads: Any = server.library.uploads
-    upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), Part.sync
+    upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), UploadWriter.sync
 
-    def noted(part: Part) -> None:
+    def noted(part: UploadWriter) -> None:
         left.append(threading.current_thread().name)
         sync(part)
 
@@ -222,7 +222,7 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
                 await checkpoint()
         return threading.current_thread().name
 
-    monkeypatch.setattr(Part, "sync", noted)
+    monkeypatch.setattr(UploadWriter, "sync", noted)
     with ThreadPoolExecutor(1) as aside:  # a browser's test may have left a loop in this thread
         loop = aside.submit(anyio.run, give_up).result()
     assert len(left) == 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rushes.annotations.acts import act
+from rushes.annotations.edits import edit_people
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
@@ -44,7 +44,7 @@ def name_person(home: Home, who: str, called: str) -> None:
         raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
     person = _one(home, who)
     said = _said_of(home, person, {"name": called.strip(), "person": ""})
-    act(home, f"{_called(person)} is called {called.strip()}", said)
+    edit_people(home, f"{_called(person)} is called {called.strip()}", said)
 
 
 def merge_people(home: Home, who: str, into: str) -> None:
@@ -57,7 +57,7 @@ def merge_people(home: Home, who: str, into: str) -> None:
     said = _said_of(home, other, _label(kept))
     if not kept.name:
         said |= _said_of(home, kept, _label(kept))
-    act(home, f"{_called(other)} and {_called(kept)} are one", said)
+    edit_people(home, f"{_called(other)} and {_called(kept)} are one", said)
 
 
 def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
@@ -78,7 +78,7 @@ def split_person(home: Home, who: str, video: str, at_us: int, called: str = "")
     said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
     if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
         said |= _at(max(rest, key=_clearest), _label(person))
-    act(home, f"one face of {_called(person)} is {new}", said)
+    edit_people(home, f"one face of {_called(person)} is {new}", said)
     return new
 
 
@@ -90,7 +90,7 @@ def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
     """
     person = _one(home, who)
     said = _said_of(home, person, {**_label(person), "hidden": hidden})
-    act(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
+    edit_people(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
 
 
 def marks_in(home: Home, video: str) -> dict[str, _Doc]:

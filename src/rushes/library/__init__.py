@@ -31,7 +31,7 @@ from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.people import People
-from rushes.library.repair import damaged, mend
+from rushes.library.repair import find_damages, repair_results
 from rushes.library.run import Looker, OnRoom, OnSignal, RunReport, Work, run
 from rushes.library.search import export_hits, next_hit, search, summary
 from rushes.library.videos import Videos
@@ -39,8 +39,8 @@ from rushes.library.watch import wait, watch
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
 from rushes.telemetry import log
-from rushes.uploads.expected import Promised, promise
-from rushes.uploads.service import Part, Uploads
+from rushes.uploads.expected import ExpectedUpload, expect_upload
+from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import UploadBusy
 from rushes.uploads.state import Upload
 from rushes.wiring import open_home
@@ -51,8 +51,8 @@ from rushes.worker.scratch import clear
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
-__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Kept", "Library", "Part",
-           "RunReport", "SettingValue", "Upload", "UploadBusy", "Uploads", "VerifyReport", "needed"]  # fmt: skip
+__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Kept", "Library", "RunReport",
+           "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport", "needed"]  # fmt: skip
 
 
 class Library:
@@ -119,9 +119,9 @@ class Library:
             self.videos.write_beside(ran.jobs)
         return ran
 
-    def promise(self, name: str, wanted: JobRequest | None = None) -> Promised:
+    def expect_upload(self, name: str, wanted: JobRequest | None = None) -> ExpectedUpload:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
-        return promise(self.home, name, wanted or JobRequest())
+        return expect_upload(self.home, name, wanted or JobRequest())
 
     def watch(
         self,
@@ -268,7 +268,7 @@ class Library:
     # Care
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
         """Read every file of every result and compare it with its hash."""
-        return damaged(self.home, on_progress)
+        return find_damages(self.home, on_progress)
 
     def repair(
         self,
@@ -279,7 +279,7 @@ class Library:
         on_room: OnRoom = lambda _room: None,
     ) -> RunReport:
         """Make what is damaged again, and nothing else."""
-        return mend(self.home, damages, look, signals=signals, on_room=on_room)
+        return repair_results(self.home, damages, look, signals=signals, on_room=on_room)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""

@@ -72,9 +72,9 @@ class Clips:
     def order(
         self, video: Video, start: float, end: float, padding_ms: int, *, proxy: bool = False, subtitles: str = ""
     ) -> ClipStatus:
-        """Ask for a clip from a second to another; the same again is the same clip. Raises as `ask` does."""
+        """Ask for a clip from a second to another; the same again is the same clip. Raises as `submit_order` does."""
         start_us, end_us = round(start * 1_000_000), round(end * 1_000_000)
-        job, id, _ = ask(self.home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+        job, id, _ = submit_order(self.home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
         doc = {"job": job, "video": video.id, "t_start": start, "t_end": end, "name": stem(video)}
         record = self.home.records.put(CLIP, self._owner, id, doc | {"result": result_of(self.home, job)})
         return self._statuses([record])[0]
@@ -143,7 +143,7 @@ def cut(
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
         check_target(out, (".mp4",))
-    job, _, created = ask(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+    job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
         work = Work(home, [job], slots=0)
         work.run(signals=signals)
@@ -154,7 +154,7 @@ def cut(
     return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
 
 
-def ask(
+def submit_order(
     home: Home,
     video: Video,
     start_us: int,

@@ -23,7 +23,7 @@ from rushes.jobs.steps import Step, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
-from rushes.library.names import the_one
+from rushes.library.names import pick_one
 
 __all__ = ["ActionPage", "Cause", "DeadLetters", "FailedPage", "FailureFilter", "FailureGroup", "Job", "Jobs", "Page",
            "Reason", "Snapshot", "StageProgress", "Step", "WaitReason", "Watch", "video_of"]  # fmt: skip
@@ -72,7 +72,7 @@ class Jobs:
             NotFound: none, or more than one.
         """
         jobs = every(lambda cursor: self.page(cursor=cursor, limit=500))
-        return the_one(name, [j for j in jobs if j.id.startswith(name) or j.id == f"job_{name}"], "job")
+        return pick_one(name, [j for j in jobs if j.id.startswith(name) or j.id == f"job_{name}"], "job")
 
     def of_video(self, video: Video, most: int) -> list[Job]:
         """The newest jobs of a video, by one question."""

@@ -12,7 +12,7 @@ from rushes.sources.folder import AUDIO, VIDEO
 T = TypeVar("T", Video, Job)
 
 
-def means(video: Video, name: str) -> bool:
+def goes_by(video: Video, name: str) -> bool:
     """Whether a person who says this name means that video."""
     if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
         return True
@@ -31,7 +31,7 @@ def stem(video: Video) -> str:
     return begun if begun and f".{ending.lower()}" in VIDEO + AUDIO else video.name
 
 
-def the_one(name: str, found: Sequence[T], what: str) -> T:
+def pick_one(name: str, found: Sequence[T], what: str) -> T:
     """The only one of these that goes by a name.
 
     Raises:

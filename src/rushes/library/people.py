@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rushes.annotations import people
-from rushes.annotations.acts import undo
+from rushes.annotations.edits import undo
 from rushes.annotations.people import PersonSummary
 from rushes.home import Home
 from rushes.index.people import Person

@@ -13,21 +13,21 @@ from rushes.jobs.maintenance.verify import Damage, VerifyReport, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.library.run import Looker, OnRoom, RunReport, run
 
-MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
+REPAIRING = "repairing"  # records of this kind: results that are set aside and whose tasks are not ready again yet
 
 
-def damaged(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
+def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
     """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
     owner = home.settings.owner
     found = verify(home.ledger, home.blobs, owner, on_progress)
-    begun = {r.id: Damage(**r.doc) for r in home.all_records(MENDING)}
+    begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
     known = home.ledger.known(owner, begun)
     lost = {damage.key: damage for damage in find_missing(home.ledger, owner, home.cards, deleted_jobs(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def mend(
+def repair_results(
     home: Home,
     damages: tuple[Damage, ...],
     look: Looker | None = None,
@@ -46,11 +46,11 @@ def mend(
 def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> RunReport:
     owner = home.settings.owner
     for damage in damages:
-        home.records.put(MENDING, owner, damage.key, asdict(damage))
+        home.records.put(REPAIRING, owner, damage.key, asdict(damage))
     tasks = repair(home.ledger, home.blobs, owner, damages)
     announce(home, tasks)
     for damage in damages:
-        home.records.delete(MENDING, owner, damage.key)
+        home.records.delete(REPAIRING, owner, damage.key)
     home.follower.check(owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
     return run(home, [IntakeResult(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)

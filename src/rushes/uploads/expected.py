@@ -17,7 +17,7 @@ from rushes.plan.planner import JobSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class ExpectedUpload:
     """A job that waits, and where its file has to go."""
 
     job: Job
@@ -26,7 +26,7 @@ class Promised:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class UploadJob:
     """A job for a file to come, with its ids, before it is submitted."""
 
     job: str
@@ -44,22 +44,22 @@ class Expected:
         return done.job
 
 
-def promise(home: Home, name: str, wanted: JobRequest) -> Promised:
+def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
         Refused: the home is in no bucket, or the wish itself cannot be had.
     """
-    expected = expect(home, name, wanted)
-    return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
+    expected = plan_upload_job(home, name, wanted)
+    return ExpectedUpload(expected.submit(home), expected.key, home.blobs.address(expected.key))
 
 
-def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
-    """Say which job that will be. Raises as `promise` does."""
+def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
+    """Say which job that will be. Raises as `expect_upload` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
     source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
-    return Expected(job, key, request, job_spec(home, source, wanted), name, wanted)
+    return UploadJob(job, key, request, job_spec(home, source, wanted), name, wanted)

@@ -12,7 +12,7 @@ OTHER = {
 }
 
 
-def no_footage(head: bytes) -> str:
+def describe_non_footage(head: bytes) -> str:
     """What it is instead; empty if it may be footage."""
     other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
     return other or what_it_is_not(head) or ""

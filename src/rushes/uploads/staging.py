@@ -1,7 +1,7 @@
-"""Films that come through the server: each grows in a folder of its own, and only one request at a time has it.
+"""Uploads that come through the server: each grows in a staging file, which one request at a time may write.
 
-While a part with a checksum comes, `source.sure` says up to where the bytes are known to be right; what a killed
-process left behind that place does not count and is taken back.
+While a part with a checksum comes, `source.sure` says how many bytes are verified; what a killed process left after
+them does not count and is cut off.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ class UploadBusy(RushesError):
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class StagingFile:
     """One such film; `final` is where its job looks for it."""
 
     final: Path
@@ -39,7 +39,7 @@ class Landing:
         self.part.touch()
 
     @contextmanager
-    def alone(self) -> Iterator[BinaryIO]:
+    def lock(self) -> Iterator[BinaryIO]:
         """Its bytes, for whoever has them alone; what was lost begins again.
 
         Raises:
@@ -60,7 +60,7 @@ class Landing:
                 raise UploadBusy("this upload is just arriving")
             yield file
 
-    def there(self) -> int:
+    def size(self) -> int:
         """How many bytes are there and count."""
         for place in (self.part, self.final):
             with suppress(OSError):
@@ -74,7 +74,7 @@ class Landing:
             return time.time() - self.part.stat().st_mtime
         return None
 
-    def doubt(self, offset: int) -> None:
+    def mark_unverified(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""
         with self._sure.open("w") as file:
             file.write(f"{offset}\n")
@@ -83,15 +83,15 @@ class Landing:
         sync(self.final.parent)
 
     @property
-    def doubted(self) -> bool:
+    def is_unverified(self) -> bool:
         """Whether somebody was cut off between `doubt` and `trust`."""
         return self._sure.exists()
 
-    def trust(self) -> None:
+    def mark_verified(self) -> None:
         """All that is written counts."""
         self._sure.unlink(missing_ok=True)
 
-    def settle(self, mtime_ns: int) -> None:
+    def move_to_final(self, mtime_ns: int) -> None:
         """It is whole: put it where its job looks for it, with the time that the job was told."""
         if not self.final.exists():
             os.utime(self.part, ns=(mtime_ns, mtime_ns))

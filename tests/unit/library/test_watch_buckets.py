@@ -84,7 +84,7 @@ def test_the_bucket_is_not_asked_for_every_open_upload_at_every_look(
     with (home / "rushes.toml").open("a") as file:
         file.write(f'blobs = "{ministack_s3.url}/straight"\n')
     with Library(home) as library:
-        Uploads(library.home).begin("a.mp4", 100, PROBE, straight=True)
+        Uploads(library.home).begin("a.mp4", 100, PROBE, direct=True)
         assert library.home.multipart
         asked = Mock(wraps=library.home.multipart.there)
         monkeypatch.setattr(type(library.home.multipart), "there", asked)
@@ -99,7 +99,7 @@ def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_
     with (home / "rushes.toml").open("a") as file:
         file.write(f'blobs = "{ministack_s3.url}/awaited"\n')
     with Library(home) as library:
-        promised = library.promise("a.mp4", PROBE)
+        promised = library.expect_upload("a.mp4", PROBE)
         connect(ministack_s3).put(f"awaited/{promised.key}", b"film")
         assert list(library.watch((), PROBE, once=True)) == []
         assert [task.state for task in library.home.ledger.tasks(promised.job.id).rows] == ["ready"]

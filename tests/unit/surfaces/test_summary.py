@@ -12,14 +12,14 @@ from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
 from rushes.library.jobs import Jobs
-from rushes.library.videos.beside import Beside
+from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes, tell
 from tests.unit.cli_library import Shelf, job, line, video
 
 DONE = job(JobState.COMPLETED, Counts(255, 255))
 NEW = {DONE.id: 0}
-SUBTITLES = [Beside(Path("/films/two_cities.en.srt")), Beside(Path("/films/two_cities.en.vtt"))]
+SUBTITLES = [WrittenFile(Path("/films/two_cities.en.srt")), WrittenFile(Path("/films/two_cities.en.vtt"))]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Part
 from rushes.blobs.s3_multipart import S3Multipart
 from rushes.blobs.s3_place import Place
-from rushes.uploads.direct import Straight
+from rushes.uploads.direct import DirectUpload
 
 HEAD = b"\0\0\0\x18ftypisom"
 
@@ -22,5 +22,5 @@ def test_a_film_that_is_whole_already_is_found_and_not_completed_again() -> None
     bucket = S3Multipart(Place("b", "", "http://127.0.0.1:1", "k", "s"))
     with Stubber(bucket._client) as amazon:
         amazon.add_client_error("list_parts", "NoSuchUpload", http_status_code=404)
-        found = Straight(bucket, Whole(), "input/job/source.mp4", "id", len(HEAD), 16 << 20).gathered("")
+        found = DirectUpload(bucket, Whole(), "input/job/source.mp4", "id", len(HEAD), 16 << 20).complete("")
     assert found == ("etag", "")

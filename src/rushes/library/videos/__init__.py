@@ -17,13 +17,13 @@ from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal,
 from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
-from rushes.library.names import means, the_one
-from rushes.library.videos.beside import Beside, write_all, write_sidecar, write_subtitles
-from rushes.library.videos.compare import Compared, compare
+from rushes.library.names import goes_by, pick_one
+from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
+from rushes.library.videos.compare import Comparison, compare
 from rushes.library.videos.envelopes import Envelope, envelopes
 from rushes.library.videos.export import export, shots_of
 from rushes.library.videos.frames import frame
-from rushes.library.videos.stereo import Published, published
+from rushes.library.videos.stereo import PublishedFilm, list_films
 from rushes.records.port import Record
 
 __all__ = ["Anchor", "Beside", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos"]
@@ -63,9 +63,9 @@ class Videos:
             NotFound: none, or more than one.
         """
         catch_up(self.home)
-        found = [v for v in self._all() if means(v, name)]
+        found = [v for v in self._all() if goes_by(v, name)]
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
-        return with_current_path(self.home, the_one(name, exact or found, "video"))
+        return with_current_path(self.home, pick_one(name, exact or found, "video"))
 
     def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
@@ -93,7 +93,7 @@ class Videos:
         """Observations with their provenance after a position, each with the position after it."""
         return envelopes(self.home, video.id, kind, run, after)
 
-    def compare(self, video: Video, left: str, right: str, kind: str = "speech") -> Compared:
+    def compare(self, video: Video, left: str, right: str, kind: str = "speech") -> Comparison:
         """What two runs say of a kind, side by side."""
         return compare(self.home, video, left, right, kind)
 
@@ -120,15 +120,15 @@ class Videos:
         part = self.home.blobs.part(name, start, end)
         return (part.version, part.size, part.data) if part else None
 
-    def films_3d(self, video: Video) -> list[Published]:
+    def films_3d(self, video: Video) -> list[PublishedFilm]:
         """Every film in 3D that was made of it."""
-        return published(self.home, video)
+        return list_films(self.home, video)
 
-    def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:
+    def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:
         """Write subtitles and sidecars of finished jobs beside their originals, never over files of others."""
         return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
 
-    def write_sidecars(self, video: Video) -> list[Beside]:
+    def write_sidecars(self, video: Video) -> list[WrittenFile]:
         """Write everything known of a video beside its original, as players, editors and `rushes index` read it."""
         return write_all(self.home, video)
 

@@ -40,14 +40,14 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class WrittenFile:
     """A file that belongs beside a film, and why it was not written ("" if it is there)."""
 
     path: Path
     kept: str = ""
 
 
-def write_subtitles(home: Home, job: Job) -> list[Beside]:
+def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
     """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
     tasks = home.ledger.tasks(ids=[task_id(job.id, "transcript", None)]).rows
     if not tasks or tasks[0].state is not TaskState.DONE:
@@ -64,7 +64,7 @@ def write_subtitles(home: Home, job: Job) -> list[Beside]:
     return files
 
 
-def write_sidecar(home: Home, job: Job) -> list[Beside]:
+def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
     source = JobSpec.from_text(job.payload).source
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
@@ -74,10 +74,10 @@ def write_sidecar(home: Home, job: Job) -> list[Beside]:
     return _sidecar(home, video, home.originals / source.path) if video else []
 
 
-def write_all(home: Home, video: Video) -> list[Beside]:
+def write_all(home: Home, video: Video) -> list[WrittenFile]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
     film = home.originals / with_current_path(home, video).path
-    files: list[Beside] = []
+    files: list[WrittenFile] = []
     for ending, kind in NAMES.items():
         try:
             files.append(_write(home, video.owner, film, _named(film, video, ending), export(home, video, kind)))
@@ -89,7 +89,7 @@ def write_all(home: Home, video: Video) -> list[Beside]:
     return files
 
 
-def _sidecar(home: Home, video: Video, film: Path) -> list[Beside]:
+def _sidecar(home: Home, video: Video, film: Path) -> list[WrittenFile]:
     lines = [line for line in everything(home, video) if line.kind != PERSON]
     if not lines:
         return []
@@ -112,14 +112,16 @@ def _facts(home: Home, video: Video) -> dict[str, JSON]:
     raise Refused(f"{video.name} was read from a sidecar: it is there already")
 
 
-def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Beside:
+def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> WrittenFile:
     """Remember first, then write: killed between, the next run knows the file for ours."""
     name = short(str(path))
     record = home.records.get(WRITTEN, owner, name)
     if record and _is_of_another(film, str(record.doc.get("film") or "")):
         full = path.with_name(film.name + path.name.removeprefix(film.stem))
         log.warning("%s lies beside %s: %s is written instead", path.name, record.doc["film"], full.name)
-        return _write(home, owner, film, full, data) if full != path else Beside(path, "it belongs to another film")
+        return (
+            _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another film")
+        )
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
     doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
     try:
@@ -129,8 +131,8 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Besid
         return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:
         log.warning("not written beside the film: %s", e)
-        return Beside(path, str(e))
-    return Beside(path)
+        return WrittenFile(path, str(e))
+    return WrittenFile(path)
 
 
 def _is_of_another(film: Path, other: str) -> bool:

@@ -12,7 +12,7 @@ from rushes.index.tokenizer import words
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ComparedRow:
     """A stretch of the film and what the two runs say in it."""
 
     start_us: int
@@ -27,17 +27,17 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """Two runs side by side, and how much of their words they share (0 to 1)."""
 
     kind: str
     left: str
     right: str
     alike: float
-    rows: tuple[Beside, ...]
+    rows: tuple[ComparedRow, ...]
 
 
-def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech") -> Compared:
+def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech") -> Comparison:
     """What two runs offer of a kind.
 
     Raises:
@@ -50,10 +50,10 @@ def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech
             raise NotFound(f"{run} has nothing of the kind {kind}", f"See: rushes show {video.id}")
     a, b = ([w for line in some for w in words(line.text)] for some in lines)
     alike = SequenceMatcher(None, a, b, autojunk=False).ratio() if a or b else 1.0
-    return Compared(kind, runs[0], runs[1], round(alike, 4), tuple(side_by_side(*lines)))
+    return Comparison(kind, runs[0], runs[1], round(alike, 4), tuple(align_lines(*lines)))
 
 
-def side_by_side(left: Sequence[Observation], right: Sequence[Observation]) -> list[Beside]:
+def align_lines(left: Sequence[Observation], right: Sequence[Observation]) -> list[ComparedRow]:
     """Lines that overlap in time stand in one row, in order of time."""
     both = [(o.span.start_us, max(o.span.end_us, o.span.start_us + 1), n, o) for n in (0, 1) for o in (left, right)[n]]
     rows: list[tuple[int, int, tuple[list[str], list[str]]]] = []
@@ -63,7 +63,7 @@ def side_by_side(left: Sequence[Observation], right: Sequence[Observation]) -> l
         first, last, texts = rows[-1]
         texts[side].append(line.text)
         rows[-1] = first, max(last, end), texts
-    return [Beside(start, end, " ".join(a), " ".join(b)) for start, end, (a, b) in rows]
+    return [ComparedRow(start, end, " ".join(a), " ".join(b)) for start, end, (a, b) in rows]
 
 
 def _run(video: Video, name: str) -> str:

@@ -47,7 +47,7 @@ def envelopes(
 ) -> Iterator[tuple[tuple[int, int], Envelope]]:
     """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
     owner = home.settings.owner
-    offers = chosen(home, owner, video, kind, run)
+    offers = select_offers(home, owner, video, kind, run)
     for at, offer in enumerate(offers[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
         for n, (manifest, line) in enumerate(_lines(home, offer)):
@@ -55,7 +55,7 @@ def envelopes(
                 yield (at, n + 1), _envelope(manifest, line, offer, n)
 
 
-def chosen(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
+def select_offers(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
     """The results to read, in order of stage, kind and chunk."""
     shown = home.index.shown(owner, video)
     offers = [o for o, _ in home.index.offers(owner, video) if kind in ("", o.kind)]

@@ -68,14 +68,14 @@ def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[
 
     def made(home: Home, video: Video) -> bytes:
         lines = _lines(home, video)
-        if any(line.extra.get("corrected") for line in lines) or is_chosen(home, video):
+        if any(line.extra.get("corrected") for line in lines) or has_selected_run(home, video):
             return again(lines).encode()
         return _artifact(home, video, "transcript", "transcript", name)
 
     return made
 
 
-def is_chosen(home: Home, video: Video) -> bool:
+def has_selected_run(home: Home, video: Video) -> bool:
     """Whether somebody said which run of its speech counts."""
     return any(home.records.get(SELECTION, video.owner, f"{of}.speech") for of in (video.id, "*"))
 

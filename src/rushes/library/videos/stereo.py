@@ -25,7 +25,7 @@ from rushes.sources.folder import fingerprint
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
+class StereoOptions:
     """How a film is to be shown in 3D; strength and convergence in per cent of its width, or auto."""
 
     format: str = "half-sbs"
@@ -58,7 +58,7 @@ class Depths:
 
 
 @dataclass(frozen=True, slots=True)
-class Previewed:
+class StereoPreview:
     """Eight frames of a film, and what suits it."""
 
     path: str
@@ -80,7 +80,7 @@ class Film3D:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFilm:
     """A film in 3D of a video of the library."""
 
     format: Format
@@ -89,18 +89,18 @@ class Published:
     file: str  # what a copy is called, as players read it
 
 
-def published(home: Home, video: Video) -> list[Published]:
+def list_films(home: Home, video: Video) -> list[PublishedFilm]:
     """Every film in 3D that was made of a video, in the order of formats."""
     place = f"videos/3d/{video.id}/"
     there, films = set(home.blobs.keys(place)), []  # one question to a far store, not one for each format
     for format, look in LOOKS.items():
         name = f"{place}{format}.mp4"
         if name in there and (part := home.blobs.part(name, 0, 0)):
-            films.append(Published(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
+            films.append(PublishedFilm(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
     return films
 
 
-def preview(home: Home, path: str, depths: Depths, *, signals: bool = False) -> Previewed:
+def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = False) -> StereoPreview:
     """Eight frames of a film in 3D, in seconds.
 
     Raises:
@@ -123,10 +123,10 @@ def preview(home: Home, path: str, depths: Depths, *, signals: bool = False) -> 
     manifest = _result(home, ran.jobs[0], "preview", "preview")
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
     where = home.blobs.address(strip.publish) if strip.publish else ""
-    return Previewed(where, facts["strength"], facts["convergence"], facts["frames"])
+    return StereoPreview(where, facts["strength"], facts["convergence"], facts["frames"])
 
 
-def check_out(home: Home, out: Path) -> None:
+def check_output(home: Home, out: Path) -> None:
     """Say before the work that a film cannot go there; one that we laid there is no hindrance.
 
     Raises:
@@ -136,7 +136,7 @@ def check_out(home: Home, out: Path) -> None:
         check_target(out, (".mp4",))
 
 
-def finished(home: Home, job: Job, out: Path | None = None) -> Film3D:
+def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
     """Lay the film beside its original under a name that players read, or where somebody wants it.
 
     Raises:

@@ -8,22 +8,22 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from rushes.domain.errors import NotFound, Refused
 from rushes.library import JobRequest
 from rushes.library.jobs import video_of
-from rushes.library.videos.stereo import Depths
+from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
 from rushes.surfaces.http.deps import Id, LibraryDep
-from rushes.surfaces.http.openapi import ForPrograms
+from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(include_in_schema=False)
-beside = APIRouter(include_in_schema=False, route_class=ForPrograms)  # pages of the same name are for people
+for_programs = APIRouter(include_in_schema=False, route_class=JsonRoute)  # pages of the same name are for people
 for _one in (artifacts.router, clips.router, events.router, paths.router, tasks.router, tasks.steps):
     router.include_router(_one)
 
 
 router.add_api_route("/videos", videos.list_videos)
-beside.add_api_route("/videos/{video_id}", videos.get_video)
-beside.add_api_route("/jobs", jobs.list_jobs)
-beside.add_api_route("/jobs/{job_id}", jobs.get_job)
+for_programs.add_api_route("/videos/{video_id}", videos.get_video)
+for_programs.add_api_route("/jobs", jobs.list_jobs)
+for_programs.add_api_route("/jobs/{job_id}", jobs.get_job)
 
 
 @router.post("/jobs")
@@ -37,7 +37,7 @@ def begin_job(
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
         raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
-    upload = library.uploads.begin(filename, size, Depths(mode).wanted() if mode else JobRequest())
+    upload = library.uploads.begin(filename, size, StereoOptions(mode).wanted() if mode else JobRequest())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})

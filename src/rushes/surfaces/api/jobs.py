@@ -35,7 +35,7 @@ class RetryIn(BaseModel):
     stage: Name = ""
 
 
-class ChoiceIn(BaseModel):
+class FailureFilterIn(BaseModel):
     """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
 
     kind: Name = ""
@@ -44,23 +44,23 @@ class ChoiceIn(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Retried:
     """The tasks that are tried again."""
 
     tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ActedShape:
+class ActionPageOut:
     """The tasks that were tried again or put away, and where the next ones begin ("" when all was done)."""
 
     tasks: tuple[str, ...]
     cursor: str
 
     @staticmethod
-    def of(acted: ActionPage) -> "ActedShape":
+    def of(acted: ActionPage) -> "ActionPageOut":
         """From the library."""
-        return ActedShape(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
+        return ActionPageOut(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +169,9 @@ def set_priority(library: LibraryDep, job_id: Id, body: PriorityIn) -> JobShape:
 
 
 @router.post("/jobs/{job_id}/retry")
-def retry_job(library: LibraryDep, job_id: Id, body: RetryIn | None = None) -> Tried:
+def retry_job(library: LibraryDep, job_id: Id, body: RetryIn | None = None) -> Retried:
     """Try dead tasks again, of one stage or all; a cancelled job goes on."""
-    return Tried(library.jobs.retry(job_id, body.stage if body else ""))
+    return Retried(library.jobs.retry(job_id, body.stage if body else ""))
 
 
 @router.post("/jobs/{job_id}/{move}")
@@ -194,17 +194,17 @@ def list_failed(
 
 
 @router.post("/failed/retry")
-def retry_failed(library: LibraryDep, body: ChoiceIn | None = None) -> ActedShape:
+def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
-    asked = body or ChoiceIn()
+    asked = body or FailureFilterIn()
     acted = library.jobs.failed.retry(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    return ActedShape.of(acted)
+    return ActionPageOut.of(acted)
 
 
 @router.post("/failed/discard")
-def discard_failed(library: LibraryDep, body: ChoiceIn | None = None) -> ActedShape:
+def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Put it away, of one class or all; ask again with the cursor until there is none."""
-    asked = body or ChoiceIn()
-    return ActedShape.of(
+    asked = body or FailureFilterIn()
+    return ActionPageOut.of(
         library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
     )

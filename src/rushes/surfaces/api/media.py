@@ -96,10 +96,10 @@ def _far(request: Request, library: Library, name: str, kind: str) -> Response:
     version, size, _ = found
     etag = f'"{version}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     whole = request.headers.get("if-range", etag) != etag
-    start, end = (0, size) if whole else wanted(request.headers.get("range", ""), size)
+    start, end = (0, size) if whole else parse_range(request.headers.get("range", ""), size)
     if start >= end and size:
         return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{size}"})
     headers["Content-Length"] = str(end - start)
@@ -109,7 +109,7 @@ def _far(request: Request, library: Library, name: str, kind: str) -> Response:
     return StreamingResponse(_parts(library, name, version, start, end), status, headers, kind)
 
 
-def wanted(said: str, size: int) -> tuple[int, int]:
+def parse_range(said: str, size: int) -> tuple[int, int]:
     """What a Range header asks for, end exclusive; empty if there is nothing, all of it if it is no single range."""
     asked = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", said.strip())
     if not asked or asked.group(1) == asked.group(2) == "":
@@ -130,7 +130,7 @@ def _parts(library: Library, name: str, version: str, start: int, end: int) -> I
         start += len(part[2])
 
 
-def unchanged(request: Request, etag: str) -> bool:
+def is_unchanged(request: Request, etag: str) -> bool:
     """Whether the reader has it: its tag is among those named, perhaps made weak by a proxy that packs."""
     named = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     return etag in named or "*" in named
@@ -140,12 +140,12 @@ def _file(request: Request, place: File, kind: str, download: str = "") -> Respo
     found = place.stat()
     etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return FileResponse(place, headers=headers, media_type=kind, filename=download or None, stat_result=found)
 
 
-def attached(name: str, *, download: bool = True) -> str:
+def content_disposition(name: str, *, download: bool = True) -> str:
     """A header that gives a file its name in any script; old programs read the plain one."""
     plain, full = re.sub(r"[^A-Za-z0-9 ._()-]", "_", name), quote(name, safe="", errors="replace")
     return f"{'attachment' if download else 'inline'}; filename=\"{plain}\"; filename*=UTF-8''{full}"
@@ -154,6 +154,6 @@ def attached(name: str, *, download: bool = True) -> str:
 def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:
     etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": keep}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return Response(data, media_type=kind, headers=headers)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from rushes.library.paths import FoundFile, LeftOut
 from rushes.surfaces.api.recipes import JobRequestIn
-from rushes.surfaces.api.videos import AddedShape, check_places, taken
+from rushes.surfaces.api.videos import AddedShape, answer_added, check_places
 from rushes.surfaces.http.deps import Id, LibraryDep, Place
 from rushes.surfaces.http.schemas import RecordShape
 
@@ -23,7 +23,7 @@ class PathIn(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PathCheck:
     """What is at a place: films, and what cannot be taken in."""
 
     path: str
@@ -53,12 +53,12 @@ def forget_path(library: LibraryDep, path_id: Id) -> Response:
 
 
 @router.post("/paths/{path_id}/validate")
-def validate_path(library: LibraryDep, path_id: Id) -> Checked:
+def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
     """Look at a place without taking anything in."""
     path = library.paths.get(path_id)
     looked = library.paths.look(path, LOOKS + 1)
     faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
-    return Checked(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
+    return PathCheck(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 
 @router.post("/paths/{path_id}/scan", status_code=202, response_model=list[AddedShape])
@@ -66,4 +66,4 @@ def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobReque
     """Take in what is there."""
     path = library.paths.get(path_id)
     check_places(request, library, [path])
-    return taken(library.add([path], (body or JobRequestIn()).wanted()))
+    return answer_added(library.add([path], (body or JobRequestIn()).wanted()))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from rushes.library import JobRequest
-from rushes.library.videos.stereo import Depths
+from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.http.deps import LibraryDep, Name
 
 router = APIRouter(tags=["recipes"])
@@ -37,7 +37,7 @@ class JobRequestIn(BaseModel):
         Raises:
             Refused: there is no such format.
         """
-        begun = Depths(self.format).wanted() if self.format else JobRequest()
+        begun = StereoOptions(self.format).wanted() if self.format else JobRequest()
         return replace(
             begun,
             recipe=self.recipe or begun.recipe,

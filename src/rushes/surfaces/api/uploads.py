@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
-from rushes.library import JobRequest, Part, Upload, UploadBusy, Uploads
+from rushes.library import JobRequest, Upload, UploadBusy, Uploads, UploadWriter
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.problems import problem
 
@@ -52,7 +52,7 @@ class UploadShape:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceShape:
+class SignedPartShape:
     """Bytes [start, end) of the file, and the address that they are PUT to, which is good for 15 minutes."""
 
     number: int
@@ -66,7 +66,7 @@ class PartsShape:
     """What has to be sent next; empty when all of it is there."""
 
     upload: UploadShape
-    parts: tuple[PieceShape, ...]
+    parts: tuple[SignedPartShape, ...]
 
 
 @router.options("/uploads", status_code=204, response_class=Response)
@@ -88,7 +88,7 @@ def begin_upload(library: LibraryDep, length: Length, metadata: Metadata = "") -
         recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", "")
     )
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
-    upload = library.uploads.begin(name, length, wanted, sha256, straight="straight" in said)
+    upload = library.uploads.begin(name, length, wanted, sha256, direct="straight" in said)
     return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 
@@ -115,7 +115,7 @@ def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
     """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins."""
     uploads = library.uploads
     upload, pieces = uploads.missing(uploads.get(upload_id))
-    return PartsShape(UploadShape.of(upload), tuple(PieceShape(p.number, p.start, p.end, p.url) for p in pieces))
+    return PartsShape(UploadShape.of(upload), tuple(SignedPartShape(p.number, p.start, p.end, p.url) for p in pieces))
 
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
@@ -147,7 +147,7 @@ async def send_upload(request: Request, library: LibraryDep, upload_id: Id, chec
     """The whole file at once, from its beginning; after a cut it can also go on by PATCH."""
     uploads = library.uploads
     async with _writing(uploads, await run_sync(uploads.get, upload_id)) as part:
-        await run_sync(part.back_to, 0)
+        await run_sync(part.truncate_to, 0)
     return await continue_upload(request, library, upload_id, 0, OFFSET_TYPE, checksum)
 
 
@@ -179,7 +179,7 @@ def read_metadata(text: str) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[Part]:
+async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[UploadWriter]:
     """As `Uploads.writing`, entered and left in a thread: a store that is away stalls nobody else."""
     writing = uploads.writing(upload)
     part = await run_sync(writing.__enter__)
@@ -190,11 +190,11 @@ async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[Part]:
             await run_sync(writing.__exit__, None, None, None)
 
 
-async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | None) -> bool:
+async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, bytes] | None) -> bool:
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
     if wanted:
-        await run_sync(part.doubt)  # so that a cut, an error or a kill keeps nothing of it
+        await run_sync(part.mark_unverified)  # so that a cut, an error or a kill keeps nothing of it
     try:
         async for piece in request.stream():
             waiting += piece
@@ -210,10 +210,10 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
             await run_sync(part.write, bytes(waiting))
         raise
     if wanted and wanted[0].digest() != wanted[1]:
-        await run_sync(part.back_to, begin)
+        await run_sync(part.truncate_to, begin)
         return False
     if wanted:
-        await run_sync(part.trust)
+        await run_sync(part.mark_verified)
     return True
 
 

@@ -13,7 +13,7 @@ from rushes.library import IntakeResult, Library
 from rushes.library.names import stem
 from rushes.library.videos import RemovalReport, Video
 from rushes.library.videos.export import KINDS
-from rushes.surfaces.api.media import attached
+from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.http.deps import Id, Key, LibraryDep, Name, Place, accepted, once
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
@@ -79,12 +79,12 @@ def add_videos(request: Request, library: LibraryDep, body: AddIn, key: Key = ""
     check_places(request, library, body.paths)
 
     def make() -> JSONResponse:
-        return taken(library.add(body.paths, body.wanted()))
+        return answer_added(library.add(body.paths, body.wanted()))
 
     return once(library, key, request, body.model_dump(), make)
 
 
-def taken(added: Sequence[IntakeResult]) -> JSONResponse:
+def answer_added(added: Sequence[IntakeResult]) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -165,7 +165,7 @@ def run_video(
     asked, video = body or JobRequestIn(), library.videos.get(video_id)
 
     def make() -> JSONResponse:
-        return taken(library.add([library.videos.source(video)], asked.wanted()))
+        return answer_added(library.add([library.videos.source(video)], asked.wanted()))
 
     return once(library, key, request, asked.model_dump(), make)
 
@@ -177,7 +177,9 @@ def export_video(
     """Its results in a form that other tools read."""
     video = library.videos.get(video_id)
     data = library.videos.export(video, kind)
-    headers = {"Content-Disposition": attached(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)}
+    headers = {
+        "Content-Disposition": content_disposition(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)
+    }
     return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
 
 

@@ -33,7 +33,7 @@ from rushes.surfaces.api import (
 )
 from rushes.surfaces.http.event_hub import EventHub
 from rushes.surfaces.http.middleware import AccessMiddleware, AccessPolicy
-from rushes.surfaces.http.openapi import Described, Heads
+from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
@@ -53,7 +53,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     """
     access = AccessPolicy(Accounts(library.home), library.settings, bound, setup_code)
     access.check()
-    app = Described(
+    app = DescribedApp(
         title="rushes",
         version=VERSION,
         summary="Develops footage overnight, whatever dies: watch it, search it, cut it.",
@@ -72,7 +72,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=TOLD
         )
-    app.add_middleware(Heads)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(AccessMiddleware, policy=access, origin=library.uploads.bucket_origin)
     return app
 
@@ -80,7 +80,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
         app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
-    for router in (fleet.health, media.router, aliases.beside):
+    for router in (fleet.health, media.router, aliases.for_programs):
         app.include_router(router)
     app.router.routes.extend(mount.ROUTES)
     mount.answer_with_pages(app)

@@ -20,7 +20,7 @@ LAST_SECONDS = 3  # that answers may still take when told to stop; streams end a
 HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
 
 
-class Patient(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """A connection that is closed when the first lines of a request do not come."""
 
     _late: asyncio.TimerHandle | None = None
@@ -62,7 +62,7 @@ class Server(uvicorn.Server):
             app,
             host=host,
             port=port,
-            http=Patient,
+            http=TimeoutProtocol,
             log_level="warning",
             access_log=False,  # addresses may hold secrets
             server_header=False,

@@ -15,7 +15,7 @@ SHOWN = 50  # of them that are named
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class Listing:
     """A place as it is now, or why it cannot be looked at."""
 
     place: str
@@ -28,15 +28,15 @@ class There:
     hint: str = ""
 
 
-def there(request: Request, library: Library, place: str) -> There:
+def list_place(request: Request, library: Library, place: str) -> Listing:
     """Look, without taking anything in."""
     try:
         looked = _look(request, library, place)
     except RushesError as e:
-        return There(place, error=str(e), hint=e.advice)
+        return Listing(place, error=str(e), hint=e.advice)
     films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
     faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, LeftOut) and e.fault]
-    return There(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
+    return Listing(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
 
 
 def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:

@@ -12,7 +12,7 @@ from rushes.surfaces.http.deps import library_of
 MOST = 100  # jobs that are remembered
 
 
-class Watched:
+class LiveJobs:
     """The watches of one process; the one not looked at for longest is forgotten first."""
 
     def __init__(self) -> None:
@@ -33,6 +33,6 @@ def look(request: Request, job: str) -> Snapshot:
     """A job as it is now, by the watches of this application."""
     state = request.app.state
     if not hasattr(state, "watched"):
-        state.watched = Watched()
-    watched: Watched = state.watched
+        state.watched = LiveJobs()
+    watched: LiveJobs = state.watched
     return watched.look(library_of(request), job)

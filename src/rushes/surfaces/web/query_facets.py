@@ -21,7 +21,7 @@ def words_of(query: str) -> str:
     return " ".join(dict.fromkeys(word for term in terms for word in (term.about.split() or term.words)))
 
 
-def toggled(query: str, token: str) -> str:
+def toggle(query: str, token: str) -> str:
     """The query with a filter put in, or taken out if it is there."""
     parts = query.split()
     return " ".join([p for p in parts if p != token] if token in parts else [*parts, token])

@@ -35,7 +35,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class VideoView:
     """Everything on a video's page that grows while its job runs."""
 
     speech: tuple[Observation, ...]
@@ -52,11 +52,11 @@ class Film:
         return {hit.line.start_us: hit for hit in self.hits if hit.kind == "speech"}
 
 
-def film_of(library: Library, video: Video, query: str) -> Film:
+def view_of(library: Library, video: Video, query: str) -> VideoView:
     """What is known by now."""
     lines = {k: library.videos.lines(video.id, k) for k in ("speech", "text", "person", "object", "place")}
     hits = library.search(query, MOST_HITS, video=video.id, order="time").hits if query else ()
-    return Film(
+    return VideoView(
         speech=lines["speech"][:MOST_LINES],
         text=lines["text"][:MOST_LINES],
         people=_people(things(lines["person"])),
@@ -76,7 +76,7 @@ def things(lines: Iterable[Observation]) -> list[Thing]:
     return sorted(made, key=lambda t: (-t.seen_us, t.label))
 
 
-def lanes(film: Film) -> list[dict[str, object]]:
+def lanes(film: VideoView) -> list[dict[str, object]]:
     """The timeline: one lane per kind, and one for each of the people and objects that are there most."""
     rows: list[dict[str, object]] = []
     rows += _lane("Speech", "speech", [(o.span.start_us, o.span.end_us, o.confidence >= SURE, "") for o in film.speech])

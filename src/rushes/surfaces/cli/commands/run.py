@@ -8,7 +8,7 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job
 from rushes.library import IntakeResult, JobRequest, Library, RunReport
-from rushes.library.videos.beside import Beside
+from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
@@ -44,7 +44,7 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     return ran.exit_code
 
 
-def _beside(library: Library, ran: RunReport) -> list[Beside]:
+def _beside(library: Library, ran: RunReport) -> list[WrittenFile]:
     """Written beside every film; what belongs to one that was finished before is no news."""
     library.videos.write_beside(j for j in ran.jobs if j.id not in ran.before)
     return library.videos.write_beside(j for j in ran.jobs if j.id in ran.before)

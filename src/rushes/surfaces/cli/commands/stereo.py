@@ -8,7 +8,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
-from rushes.library.videos.stereo import Depths, check_out, finished, preview
+from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.commands.run import watched
 from rushes.surfaces.cli.library_option import opened
@@ -54,7 +54,7 @@ _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colou
 def preview_(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
     """Show eight frames of a film in 3D and what strength suits it, in seconds."""
     library = _opened(session, depth_model)
-    made = preview(library.home, path, Depths(output=depth_output, **words), signals=True)
+    made = preview(library.home, path, StereoOptions(output=depth_output, **words), signals=True)
     if session.json:
         session.document(made)
         return
@@ -93,12 +93,12 @@ def make(
     """
     library = _opened(session, depth_model)
     if out:
-        check_out(library.home, Path(out))
-    ran = watched(session, library, paths, Depths(output=depth_output, **words).wanted(chunk), slots, Notes())
+        check_output(library.home, Path(out))
+    ran = watched(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, Notes())
     if out and len(ran.jobs) > 1:
         raise Refused("--out names one file, and these are several films", "Leave it out: each goes beside its film.")
     for job in ran.jobs if not ran.exit_code else ():
-        film = finished(library.home, job, Path(out) if out else None)
+        film = write_film(library.home, job, Path(out) if out else None)
         if session.json:
             session.message("film", **{name: getattr(film, name) for name in film.__slots__})
             continue

@@ -12,7 +12,7 @@ from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
 from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.jobs import Reason
-from rushes.library.videos.beside import Beside
+from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
@@ -42,7 +42,7 @@ def tell_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
         session.remark((f"and {len(skipped) - FEW} more were passed over: --json names them", DONE))
 
 
-def tell(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def tell(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     """Say how a run ended, to a person or to a program."""
     tell_skipped(session, ran.skipped)
     for one in ran.refused:
@@ -59,7 +59,7 @@ def tell(session: Session, library: Library, ran: RunReport, written: Sequence[B
         _lines(session, library, ran, written, notes)
 
 
-def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
         return
@@ -108,7 +108,7 @@ def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     session.remark((f"or leave it out: --skip {','.join(sorted(waiting))}", DONE))
 
 
-def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Beside]) -> None:
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[WrittenFile]) -> None:
     for job in good if len(good) <= FEW else ():
         _film(session, library, job, several=len(good) > 1)
     there = [file.path.name for file in written if not file.kept]
@@ -228,7 +228,7 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
         errors.show(session.err, message, do=hint)
 
 
-def _line(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def _line(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     speed = _speed(ran)
     session.message(
         "summary",

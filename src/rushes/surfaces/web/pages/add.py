@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from rushes.library import IntakeResult, JobRequest, Library
 from rushes.surfaces.api.videos import check_places
 from rushes.surfaces.http.deps import LibraryDep, Place
-from rushes.surfaces.web.browse_server import SHOWN, there
+from rushes.surfaces.web.browse_server import SHOWN, list_place
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
 
@@ -43,7 +43,7 @@ def show_add(
         "add.html",
         source=source,
         place=place,
-        there=there(request, library, place) if place else None,
+        list_place=list_place(request, library, place) if place else None,
         recipes=_recipes(library, HOUR, (1920, 1080)),
         chosen=chosen,
         usual=library.settings.recipe,

@@ -13,7 +13,7 @@ from rushes.domain.job import Job, JobState
 from rushes.library import Library
 from rushes.library.jobs import Snapshot, video_of
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
 
@@ -53,7 +53,7 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         request,
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
-        summary=figures(request, newest),
+        summary=index_counts(request, newest),
         room=library.free_bytes(),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],

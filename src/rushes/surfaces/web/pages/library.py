@@ -10,7 +10,7 @@ from rushes.library import JobRequest, Library
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.pages.video import KEPT
 from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
@@ -49,7 +49,7 @@ def show_library(
         "library.html",
         tiles=tiles(library, found),
         cursor=seal(more, _of(has)) if more else "",
-        summary=figures(request, newest),
+        summary=index_counts(request, newest),
         facets=_facets(request, newest),
         filtered=bool(name or state or lang or has),
         view="list" if view == "list" else "grid",
@@ -113,7 +113,7 @@ def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: s
 
 
 def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
-    known = figures(request, newest)
+    known = index_counts(request, newest)
     spoken = [(code, language(code), None) for code in list(known.languages)[:8] if code]
     rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
         ("State", "state", [(s, s, None) for s in STATES]),

@@ -14,8 +14,8 @@ from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
 from rushes.surfaces.http.schemas import HitShape
-from rushes.surfaces.web.index_counts import figures
-from rushes.surfaces.web.query_facets import read_back, toggled, words_of
+from rushes.surfaces.web.index_counts import index_counts
+from rushes.surfaces.web.query_facets import read_back, toggle, words_of
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.web.wording import kind, language
 
@@ -66,7 +66,7 @@ def show_search(
         facets=_facets(q, order, video, found),
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
-        summary=figures(request, newest),
+        summary=index_counts(request, newest),
         working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
         notes=NOTES,
     )
@@ -78,7 +78,7 @@ def complete(request: Request, library: LibraryDep, q: Asked = "") -> JSONRespon
     newest, _ = library.videos.page("", 6)
     before, _, last = q.rpartition(" ")
     begun = f"{before} " if before else ""
-    return JSONResponse([begun + word for word in _completions(last, figures(request, newest))[:COMPLETIONS]])
+    return JSONResponse([begun + word for word in _completions(last, index_counts(request, newest))[:COMPLETIONS]])
 
 
 def _completions(last: str, known: Summary) -> list[str]:
@@ -108,7 +108,7 @@ def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
     asked = {"q": q, "order": order if order != "best" else "", "video": video}
 
     def by(token: str, word: str, count: int) -> tuple[str, str, int, bool]:
-        return with_query("/search", {**asked, "q": toggled(q, token)}), word, count, token in q.split()
+        return with_query("/search", {**asked, "q": toggle(q, token)}), word, count, token in q.split()
 
     counts = found.facets
     names = {hit.video: hit.name for hit in found.hits}

@@ -10,11 +10,11 @@ from rushes.domain.job import FINAL
 from rushes.library import JobRequest, Library
 from rushes.library.videos import Video
 from rushes.library.videos.export import KINDS
-from rushes.library.videos.stereo import Depths
+from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
 from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import FILES, of_video
-from rushes.surfaces.web.video_view import film_of, lanes
+from rushes.surfaces.web.video_view import lanes, view_of
 from rushes.surfaces.web.view import back, render, with_query
 
 router = APIRouter(include_in_schema=False)
@@ -51,7 +51,7 @@ def show_video(
         request,
         "video.html",
         video=of_video(video),
-        film=film_of(library, video, q),
+        film=view_of(library, video, q),
         q=q,
         edit=edit,
         clip=get_clip(library, clip) if clip else None,
@@ -71,7 +71,7 @@ def show_video(
 def get_lanes(library: LibraryDep, video_id: Id, q: Asked = "") -> JSONResponse:
     """The timeline as scripts draw it, in microseconds."""
     video = library.videos.get(video_id)
-    film = film_of(library, video, q)
+    film = view_of(library, video, q)
     hits = [(h.start_us, h.end_us) for h in film.hits]
     return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
 
@@ -155,7 +155,7 @@ def make_3d(
 ) -> Response:
     """Ask for a film for both eyes."""
     video = library.videos.get(video_id)
-    return back(request, _wished(library, video, Depths(format).wanted()), f"/videos/{video.id}#in-3d")
+    return back(request, _wished(library, video, StereoOptions(format).wanted()), f"/videos/{video.id}#in-3d")
 
 
 def _wished(library: Library, video: Video, wanted: JobRequest) -> str:

@@ -9,12 +9,12 @@ from rushes.home import Home
 from rushes.index.face_clustering import PERSON
 from rushes.records.port import Conflict, Record
 
-ACTS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}
+EDITS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}
 _ID = "people"
 _KEPT = 50
 
 
-def act(home: Home, what: str, said: Mapping[str, Mapping[str, JSON]]) -> None:
+def edit_people(home: Home, what: str, said: Mapping[str, Mapping[str, JSON]]) -> None:
     """Write records about faces; what stood there is kept first, so that a kill between loses no way back."""
     there = {id: home.records.get(PERSON, home.settings.owner, id) for id in said}
     before = {id: dict(record.doc) if record else None for id, record in there.items()}
@@ -40,7 +40,7 @@ def undo(home: Home) -> str:
         else:
             home.records.put(PERSON, owner, id, doc)
     with suppress(Conflict):  # somebody acted meanwhile: taking this back again does no harm
-        home.records.put(ACTS, owner, _ID, {"acts": rest}, known.version)
+        home.records.put(EDITS, owner, _ID, {"acts": rest}, known.version)
     home.follower.catch_up()
     return str(last["what"])
 
@@ -50,9 +50,9 @@ def _remember(home: Home, new: JSON) -> None:
         known = _known(home)
         acts = [*(known.doc["acts"] if known else ()), new][-_KEPT:]
         with suppress(Conflict):
-            home.records.put(ACTS, home.settings.owner, _ID, {"acts": acts}, known.version if known else 0)
+            home.records.put(EDITS, home.settings.owner, _ID, {"acts": acts}, known.version if known else 0)
             return
 
 
 def _known(home: Home) -> Record | None:
-    return home.records.get(ACTS, home.settings.owner, _ID)
+    return home.records.get(EDITS, home.settings.owner, _ID)
