@@ -16,7 +16,7 @@ from rushes.library import Library
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import worker_view as bench_module
-from rushes.surfaces.cli.views.worker_view import Bench, outcome_of, told_tasks
+from rushes.surfaces.cli.views.worker_view import WorkerView, outcome_of, task_summary
 from rushes.wiring import worker
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, Limits, State
@@ -46,11 +46,11 @@ def rushes(tmp_path: Path) -> Invoke:
     return lambda *args: CliRunner().invoke(main, ["--home", str(tmp_path / "home"), *args])
 
 
-def watched(session: Session, state: State | None = None) -> Bench:
-    return Bench(session, lambda _job: "fi\x1blm.mp4", lambda: state or State(Limits(2)))
+def watched(session: Session, state: State | None = None) -> WorkerView:
+    return WorkerView(session, lambda _job: "fi\x1blm.mp4", lambda: state or State(Limits(2)))
 
 
-def tell(session: Session) -> Bench:
+def tell(session: Session) -> WorkerView:
     bench = watched(session)
     bench.start()
     for letter in LETTERS:
@@ -101,7 +101,7 @@ def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixtur
         "dead        film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; not tried again",
         "given back  film.mp4  develop chunk 3  drained",
     ]
-    assert told_tasks(bench).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
+    assert task_summary(bench).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
 
 
 def test_programs_get_a_json_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_a_store_that_is_away_does_not_keep_a_name_from_being_shown_later() -> N
             raise answer
         return str(answer)
 
-    bench = Bench(Session(), name_of, lambda: State(Limits(1)))
+    bench = WorkerView(Session(), name_of, lambda: State(Limits(1)))
     assert [bench._name("job_a") for _ in range(3)] == ["job_a", "film.mp4", "film.mp4"]
 
 
