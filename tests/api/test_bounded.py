@@ -79,7 +79,7 @@ def test_one_click_tries_everything_again_in_requests_of_a_bounded_size(
     bury(server.ledger, 3, 30)
     answer = server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=True)
     assert [r.status_code for r in answer.history] == [307, 307, 307, 307, 303]
-    assert "90 tasks will be tried again" in answer.text
+    assert "90 tasks will be retried" in answer.text
     assert not server.library.failed()
 
 
@@ -89,7 +89,7 @@ def test_a_click_stops_before_the_browser_gives_up_and_says_that_there_is_more(
     monkeypatch.setattr(failed, "AT_ONCE", 2)
     bury(server.ledger, 1, 40)
     answer = server.http.post("/failed/discard", data={"only": "BadMedia"}, follow_redirects=True)
-    assert "32 tasks put away" in answer.text
+    assert "32 tasks dismissed" in answer.text
     assert "There are more" in answer.text
     assert len(server.library.failed()[0].tasks) == 8
 

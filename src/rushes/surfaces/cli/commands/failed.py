@@ -21,7 +21,7 @@ CAUSES, TASKS = 5, 3  # shown of a class, and of a cause
 @_CLASS
 @click.pass_obj
 def ls(session: Session, kind: str) -> None:
-    """Show tasks that failed and are not retried automatically, and why.
+    """List failed tasks by class, with the cause and what to do.
 
     The newest cause comes first; --verbose adds the last log lines of each task.
     """
@@ -58,7 +58,10 @@ def retry(session: Session, kind: str) -> None:
 @_CLASS
 @click.pass_obj
 def discard(session: Session, kind: str) -> None:
-    """Dismiss failed tasks: they stay as they are and are no longer listed."""
+    """Dismiss failed tasks, all or one class.
+
+    They stay as they are and are no longer listed.
+    """
     count = open_library(session).discard_failed(kind)
     if session.json:
         session.document({"discarded": count})

@@ -52,7 +52,7 @@ def init(session: Session, folder: str, take_over: bool) -> None:
 @click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
 @click.pass_obj
 def verify(session: Session, repair: bool) -> int:
-    """Read every stored file and compare it with its hash; exit 1 if one is damaged."""
+    """Check every stored file against its hash; exit 1 if one is damaged."""
     library = open_library(session)
     found = _look(session, library)
     for damage in found.damages:

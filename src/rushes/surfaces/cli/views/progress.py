@@ -21,7 +21,7 @@ from rushes.worker.inputs import DiskSpace
 CELLS = 20
 STATUS_SECONDS = 1.0
 NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
-KEEPS = "Ctrl-C pauses without losing work"
+KEEPS = "Ctrl-C pauses, nothing is lost"
 
 Range = tuple[float, float]
 Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known

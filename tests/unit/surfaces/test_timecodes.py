@@ -1,4 +1,4 @@
-"""Moments and references as people type them."""
+"""Times and references as people type them."""
 
 import pytest
 
