@@ -110,7 +110,7 @@ class Shelf(Library):
         for film in self.films:
             if film.id.startswith(name) or film.name == name:
                 return film
-        raise NotFound(f"there is no video {name!r}")
+        raise NotFound(f"no video {name!r}")
 
     def lines(self, video: str) -> tuple[Observation, ...]:
         return tuple(self.said)

@@ -86,7 +86,7 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.is_dir():
         yield from sorted(p.resolve() for p in path.rglob(f"*.{sidecar.ENDING}") if p.is_file())
     else:
-        raise Refused(f"there is nothing at {path}", "Name a folder with films, or a .rushes.jsonl file.")
+        raise Refused(f"{path} does not exist", "Give a folder with videos, or a .rushes.jsonl file.")
 
 
 def _read(home: Home, path: Path) -> ReadIn:
@@ -108,7 +108,7 @@ def _read(home: Home, path: Path) -> ReadIn:
 
 
 def _refused(path: Path, why: str) -> ReadIn:
-    log.warning("the sidecar %s is left out: %s", path, why)
+    log.warning("skipped the sidecar %s: %s", path, why)
     return ReadIn(path, kept=why)
 
 

@@ -136,7 +136,7 @@ def chosen(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
         NotFound: nothing of that class is dead.
     """
     if kind and not some:
-        raise NotFound(f"nothing failed with {kind}", "See: rushes failed ls")
+        raise NotFound(f"no failed tasks of class {kind}", "See: rushes failed ls")
     return some
 
 

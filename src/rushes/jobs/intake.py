@@ -180,11 +180,13 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 def _check_language(tag: str) -> None:
     if tag and not is_spoken(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
-        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
+        raise Refused(
+            f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."
+        )
 
 
 def _left_out(entry: LeftOut) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")
     return IntakeResult(entry.path, error=entry.cause or no)

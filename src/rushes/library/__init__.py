@@ -111,7 +111,7 @@ class Library:
         try:
             self.pull(missing_models(self.home, wanted or JobRequest()), on_pull)
         except (ModelMissing, RegistryAway) as e:
-            log.warning("weights cannot be fetched: %s", e)
+            log.warning("models cannot be downloaded: %s", e)
         added = self.add(paths, wanted)
         for one in added:
             if one.job:
@@ -384,7 +384,7 @@ class Library:
     def _control(self, job: str, command: JobCommand) -> Job:
         row = self.home.ledger.control(self.job(job).id, command)
         if row is None:
-            raise Refused(f"{job} is no job")
+            raise Refused(f"no job {job!r}")
         return row
 
     def _all_videos(self) -> Iterator[Video]:

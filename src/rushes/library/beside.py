@@ -109,7 +109,7 @@ def _facts(home: Home, video: Video) -> dict[str, JSON]:
         with contextlib.suppress(NotFound):
             job = home.ledger.job(id)
             return {**json.loads(job.facts), "name": Path(video.path).name}
-    raise Refused(f"{video.name} was read from a sidecar: it is there already")
+    raise Refused(f"{video.name} was read from a sidecar, so it is already there")
 
 
 def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Beside:
@@ -118,7 +118,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Besid
     record = home.records.get(WRITTEN, owner, name)
     if record and _is_of_another(film, str(record.doc.get("film") or "")):
         full = path.with_name(film.name + path.name.removeprefix(film.stem))
-        log.warning("%s lies beside %s: %s is written instead", path.name, record.doc["film"], full.name)
+        log.warning("%s already belongs to %s: writing %s instead", path.name, record.doc["film"], full.name)
         return _write(home, owner, film, full, data) if full != path else Beside(path, "it belongs to another film")
     ours = {*(record.doc["sha256"] if record else ()), hashlib.sha256(data).hexdigest()}
     doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
@@ -128,7 +128,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Besid
     except Conflict:  # another run has just taken the name
         return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:
-        log.warning("not written beside the film: %s", e)
+        log.warning("not written next to the video: %s", e)
         return Beside(path, str(e))
     return Beside(path)
 

@@ -57,7 +57,7 @@ class Desk:
         catch_up(self.home)
         found = self.home.index.video(self.owner, id) if is_id(id) else None
         if found is None:
-            raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")
+            raise NotFound(f"no video {id[:60]!r}", "List videos: GET /api/v1/videos")
         return at_home(self.home, found)
 
     def job(self, id: str) -> Job:
@@ -71,7 +71,7 @@ class Desk:
         except NotFound:
             job = None
         if job is None or job.owner != self.owner:
-            raise NotFound(f"there is no job {id[:60]!r}", "List what there is: GET /api/v1/jobs")
+            raise NotFound(f"no job {id[:60]!r}", "List jobs: GET /api/v1/jobs")
         return job
 
     def task(self, id: str) -> Task:
@@ -83,7 +83,7 @@ class Desk:
         named = _TASK_ID.match(id)
         found = self.home.ledger.tasks(ids=[id], limit=1).rows if named and self.job(named[1]) else ()
         if not found:
-            raise NotFound(f"there is no task {id[:60]!r}", "List a job's: GET /api/v1/jobs/{id}/tasks")
+            raise NotFound(f"no task {id[:60]!r}", "List tasks: GET /api/v1/jobs/{id}/tasks")
         return found[0]
 
     def tasks(self, job: str, state: TaskState | None, stage: str, cursor: str, limit: int) -> Page[Task]:
@@ -120,7 +120,7 @@ class Desk:
         named = _TASK_ID.match(id)
         tasks = all_tasks(self.home.ledger, self.job(named[1]).id, stage=named[2]) if named and not named[3] else ()
         if not named or not tasks:
-            raise NotFound(f"there is no step {id[:60]!r}", "List a job's: GET /api/v1/jobs/{id}/steps")
+            raise NotFound(f"no step {id[:60]!r}", "List steps: GET /api/v1/jobs/{id}/steps")
         return _step(self.job(named[1]), named[2], list(tasks))
 
     def command(self, job: str, command: JobCommand, value: int = 0) -> Job:
@@ -153,7 +153,7 @@ class Desk:
             NotFound: there is none.
         """
         if worker not in {w.incarnation.id for w in self.home.ledger.workers()}:
-            raise NotFound(f"there is no worker {worker[:80]!r}", "List them: GET /api/v1/workers")
+            raise NotFound(f"no worker {worker[:80]!r}", "List them: GET /api/v1/workers")
         self.home.ledger.control(worker, JobCommand.DRAIN)
 
 

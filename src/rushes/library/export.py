@@ -31,7 +31,7 @@ def export(home: Home, video: Video, kind: str, out: Path | None = None) -> byte
         NotFound: what it is made of is not there (yet).
     """
     if kind not in KINDS:
-        raise Refused(f"there is no export {kind!r}", f"Choose one of: {', '.join(KINDS)}")
+        raise Refused(f"unknown export {kind!r}", f"Choose from: {', '.join(KINDS)}")
     if out:
         check_target(out, ENDINGS.get(kind, (f".{kind}",)))
     data = KINDS[kind](home, video)
@@ -60,7 +60,7 @@ def _artifact(home: Home, video: Video, stage: str, output: str, name: str) -> b
             manifest = read_manifest(home.blobs, video.owner, results_of(tasks[0].spec)[output])
             with home.blobs.open(video.owner, manifest.artifact(name).sha256) as f:
                 return f.read()
-    raise NotFound(f"{video.name} has no {stage} yet", f"rushes run {video.path}")
+    raise NotFound(f"{video.name} has no {stage} yet", f"Run: rushes run {video.path}")
 
 
 def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[Home, Video], bytes]:

@@ -19,10 +19,10 @@ def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Searc
         NotFound: there is no hit, or a film of one is not known here.
     """
     if kind not in KINDS:
-        raise Refused(f"there is no export {kind!r} of hits", f"Choose one of: {', '.join(KINDS)}")
+        raise Refused(f"unknown export {kind!r} for hits", f"Choose from: {', '.join(KINDS)}")
     found = list(_every(search))
     if not found:
-        raise NotFound(f"nothing is found for {query[:80]!r}", "An empty search says what there is to find.")
+        raise NotFound(f"no hits for {query[:80]!r}", "See what can be found: rushes search")
     if kind == "edl":
         return _edl(home, query, found)
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)

@@ -91,7 +91,7 @@ def test_what_is_passed_over_in_a_folder_is_told(rushes: Invoke, tmp_path: Path)
 def test_why_says_that_no_worker_is_there(rushes: Invoke, job: str) -> None:
     shown = rushes("jobs", "why", job[:8])
     assert shown.stdout.startswith("0 of 1 task done; 1 not running\n")
-    assert "no worker takes this lane" in shown.stdout
+    assert "no worker takes its lane" in shown.stdout
     (reason,) = json.loads(rushes("jobs", "why", job, "--json").stdout)["reasons"]
     assert (reason["stage"], reason["tasks"]) == ("probe", 1)
 
@@ -121,9 +121,9 @@ def test_a_task_that_backs_off_waits_no_more_when_its_job_is_retried(rushes: Inv
     with Library(tmp_path / "home") as library:
         failure = Failure("SlotDied", "signal 11", "Look.", "may work next time")
         library.home.ledger.fail(worker, lease.task, lease.fence, failure, 600.0)
-    assert "backs off" in rushes("jobs", "why", job).stdout
+    assert "waiting to retry" in rushes("jobs", "why", job).stdout
     assert rushes("jobs", "retry", job).stdout.startswith("1 task of ")
-    assert "backs off" not in rushes("jobs", "why", job).stdout
+    assert "waiting to retry" not in rushes("jobs", "why", job).stdout
 
 
 def test_only_jobs_in_one_state_are_listed(rushes: Invoke, job: str) -> None:

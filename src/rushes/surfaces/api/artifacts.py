@@ -57,11 +57,11 @@ def select_run(desk: ADesk, asset_id: Id, body: SelectionIn) -> RecordShape:
     """Pin a run for a type of artifacts."""
     video = desk.video(asset_id)
     if body.run_id and body.run_id not in video.jobs:
-        raise Refused(f"{body.run_id!r} is no run of this video", "List them: GET /api/v1/videos/{id}/runs")
+        raise Refused(f"{body.run_id!r} is not a run of this video", "List them: GET /api/v1/videos/{id}/runs")
     return RecordShape.of(select(desk.home, video.id, _kind(body.artifact_type), body.run_id))
 
 
 def _kind(word: str) -> str:
     if word not in OURS:
-        raise Refused(f"there is no type {word[:60]!r}", f"Choose one of: {', '.join(KINDS.values())}")
+        raise Refused(f"unknown type {word[:60]!r}", f"Choose from: {', '.join(KINDS.values())}")
     return OURS[word]

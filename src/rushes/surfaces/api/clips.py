@@ -80,7 +80,7 @@ def get_clip(desk: ADesk, clip_id: Id) -> ClipShape:
     """One clip; `url` is there when it is cut."""
     record = desk.home.records.get(CLIP, desk.owner, clip_id) if clip_id.isascii() else None
     if record is None:
-        raise NotFound(f"there is no clip {clip_id[:60]!r}", "Ask for one: POST /api/v1/clips")
+        raise NotFound(f"no clip {clip_id[:60]!r}", "Request one: POST /api/v1/clips")
     desk.job(record.doc["job"])
     return _shapes(desk, [record])[0]
 

@@ -39,7 +39,7 @@ def get_file(request: Request, desk: ADesk, name: Annotated[str, Path(max_length
     """A published file of one of the owner's videos."""
     prefix = next((p for p in PUBLIC if name.startswith(p)), "")
     if not prefix:
-        raise NotFound("there is no such file")
+        raise NotFound("file not found")
     desk.video(name.removeprefix(prefix).partition("/")[0])  # whose it is
     kind = TYPES.get(File(name).suffix, "application/octet-stream")
     return _published(request, desk, name, kind)
@@ -70,7 +70,7 @@ def get_original(request: Request, desk: ADesk, video_id: Id) -> Response:
     video = desk.video(video_id)
     source = original(desk.home, video).asked.source
     if source.far:
-        raise Refused("the original lies in a bucket", f"Fetch it there: {source.path}")
+        raise Refused("the original is in a bucket", f"Download it there: {source.path}")
     return _file(request, desk.home.originals / source.path, "application/octet-stream", video.name)
 
 
@@ -86,13 +86,13 @@ def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
         place = File(desk.home.blobs.address(name))
         return _file(request, place, kind) if place.is_file() else _far(request, desk, name, kind)
     except Refused as e:
-        raise NotFound("there is no such file") from e
+        raise NotFound("file not found") from e
 
 
 def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
     found = desk.home.blobs.part(name, 0, 0)
     if found is None:
-        raise NotFound("there is no such file", "It comes when its stage is done.")
+        raise NotFound("file not found", "It appears when its stage is done.")
     etag = f'"{found.version}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
     if unchanged(request, etag):

@@ -79,5 +79,5 @@ def scan_path(
 def _path(desk: Desk, id: str) -> Record:
     record = desk.home.records.get(PATH, desk.owner, id) if id.isascii() else None
     if record is None:
-        raise NotFound(f"there is no path {id[:60]!r}", "List them: GET /api/v1/paths")
+        raise NotFound(f"no path {id[:60]!r}", "List them: GET /api/v1/paths")
     return record

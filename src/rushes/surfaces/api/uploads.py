@@ -165,7 +165,7 @@ def drop_upload(request: Request, desk: ADesk, upload_id: Id) -> Response:
     uploads = uploads_of(request)
     upload = uploads.get(upload_id)
     if upload.state == "arrived":
-        raise Refused("it has arrived", f"Cancel its job: POST /api/v1/jobs/{desk.job(upload.job).id}/cancel")
+        raise Refused("the upload is complete", f"Cancel its job: POST /api/v1/jobs/{desk.job(upload.job).id}/cancel")
     uploads.drop(upload)
     return _tus(204)
 
@@ -234,7 +234,7 @@ def _sum(text: str) -> tuple[Any, bytes] | None:
     except binascii.Error as e:
         raise Refused("Upload-Checksum is not base64", "For example: sha256 47DEQpj8HBSa...") from e
     if name not in ("sha256", "sha1"):
-        raise Refused(f"there is no checksum {name[:20]!r} here", "Use sha256 or sha1.")
+        raise Refused(f"unknown checksum {name[:20]!r} here", "Use sha256 or sha1.")
     return hashlib.new(name, usedforsecurity=False), expected
 
 

@@ -114,7 +114,7 @@ def check_places(request: Request, home: Home, places: list[str]) -> None:
     if not request.app.state.door.open:
         for place in places:
             if not may_be_read(home, place):
-                raise NotAllowed("films are only taken in from the configured sources", "Set sources in rushes.toml.")
+                raise NotAllowed("only files in the configured sources can be added", "Set sources in rushes.toml.")
 
 
 @router.get("/videos/{video_id}")

@@ -77,7 +77,7 @@ def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], J
 
 def _again(record: Record | None, asked: str) -> JSONResponse:
     if record is None or (record.doc["asked"] == asked and "answer" not in record.doc):
-        return problem(409, "the same request is still being answered", "Ask again in a moment.", "Running")
+        return problem(409, "the same request is still running", "Try again in a moment.", "Running")
     if record.doc["asked"] != asked:
         return problem(422, "this Idempotency-Key was used for another request", "Use a new key.", "KeyReused")
     said = record.doc["answer"]

@@ -147,7 +147,7 @@ class Hub:
             try:
                 cursor = self._look(cursor)
             except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
-                log.warning("following: %s", e)
+                log.warning("cannot follow the ledger: %s", e)
             pause = pause_after(pause, news=cursor != before, heard=bool(self._ears))
             if self._nudge.wait(pause) and not self._over.is_set():
                 self._nudge.clear()
@@ -161,7 +161,7 @@ class Hub:
                     return after
                 cursor = after
             except RushesError as e:
-                log.warning("following: %s", e)
+                log.warning("cannot follow the ledger: %s", e)
                 self._over.wait(LOOK_SECONDS)
         return cursor
 
