@@ -59,7 +59,7 @@ def test_what_was_put_away_worries_the_doctor_no_more(rushes: Invoke) -> None:
     assert rushes("failed", "discard", "--class", "BadMedia").stdout == "3 tasks dismissed\n"
     assert "1 failed task\n" in rushes("doctor").stdout
     rushes("failed", "discard")
-    assert "nothing failed" in rushes("doctor").stdout
+    assert "no failed tasks" in rushes("doctor").stdout
     assert rushes("failed", "ls").stdout == "no failed tasks\n"
 
 
