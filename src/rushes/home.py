@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -19,7 +19,8 @@ from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
-from rushes.records.port import Records
+from rushes.records.pages import all_records
+from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
@@ -106,6 +107,11 @@ class Home:
     def records(self) -> Records:
         """What people said."""
         return self.stores.records()
+
+    def all_records(self, kind: str, video: str = "") -> Iterator[Record]:
+        """The owner's records of a kind, or those of them that are about one video."""
+        found = all_records(self.records, kind, self.settings.owner)
+        return (record for record in found if video in ("", record.doc.get("video")))
 
     @cached_property
     def blobs(self) -> Blobs:

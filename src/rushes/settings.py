@@ -121,6 +121,22 @@ def shown(settings: Settings, name: str) -> Any:
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
 
 
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """One setting as it may be seen, and where its value came from."""
+
+    name: str
+    value: Any
+    origin: str
+    doc: str
+
+
+def list_settings(loaded: Loaded) -> list[SettingValue]:
+    """Every setting, without secrets."""
+    values, origin = loaded.settings, loaded.origin
+    return [SettingValue(f.name, shown(values, f.name), origin[f.name], f.metadata["doc"]) for f in fields(Settings)]
+
+
 def user_file() -> Path:
     """The user's own rushes.toml."""
     return Path(platformdirs.user_config_dir("rushes")) / "rushes.toml"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from rushes.annotations import every
 from rushes.annotations.acts import act
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
@@ -31,7 +30,7 @@ class Seen:
 
 def everybody(home: Home, *, hidden: bool = False) -> list[Seen]:
     """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
-    return [_seen(p) for p in _all(home) if hidden or not p.hidden]
+    return [_seen(p) for p in all_people(home) if hidden or not p.hidden]
 
 
 def name_person(home: Home, who: str, called: str) -> None:
@@ -97,7 +96,7 @@ def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
 def marks_in(home: Home, video: str) -> dict[str, _Doc]:
     """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
     said: dict[str, _Doc] = {}
-    for person in _all(home):
+    for person in all_people(home):
         there = [track for track in person.tracks if track.video == video]
         if there and (person.name or person.hidden):
             said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
@@ -124,7 +123,7 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in every(home, PERSON) if Mark.from_doc(r.doc).label == person.id]
+    return [r for r in home.all_records(PERSON) if Mark.from_doc(r.doc).label == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
@@ -149,13 +148,14 @@ def _anchor(track: Track) -> _Doc:
     }
 
 
-def _all(home: Home) -> list[Person]:
+def all_people(home: Home) -> list[Person]:
+    """Everybody with every face, the hidden ones too."""
     home.follower.catch_up()
     return home.follower.people(home.settings.owner)
 
 
 def _one(home: Home, who: str) -> Person:
-    known = _all(home)
+    known = all_people(home)
     exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
     some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
     if len(some) != 1 or not who:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rushes.annotations import every, faces
+from rushes.annotations import faces
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
@@ -73,7 +73,7 @@ def read_again(home: Home) -> None:
     at, *left = home.index.cursor(READ).split() or [""]
     if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
         return
-    wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
+    wanted = {r.id: Path(str(r.doc["path"])) for r in home.all_records(READ) if not at or r.id in left}
     away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
     with home.index.alone(60.0):
         home.index.queue(READ, " ".join([str(time.time()), *away]) if away else _ALL)

@@ -64,6 +64,11 @@ class NotFound(Refused):
     hint = "List videos with: rushes ls. List jobs with: rushes jobs ls"
     exit_code = 6
 
+    def __init__(self, message: str, hint: str | None = None, what: str = "") -> None:
+        """`what` is missing: video, job, task, ...; each surface says where these are listed."""
+        super().__init__(message, hint)
+        self.what = what
+
 
 class NotAllowed(Refused):
     """A credential is missing or has too few permissions."""

@@ -12,6 +12,7 @@ from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_gone
+from rushes.jobs import control
 from rushes.jobs.models import missing, question
 from rushes.jobs.own_outputs import ours
 from rushes.jobs.submit import display_name, request_of, submit
@@ -94,12 +95,11 @@ def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
 def wake(home: Home, job: Job) -> Job:
     """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
     if job.paused:
-        job = home.ledger.control(job.id, JobCommand.RESUME) or job
+        job = control.command(home, job.id, JobCommand.RESUME)
     if job.state is JobState.CANCELLED:
-        home.ledger.revive(job.id)
+        control.retry(home, job.id)
     if job.state is JobState.FAILED:
-        dead = [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)]
-        home.ledger.revive(job.id, dead)
+        control.retry(home, job.id, [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)])
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 

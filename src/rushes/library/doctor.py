@@ -138,7 +138,7 @@ def _workers(home: Home) -> Check:
 
 
 def _dead(home: Home) -> Check:
-    dead = sum(len(group.tasks) for group in DeadLetters(home.ledger, home.records, home.settings.owner).groups())
+    dead = sum(len(group.tasks) for group in DeadLetters(home).groups())
     detail = f"{dead} failed task{'s' if dead > 1 else ''}" if dead else "no failed tasks"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 
@@ -158,3 +158,22 @@ _CHECKS: dict[str, Callable[[Home], Check | None]] = {
     "workers": _workers,
     "work": _dead,
 }
+
+
+def health(home: Home) -> dict[str, str]:
+    """Each store, and "ok" or what it says instead; quick, for probes of a server."""
+    parts: dict[str, Callable[[], object]] = {
+        "ledger": home.ledger.workers,
+        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "blobs": lambda: home.blobs.read("results/ready"),
+        "index": lambda: home.index.video(home.settings.owner, "ready"),
+    }
+    return {name: _answer(ask) for name, ask in parts.items()}
+
+
+def _answer(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except RushesError as e:
+        return str(e)
+    return "ok"

@@ -10,9 +10,9 @@ from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.domain.job import Job
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, asked_of, take_in
 from rushes.jobs.moved_files import hand_over, unread
-from rushes.library.desk import Desk
 from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
@@ -129,14 +129,14 @@ class _Eye:
 
     def _met(self, arrival: Arrival) -> list[IntakeResult]:
         if self.home.awaited:
-            Desk(self.home).announce(self.home.awaited.met(arrival))
+            announce(self.home, self.home.awaited.met(arrival))
         return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
 
     def _sweep(self) -> Iterator[IntakeResult]:
         if not self.home.awaited:
             return
         try:
-            Desk(self.home).announce(self.home.awaited.sweep())
+            announce(self.home, self.home.awaited.sweep())
             if self._looks % UPLOAD_LOOKS == 0:
                 Uploads(self.home).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:

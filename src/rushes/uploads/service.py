@@ -14,15 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rushes.annotations import every
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, asked_of
 from rushes.jobs.submit import display_name, request_of
-from rushes.library.desk import Desk
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -69,6 +68,11 @@ class Uploads:
         job.submit(self.home, upload.need)
         return upload
 
+    @property
+    def bucket_origin(self) -> str:
+        """Where browsers send parts to, "" if they send them to us."""
+        return self.home.multipart.origin if self.home.multipart else ""
+
     def get(self, id: str) -> Upload:
         """Where an upload stands.
 
@@ -77,7 +81,7 @@ class Uploads:
         """
         record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
-            raise NotFound(f"no upload {id[:60]!r}", "Start one: POST /api/v1/uploads")
+            raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
 
     @contextmanager
@@ -141,7 +145,7 @@ class Uploads:
         with effect("upload"):
             etag = self._gathered(upload)
             ready = self.home.ledger.arrived(upload.need or upload.key, etag)
-        Desk(self.home).announce(ready)
+        announce(self.home, ready)
         try:
             self._keep(replace(upload, state="arrived"), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
@@ -173,7 +177,7 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self._of(record) for record in every(self.home, UPLOAD))
+        return (self._of(record) for record in self.home.all_records(UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""

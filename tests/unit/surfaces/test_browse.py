@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rushes.index.port import SearchResult
 from rushes.library import Clip
-from rushes.library.export import KINDS
+from rushes.library.videos.export import KINDS
 from rushes.surfaces.cli.commands import browse, clips, search
 from rushes.surfaces.cli.main import main
 from tests.unit.cli_library import Shelf, hit, line, video
@@ -105,8 +105,7 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
 
 
 def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = (line("Ask what your COUNTRY can do"),)
-    monkeypatch.setattr(shelf.home.index, "lines", lambda _owner, _video, _kind: said)
+    shelf.said.append(line("Ask what your COUNTRY can do"))
     found = SearchResult((hit((("country", True),)),), total=1, videos=1)
     monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else SearchResult())
     assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr

@@ -11,7 +11,8 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, JobState
 from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
-from rushes.library.beside import Beside
+from rushes.library.jobs import Jobs
+from rushes.library.videos.beside import Beside
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes, report
 from tests.unit.cli_library import Shelf, job, line, video
@@ -101,7 +102,7 @@ def test_a_run_that_would_only_wait_says_when_the_next_try_is_due(
 def test_a_run_that_would_only_wait_tells_what_was_done_what_failed_and_who_waits(
     shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "tasks", lambda _job: ())
+    monkeypatch.setattr(Jobs, "tasks", lambda _jobs, _job, _state: ())
     failed, due = job(JobState.FAILED, id="job_failed"), job(id="job_due")
     ran = RunReport(
         (failed, DONE, due), (), 60.0, {DONE.id: 0, "job_due": 0, "job_failed": 0}, due_in=58.2, due_job="job_due"
@@ -144,7 +145,9 @@ def dead(stage: str, chunk: int | None, message: str, kind: str = "KillsItsWorke
 def test_what_failed_is_told_with_its_place_reason_meaning_and_remedy(
     shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("develop", 23, "10 leases lost\x1b[2J; signal 11"),))
+    monkeypatch.setattr(
+        Jobs, "tasks", lambda _jobs, _job, _state: (dead("develop", 23, "10 leases lost\x1b[2J; signal 11"),)
+    )
     bad = job(JobState.FAILED, Counts(255, 250, dead=1))
     ran = RunReport((DONE, replace(bad, id="job_b", facts="")), (), 60.0, before=NEW)
     assert told(capsys, shelf, ran)[:4] == [
@@ -163,7 +166,7 @@ def test_what_failed_is_told_with_its_place_reason_meaning_and_remedy(
 def test_a_file_that_is_no_footage_is_refused_by_name(
     shelf: Shelf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "tasks", lambda _job: (dead("probe", None, "is a text", "BadMedia"),))
+    monkeypatch.setattr(Jobs, "tasks", lambda _jobs, _job, _state: (dead("probe", None, "is a text", "BadMedia"),))
     ran = RunReport((job(JobState.FAILED, facts=""),), (), 1.0, before=NEW)
     assert told(capsys, shelf, ran)[0] == "error  two_cities.mkv: is a text"
 

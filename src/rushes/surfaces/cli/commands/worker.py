@@ -46,7 +46,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     weights = _weights(session, library)
     work = Work(library.home, (), lanes=library.home.lanes, until_idle=until_idle, weights=weights)
-    view = WorkerView(session, lambda job: library.home.ledger.job(job).name, lambda: work.shell.state)
+    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: work.shell.state)
     work.shell.seen, work.on_signal = view.seen, view.told
     _begin(session, library, work)
     view.start()
@@ -72,7 +72,7 @@ def _weights(session: Session, library: Library) -> Weights:
 
 
 def _begin(session: Session, library: Library, work: Work) -> None:
-    limits, home = work.shell.state.limits, library.home.folder
+    limits, home = work.shell.state.limits, library.folder
     if session.json:
         fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
         session.message("worker", worker=work.shell.me.id, home=home, **fields)

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.job import FINAL, Job
-from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.library.jobs import Snapshot, StageProgress
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.disk_space import DiskSpaceNews, fields, words

@@ -1,19 +1,19 @@
-"""The whole API as one application over one open library; it consumes no work."""
+"""The API and the pages as one application over one open library; it does no work itself."""
 
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
+from dataclasses import asdict
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
-from rushes.home import VERSION
-from rushes.library import Library
+from rushes.library import VERSION, Library
+from rushes.library.accounts import Accounts
 from rushes.library.idempotency import forget_requests
+from rushes.library.webhook import Webhook
 from rushes.surfaces.api import (
     aliases,
     artifacts,
@@ -29,15 +29,15 @@ from rushes.surfaces.api import (
     tasks,
     uploads,
     videos,
+    webhook,
 )
-from rushes.surfaces.http import webhook
-from rushes.surfaces.http.accounts import Accounts
-from rushes.surfaces.http.event_hub import Hub
-from rushes.surfaces.http.middleware import Door, Guard
+from rushes.surfaces.http.event_hub import EventHub
+from rushes.surfaces.http.middleware import AccessMiddleware, AccessPolicy
 from rushes.surfaces.http.openapi import Described, Heads
 from rushes.surfaces.http.problems import answer_errors
-from rushes.surfaces.web import login
-from rushes.uploads.service import Uploads
+from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.web import mount
+from rushes.surfaces.words import ActiveJobs
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
@@ -52,58 +52,55 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     Raises:
         NotAllowed: it would be open to strangers.
     """
-    door = Door(Accounts(library.home), bound, setup_code)
-    door.check()
+    access = AccessPolicy(Accounts(library.home), library.settings, bound, setup_code)
+    access.check()
     app = Described(
         title="rushes",
         version=VERSION,
-        summary="Develops footage overnight, whatever dies: watch it, search it, cut it.",
+        summary="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
         docs_url=None,  # its page comes from a CDN
         redoc_url=None,
-        lifespan=_living,
+        lifespan=_run_background,
         generate_unique_id_function=_operation_id,
     )
-    app.state.library, app.state.door, app.state.incarnation = library, door, secrets.token_hex(8)
-    app.state.uploads = Uploads(library.home)
-    app.state.hub = Hub(library.home.ledger, library.home.settings.owner)
-    app.state.hooks = webhook.Hooks(library.home)
+    app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
+    app.state.hub = EventHub(library.jobs)
+    app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
-    origins = [o.strip() for o in library.home.settings.cors.split(",") if o.strip()]
+    origins = [o.strip() for o in library.settings.cors.split(",") if o.strip()]
     if origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=TOLD
         )
     app.add_middleware(Heads)
-    app.add_middleware(Guard, door=door)
+    app.add_middleware(AccessMiddleware, policy=access, origin=library.uploads.bucket_origin)
     return app
 
 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
         app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
-    for router in (fleet.health, media.router, login.router):
+    for router in (fleet.health, media.router, aliases.beside):
         app.include_router(router)
-    app.include_router(aliases.beside)
-    if find_spec("rushes.surfaces.web"):
-        pages = import_module("rushes.surfaces.web.pages")
-        app.router.routes.extend(pages.routes)
-        pages.dress(app)
+    app.router.routes.extend(mount.ROUTES)
+    mount.answer_with_pages(app)
     app.include_router(aliases.router)  # last: a page of the same name goes first
 
 
 @asynccontextmanager
-async def _living(app: FastAPI) -> AsyncIterator[None]:
-    """While it lives it follows the ledger; what had arrived when the last process died is told now."""
-    await asyncio.to_thread(app.state.uploads.finish_all)
-    await asyncio.to_thread(app.state.uploads.expire)
-    await asyncio.to_thread(forget_requests, app.state.library.home)
+async def _run_background(app: FastAPI) -> AsyncIterator[None]:
+    """While it runs it follows the ledger; first it finishes uploads that had arrived when the last process died."""
+    library: Library = app.state.library
+    await asyncio.to_thread(library.uploads.finish_all)
+    await asyncio.to_thread(library.uploads.expire)
+    await asyncio.to_thread(forget_requests, library.home)
     app.state.hub.start(asyncio.get_running_loop())
-    app.state.hooks.start()
+    app.state.webhook.start()
     try:
         yield
     finally:
-        await asyncio.to_thread(app.state.hooks.stop)
+        await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)
 
 

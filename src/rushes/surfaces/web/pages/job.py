@@ -12,11 +12,9 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand
 from rushes.domain.task import Task
-from rushes.jobs.progress import Snapshot
-from rushes.ledger.pages import all_tasks
 from rushes.library import Library
-from rushes.library.desk import Desk, video_of
-from rushes.surfaces.http.deps import ADesk, ALibrary, Id
+from rushes.library.jobs import Snapshot, video_of
+from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.schemas import of_video
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, seconds, span_of, ticks
 from rushes.surfaces.web.live_jobs import look
@@ -59,22 +57,21 @@ class Chosen:
 @router.get("/jobs/{job_id}")
 def show_job(
     request: Request,
-    library: ALibrary,
-    desk: ADesk,
+    library: LibraryDep,
     job_id: Id,
     task: Annotated[str, Query(max_length=200)] = "",
     after: Annotated[str, Query(pattern=r"^[0-9]{0,15}$")] = "",
     step: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Its page."""
-    job = desk.job(job_id)
-    tasks, seen = all_tasks(library.home.ledger, job.id), look(request, job.id)
-    video = library.home.index.video(job.owner, video_of(job)) if job.facts else None
+    job = library.jobs.get(job_id)
+    tasks, seen = library.jobs.tasks(job.id), look(request, job.id)
+    video = library.videos.get_many([video_of(job)]).get(video_of(job)) if job.facts else None
     return render(
         request,
         "job.html",
         job=job,
-        word=active_jobs(library.home.ledger.workers()).word(job),
+        word=active_jobs(library.jobs.workers()).word(job),
         over=job.state in FINAL,
         video=of_video(video) if video else None,
         map=rows(tasks, seen),
@@ -82,9 +79,9 @@ def show_job(
         most_cells=CELLS,
         legend=[(word, SIGNS.get(word, "2" if word == "backing off" else "")) for word in TASK_WORDS],
         times=_times(library, job, seen),
-        why=() if job.state in FINAL else desk.why(job.id),
-        chosen=_chosen(desk, task) if task else None,
-        events=_events(desk, job, int(after) if after else None, step),
+        why=() if job.state in FINAL else library.jobs.why(job.id),
+        chosen=_chosen(library, task) if task else None,
+        events=_events(library, job, int(after) if after else None, step),
         steps=sorted({t.stage for t in tasks}),
         counts=job.counts,
     )
@@ -93,20 +90,20 @@ def show_job(
 @router.post("/jobs/{job_id}")
 def steer_job(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     job_id: Id,
     do: Annotated[Order, Form()],
     stage: Annotated[str, Form(max_length=40)] = "",
     value: Annotated[int, Form(ge=-1000, le=1000)] = 0,
 ) -> Response:
     """Pause, resume, cancel, retry or reorder it."""
-    return back(request, _steer(desk, job_id, do, stage, value), f"/jobs/{job_id}" if do == "retry" else "")
+    return back(request, _steer(library, job_id, do, stage, value), f"/jobs/{job_id}" if do == "retry" else "")
 
 
-def _steer(desk: Desk, job: str, do: Order, stage: str, value: int) -> str:
+def _steer(library: Library, job: str, do: Order, stage: str, value: int) -> str:
     if do == "retry":
-        return f"{plural(len(desk.revive(job, stage)), 'task')} will be retried."
-    desk.command(job, JobCommand(do), value)
+        return f"{plural(len(library.jobs.retry(job, stage)), 'task')} will be retried."
+    library.jobs.command(job, JobCommand(do), value)
     return {
         "pause": "Paused. Running chunks finish first; nothing is lost.",
         "resume": "Resumed.",
@@ -124,17 +121,17 @@ def _times(library: Library, job: Job, seen: Snapshot) -> Times:
     return Times(expected, elapsed or 0.0, seen.remaining, over)
 
 
-def _chosen(desk: Desk, id: str) -> Chosen:
-    task = desk.task(id)
-    lines = [str(e.data.get("line", "")) for e in desk.log(id, 0, 500)][-LINES:]
+def _chosen(library: Library, id: str) -> Chosen:
+    task = library.jobs.task(id)
+    lines = [str(e.data.get("line", "")) for e in library.jobs.log(id, 0, 500)][-LINES:]
     kept = list(task.failure.lines) if task.failure and not lines else lines
     return Chosen(task, task_word(task), span_of(task), kept, seconds(task.started_at, task.finished_at))
 
 
-def _events(desk: Desk, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:
+def _events(library: Library, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:
     """From a number on in order, or the latest ones, newest first."""
     begin = max(0, job.last_event - EVENTS) if after is None else after
-    found = desk.events(job.id, begin, EVENTS)
+    found = library.jobs.events(job.id, begin, EVENTS)
     shown = [_told(e) for e in (found if after is not None else reversed(found))]
     return [e for e in shown if step in ("", e["stage"])]
 

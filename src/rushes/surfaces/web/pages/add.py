@@ -1,25 +1,17 @@
 """Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from rushes.annotations import PATH, every, keep_path, take_back
-from rushes.domain.stage import StageSpec
-from rushes.estimates.forecast import forecast
-from rushes.home import machine
-from rushes.jobs.intake import missing_models
 from rushes.library import IntakeResult, JobRequest, Library
-from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.api.uploads import uploads_of
 from rushes.surfaces.api.videos import check_places
-from rushes.surfaces.http.deps import ALibrary, Place
+from rushes.surfaces.http.deps import LibraryDep, Place
 from rushes.surfaces.web.browse_server import SHOWN, there
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import plural
-from rushes.uploads.state import Upload
 
 router = APIRouter(include_in_schema=False)
 PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most
@@ -39,13 +31,13 @@ From = Literal["upload", "folder", "bucket"]
 @router.get("/add")
 def show_add(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     source: Annotated[From, Query(alias="from")] = "upload",
     place: Annotated[str, Query(max_length=2000)] = "",
     recipe: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """The page."""
-    chosen = recipe if recipe in RECIPES else library.home.settings.recipe
+    chosen = recipe if recipe in library.recipes() else library.settings.recipe
     return render(
         request,
         "add.html",
@@ -54,22 +46,22 @@ def show_add(
         there=there(request, library, place) if place else None,
         recipes=_recipes(library, HOUR, (1920, 1080)),
         chosen=chosen,
-        usual=library.home.settings.recipe,
-        uploads=_unfinished(request),
-        paths=list(every(library.home, PATH)),
+        usual=library.settings.recipe,
+        uploads=[u for u in library.uploads.all() if u.state == "open"],
+        paths=list(library.paths.all()),
         roots=_roots(request, library),
-        room=library.home.blobs.room(),
-        profile=library.home.settings.profile,
-        missing=missing_models(library.home, JobRequest(recipe=chosen)),
+        room=library.free_bytes(),
+        profile=library.settings.profile,
+        missing=library.missing_models(JobRequest(recipe=chosen)),
         shown=SHOWN,
         part=PART,
-        straight=library.home.multipart is not None,
+        straight=bool(library.uploads.bucket_origin),
     )
 
 
 @router.get("/add/forecast")
 def show_forecast(
-    library: ALibrary,
+    library: LibraryDep,
     seconds: Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False)] = HOUR,
     width: Annotated[int, Query(ge=1, le=20_000)] = 1920,
     height: Annotated[int, Query(ge=1, le=20_000)] = 1080,
@@ -80,14 +72,14 @@ def show_forecast(
 
 
 @router.get("/add/known")
-def show_known(library: ALibrary, size: Annotated[list[int], Query(max_length=1000)]) -> JSONResponse:
+def show_known(library: LibraryDep, size: Annotated[list[int], Query(max_length=1000)]) -> JSONResponse:
     """Films of just these sizes among the newest, each with its hash: the page's script compares.
 
     An older one is sent again, and its job finds everything done.
     """
     wanted, found, cursor = set(size), list[dict[str, Any]](), ""
     for _ in range(KNOWN // 500):
-        rows, cursor = library.videos(cursor, 500)
+        rows, cursor = library.videos.page(cursor, 500)
         found += [{"size": v.size, "sha256": v.sha256, "id": v.id, "name": v.name} for v in rows if v.size in wanted]
         if not cursor:
             break
@@ -97,7 +89,7 @@ def show_known(library: ALibrary, size: Annotated[list[int], Query(max_length=10
 @router.post("/add")
 def add_place(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     place: Annotated[Place, Form()],
     recipe: Annotated[str, Form(max_length=40)] = "",
     profile: Annotated[str, Form(max_length=40)] = "",
@@ -105,42 +97,40 @@ def add_place(
     remember: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take in everything at a place."""
-    check_places(request, library.home, [place])
+    check_places(request, library, [place])
     added = library.add([place], JobRequest(recipe=recipe, profile=profile, language=language))
     if remember:
-        keep_path(library.home, place)
+        library.paths.add(place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
 
 
 @router.post("/add/forget")
-def forget(request: Request, library: ALibrary, path: Annotated[str, Form(max_length=100)]) -> Response:
+def forget(request: Request, library: LibraryDep, path: Annotated[str, Form(max_length=100)]) -> Response:
     """Forget a place; its videos stay."""
-    take_back(library.home, PATH, path)
+    library.paths.remove(path)
     return back(request, "Removed. Its videos are kept.")
 
 
 @router.post("/add/drop")
-def drop_upload(request: Request, upload: Annotated[str, Form(max_length=100)]) -> Response:
+def drop_upload(request: Request, library: LibraryDep, upload: Annotated[str, Form(max_length=100)]) -> Response:
     """Give an unfinished upload up."""
-    uploads = uploads_of(request)
-    found = uploads.get(upload)
+    found = library.uploads.get(upload)
     if found.state == "open":
-        uploads.drop(found)
+        library.uploads.drop(found)
     return back(request, "Upload discarded; its data is deleted.")
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    cards = library.home.cards
-    return [_recipe(library, name, seconds, pixels, cards) for name in RECIPES]
+    return [_recipe(library, name, stages, seconds, pixels) for name, stages in library.recipes().items()]
 
 
 def _recipe(
-    library: Library, name: str, seconds: float, pixels: tuple[int, int], cards: Mapping[str, StageSpec]
+    library: Library, name: str, stages: Sequence[str], seconds: float, pixels: tuple[int, int]
 ) -> dict[str, Any]:
-    found = forecast(library.home, name, seconds, pixels, machine())
+    found = library.forecast(name, seconds, pixels)
     return {
         "name": name,
-        "words": WORDS.get(name, ", ".join(stages_of(name, cards))),
+        "words": WORDS.get(name, ", ".join(stages)),
         "whole": None if found.unknown else found.whole,
         "stages": found.stages,
         "unknown": found.unknown,
@@ -149,13 +139,9 @@ def _recipe(
     }
 
 
-def _unfinished(request: Request) -> list[Upload]:
-    return [u for u in uploads_of(request).all() if u.state == "open"]
-
-
 def _roots(request: Request, library: Library) -> list[str]:
-    named = [p.strip() for p in library.home.settings.sources.split(",") if p.strip()]
-    here = [str(library.home.originals)] if request.app.state.door.open else []
+    named = [p.strip() for p in library.settings.sources.split(",") if p.strip()]
+    here = [str(library.originals)] if request.app.state.access.open else []
     return list(dict.fromkeys([*named, *here]))
 
 

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
-from rushes.jobs.dead_letters import Cause as Said
-from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
-from rushes.surfaces.api.fleet import GLANCE, counted
+from rushes.library.jobs import Cause as Said
+from rushes.library.jobs import FailureFilter, FailureGroup
+from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.api.jobs import FAILED
-from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.words import plural
@@ -71,9 +71,11 @@ def moved() -> Response:
 
 
 @router.get("/failed")
-def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name = "", cursor: Cursor = "") -> Response:
+def show_failed(
+    request: Request, library: LibraryDep, kind: Name = "", step: Name = "", cursor: Cursor = ""
+) -> Response:
     """The groups; the filters stay in the address."""
-    page = library.letters.page(unseal(cursor, FAILED))
+    page = library.jobs.failed.page(unseal(cursor, FAILED))
     every = page.groups
     some = _chosen(every, (kind,) if kind else (), step)
     groups = [_group(page.names, g) for g in some]
@@ -88,16 +90,15 @@ def show_failed(request: Request, library: ALibrary, kind: Name = "", step: Name
         all_tasks=sum(len(g.tasks) for g in every),
         next=seal(page.cursor, FAILED) if page.cursor else "",
         paged=bool(page.cursor or cursor),
-        counts=counted(library.home, GLANCE),
-        workers=sum(w.alive for w in library.home.ledger.workers()),
+        counts=library.jobs.counts(GLANCE),
+        workers=sum(w.alive for w in library.jobs.workers()),
     )
 
 
 @router.post("/failed/{do}")
 def act(
     request: Request,
-    library: ALibrary,
-    desk: ADesk,
+    library: LibraryDep,
     do: Literal["retry", "discard"],
     kind: Annotated[list[str] | None, Form(max_length=100)] = None,
     only: Annotated[str, Form(max_length=100)] = "",
@@ -113,10 +114,11 @@ def act(
     kinds = frozenset([only] if only else kind or [])
     if not kinds:
         return back(request, "Nothing was selected.")
-    letters = library.letters
-    acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor, FAILED), AT_ONCE)
+    letters = library.jobs.failed
+    acted = (letters.retry if do == "retry" else letters.dismiss)(
+        FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE
+    )
     done += len(acted.tasks)
-    desk.announce(acted.tasks if do == "retry" else ())
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)
@@ -147,7 +149,7 @@ def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
 
 
 def _who(library: Library) -> str:
-    alive = any(w.alive for w in library.home.ledger.workers())
+    alive = any(w.alive for w in library.jobs.workers())
     return (
         "A worker takes them soon."
         if alive

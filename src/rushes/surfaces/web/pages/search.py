@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.job import JobState
-from rushes.index.port import Hit, SearchResult, Summary, Video
-from rushes.index.query import FIELDS
 from rushes.library import Library
-from rushes.surfaces.http.deps import ALibrary
+from rushes.library.search import FIELDS, Hit, SearchResult, Summary
+from rushes.library.videos import Video
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
 from rushes.surfaces.http.schemas import HitShape
 from rushes.surfaces.web.index_counts import figures
@@ -44,14 +44,14 @@ class Group:
 @router.get("/search")
 def show_search(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     q: Asked = "",
     video: Annotated[str, Query(max_length=100)] = "",
     order: Literal["best", "time"] = "best",
     cursor: Cursor = "",
 ) -> Response:
     """Hits, or what there is to find."""
-    newest, _ = library.videos("", 6)
+    newest, _ = library.videos.page("", 6)
     asks = bool(q.strip())
     found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
     return render(
@@ -67,15 +67,15 @@ def show_search(
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
         summary=figures(request, newest),
-        working=len(library.home.ledger.jobs(library.home.settings.owner, JobState.RUNNING, limit=100).rows),
+        working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
         notes=NOTES,
     )
 
 
 @router.get("/search/complete")
-def complete(request: Request, library: ALibrary, q: Asked = "") -> JSONResponse:
+def complete(request: Request, library: LibraryDep, q: Asked = "") -> JSONResponse:
     """Whole queries that begin like this one."""
-    newest, _ = library.videos("", 6)
+    newest, _ = library.videos.page("", 6)
     before, _, last = q.rpartition(" ")
     begun = f"{before} " if before else ""
     return JSONResponse([begun + word for word in _completions(last, figures(request, newest))[:COMPLETIONS]])
@@ -98,8 +98,7 @@ def _groups(library: Library, found: SearchResult) -> list[Group]:
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
-    home, totals = library.home, found.facets.get("video", {})
-    videos = {video.id: video for video in home.index.videos_of(home.settings.owner, by_video)}
+    totals, videos = found.facets.get("video", {}), library.videos.get_many(by_video)
     return [
         Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
     ]

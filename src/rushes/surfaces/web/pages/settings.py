@@ -5,31 +5,29 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from rushes.home import VERSION
+from rushes.library import VERSION
 from rushes.library.doctor import Check
-from rushes.surfaces.api.fleet import list_settings, parts_of
-from rushes.surfaces.http.deps import ALibrary
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/settings")
-def show_settings(request: Request, library: ALibrary, check: Annotated[bool, Query()] = False) -> Response:
+def show_settings(request: Request, library: LibraryDep, check: Annotated[bool, Query()] = False) -> Response:
     """The page; `check` lets the doctor look at everything, which takes a moment."""
-    door, home = request.app.state.door, library.home
     return render(
         request,
         "settings.html",
-        parts_ready=parts_of(home),
+        parts_ready=library.health(),
         checks=library.doctor() if check else (),
-        settings=sorted(list_settings(home), key=lambda s: s.origin == "default"),
+        settings=sorted(library.list_settings(), key=lambda s: s.origin == "default"),
         models=library.models.ls(),
-        home=home.folder,
+        home=library.folder,
         version=VERSION,
-        owner=home.settings.owner,
-        open=door.open,
-        token=bool(home.settings.token),
+        owner=library.settings.owner,
+        open=request.app.state.access.open,
+        token=bool(library.settings.token),
         well=_well,
     )
 

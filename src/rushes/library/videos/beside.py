@@ -19,7 +19,7 @@ from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video
 from rushes.jobs.originals import at_home
 from rushes.jobs.submit import display_name
-from rushes.library.export import everything, export
+from rushes.library.videos.export import everything, export
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log

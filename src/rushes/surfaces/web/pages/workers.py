@@ -6,12 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from rushes.domain.keys import parse_task_id
 from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
 from rushes.library import Library
-from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.api.fleet import GLANCE
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import host_of, worker_word
 
@@ -36,9 +35,9 @@ class Row:
 
 
 @router.get("/workers")
-def show_workers(request: Request, library: ALibrary) -> Response:
+def show_workers(request: Request, library: LibraryDep) -> Response:
     """The table."""
-    found = sorted(library.home.ledger.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
+    found = sorted(library.jobs.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
     alive = [w for w in found if w.alive]
     return render(
         request,
@@ -50,24 +49,23 @@ def show_workers(request: Request, library: ALibrary) -> Response:
         busy=sum(len(w.held) for w in alive),
         lease=LEASE_SECONDS,
         renew=RENEW_SECONDS,
-        counts=counted(library.home, GLANCE),
+        counts=library.jobs.counts(GLANCE),
         workers=len(alive),
     )
 
 
 @router.post("/workers")
-def drain(request: Request, desk: ADesk, worker: Annotated[str, Form(max_length=300)]) -> Response:
+def drain(request: Request, library: LibraryDep, worker: Annotated[str, Form(max_length=300)]) -> Response:
     """Tell one to stop claiming and hand back."""
-    desk.drain(worker)
+    library.jobs.drain(worker)
     return back(request, "The worker finishes its tasks, takes no new ones, and stops.")
 
 
 def _rows(library: Library, workers: list[Worker]) -> list[Row]:
     ids = [task for w in workers if w.alive for task in w.held][:HELD]
-    tasks = {t.id: t for t in library.home.ledger.tasks(ids=ids).rows} if ids else {}
-    ids = [parse_task_id(id)[0] for id in tasks]
-    mine = library.home.ledger.jobs(library.home.settings.owner, ids=ids).rows if ids else ()
-    names = {job.id: job.name for job in mine}
+    tasks = library.jobs.get_tasks(ids)
+    jobs = library.jobs.get_many({task.job for task in tasks.values()})
+    names = {job.id: job.name for job in jobs.values()}
     return [Row(w, host_of(w), worker_word(w), _held(w, tasks, names)) for w in workers]
 
 

@@ -15,8 +15,7 @@ from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
-from rushes.jobs.own_outputs import CLIP, remember
-from rushes.library.laid import lay
+from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.run import run, stopped
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of
@@ -176,8 +175,7 @@ def _laid(home: Home, blob: Path, target: Path) -> bool:
         remember(home, target)  # whoever laid it may have died before
         return False
     check_target(target, (".mp4",))
-    lay(blob, target)
-    remember(home, target)
+    copy_out(home, blob, target)
     return True
 
 

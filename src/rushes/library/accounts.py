@@ -13,7 +13,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from rushes.domain.errors import Refused
 from rushes.home import Home
+from rushes.settings import Settings
 
+__all__ = ["LEAST", "SESSION_SECONDS", "Accounts", "Settings", "TooManyTries"]
 ACCOUNT, SESSION = "account", "session"
 SESSION_SECONDS = 30 * 86400
 LEAST = 10  # characters of a password

@@ -6,13 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
-from rushes.annotations.acts import undo
-from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound
-from rushes.index.people import Person
-from rushes.index.port import Track, Video
 from rushes.library import Library
-from rushes.surfaces.http.deps import ALibrary
+from rushes.library.people import Person, Track
+from rushes.library.videos import Video
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import plural, unnamed_person
 
@@ -62,27 +60,26 @@ class Films:
     """The films of one answer, each read once."""
 
     def __init__(self, library: Library) -> None:
-        self._house = library.home
+        self._library = library
         self._found: dict[str, Video | None] = {}
 
     def of(self, id: str) -> Video | None:
         """One of them."""
         if id not in self._found:
-            self._found[id] = self._house.index.video(self._house.settings.owner, id)
+            self._found[id] = self._library.videos.get_many([id]).get(id)
         return self._found[id]
 
 
 @router.get("/people")
 def show_people(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     who: Annotated[str, Query(max_length=100)] = "",
     hidden: Annotated[bool, Query()] = False,
     cursor: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
     """Everybody, and one of them beside."""
-    library.home.follower.catch_up()
-    known = library.home.follower.people(library.home.settings.owner)
+    known = library.people.with_tracks()
     listed = [p for p in known if hidden or not p.hidden]
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
@@ -103,31 +100,31 @@ def show_people(
 
 
 @router.post("/people/name")
-def name(request: Request, library: ALibrary, who: Who, name: Who) -> Response:
+def name(request: Request, library: LibraryDep, who: Who, name: Who) -> Response:
     """What somebody is called; the name of somebody else makes the two one."""
-    name_person(library.home, who, name)
+    library.people.name(who, name)
     return back(request, f"Named {name.strip()}.", "/people")
 
 
 @router.post("/people/merge")
 def merge(
-    request: Request, library: ALibrary, who: Annotated[list[str] | None, Form(max_length=100)] = None
+    request: Request, library: LibraryDep, who: Annotated[list[str] | None, Form(max_length=100)] = None
 ) -> Response:
     """All that were chosen are one: the named one, else the one there is most of."""
-    known = {p.id: p for p in library.home.follower.people(library.home.settings.owner)}
+    known = {p.id: p for p in library.people.with_tracks()}
     some = sorted((known[id] for id in set(who or ()) if id in known), key=_weight)
     if len(some) < 2:
         return back(request, "Select at least two people to merge.")
     kept = some[0].name or some[0].id
     for other in some[1:]:
-        merge_people(library.home, other.id, kept)
+        library.people.merge(other.id, kept)
     return back(request, f"{plural(len(some), 'person', 'people')} merged.", "/people")
 
 
 @router.post("/people/split")
 def split(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     who: Who,
     face: Annotated[list[str] | None, Form(max_length=IN_PANEL)] = None,
     name: Who = "",
@@ -135,23 +132,23 @@ def split(
     """The chosen faces are somebody else's."""
     places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
     for video, _, at in places:
-        split_person(library.home, who, video, int(at[:18]), name)
+        library.people.split(who, video, int(at[:18]), name)
     return back(
         request, f"{plural(len(places), 'appearance')} separated." if places else "Select the faces to separate."
     )
 
 
 @router.post("/people/hide")
-def hide(request: Request, library: ALibrary, who: Who, hidden: Annotated[bool, Form()] = True) -> Response:
+def hide(request: Request, library: LibraryDep, who: Who, hidden: Annotated[bool, Form()] = True) -> Response:
     """Leave somebody out of lists and searches, or take that back."""
-    hide_person(library.home, who, hidden=hidden)
+    library.people.hide(who, hidden=hidden)
     return back(request, "Hidden from lists and searches." if hidden else "Shown again.", "/people")
 
 
 @router.post("/people/undo")
-def take_back(request: Request, library: ALibrary) -> Response:
+def take_back(request: Request, library: LibraryDep) -> Response:
     """Take the last word back."""
-    return back(request, f"Undone: {undo(library.home)}.", "/people")
+    return back(request, f"Undone: {library.people.undo()}.", "/people")
 
 
 def _weight(person: Person) -> tuple[bool, int, str]:

@@ -5,18 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from rushes.annotations import Anchor, correct, rename, take_back
 from rushes.domain.job import FINAL
-from rushes.index.follower import CORRECTION
-from rushes.index.port import Video
 from rushes.library import JobRequest, Library
-from rushes.library.desk import Desk
-from rushes.library.export import KINDS
-from rushes.library.stereo import Depths, published
-from rushes.plan.recipes import RECIPES
+from rushes.library.videos import Video
+from rushes.library.videos.export import KINDS
+from rushes.library.videos.stereo import Depths
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
-from rushes.surfaces.api.videos import delete_video, runs_of, source_of
-from rushes.surfaces.http.deps import MOST, ADesk, ALibrary, Id, Name, Text
+from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import FILES, of_video
 from rushes.surfaces.web.video_view import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
@@ -40,8 +35,7 @@ Asked = Annotated[str, Query(max_length=1000)]
 @router.get("/videos/{video_id}")
 def show_video(
     request: Request,
-    library: ALibrary,
-    desk: ADesk,
+    library: LibraryDep,
     video_id: Id,
     q: Asked = "",
     edit: Asked = "",
@@ -49,9 +43,10 @@ def show_video(
     view: Asked = "",
 ) -> Response:
     """The page; `t`, `q` and `view` in its address say where to begin, what to mark, and which 3D version to play."""
-    video = desk.video(video_id)
-    deep = published(desk.home, video)
-    jobs = runs_of(desk, video, JOBS)
+    video = library.videos.get(video_id)
+    deep = library.videos.films_3d(video)
+    recipes = library.recipes()
+    jobs = library.jobs.of_video(video, JOBS)
     return render(
         request,
         "video.html",
@@ -59,24 +54,24 @@ def show_video(
         film=film_of(library, video, q),
         q=q,
         edit=edit,
-        clip=get_clip(desk, clip) if clip else None,
+        clip=get_clip(library, clip) if clip else None,
         jobs=jobs,
         deep=deep,
         shown=next((FILES + one.name for one in deep if one.format == view), ""),
         view=view,
         views=VIEWS,
-        active=active_jobs(desk.home.ledger.workers()),
+        active=active_jobs(library.jobs.workers()),
         working=next((job for job in jobs if job.state not in FINAL), None),
         exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
-        recipes=list(RECIPES),
-        stages=sorted({stage for names in RECIPES.values() for stage in names} - {"probe"}),
+        recipes=list(recipes),
+        stages=sorted({stage for names in recipes.values() for stage in names} - {"probe"}),
     )
 
 
 @router.get("/videos/{video_id}/lanes")
-def get_lanes(library: ALibrary, desk: ADesk, video_id: Id, q: Asked = "") -> JSONResponse:
+def get_lanes(library: LibraryDep, video_id: Id, q: Asked = "") -> JSONResponse:
     """The timeline as scripts draw it, in microseconds."""
-    video = desk.video(video_id)
+    video = library.videos.get(video_id)
     film = film_of(library, video, q)
     hits = [(h.start_us, h.end_us) for h in film.hits]
     return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
@@ -84,39 +79,41 @@ def get_lanes(library: ALibrary, desk: ADesk, video_id: Id, q: Asked = "") -> JS
 
 @router.post("/videos/{video_id}/correct")
 def correct_line(
-    request: Request, desk: ADesk, video_id: Id, start_us: Us, end_us: Us, text: Annotated[Text, Form()] = ""
+    request: Request, library: LibraryDep, video_id: Id, start_us: Us, end_us: Us, text: Annotated[Text, Form()] = ""
 ) -> Response:
     """What is really said there; an empty text says that nothing is."""
-    correct(desk.home, "speech", Anchor(desk.video(video_id).id, start_us, end_us), " ".join(text.split()))
+    library.videos.correct(library.videos.get(video_id), start_us, end_us, " ".join(text.split()))
     return back(request, "Corrected. Search and subtitles are updated.", _place(video_id, start_us))
 
 
 @router.post("/videos/{video_id}/undo")
-def undo_correction(request: Request, desk: ADesk, video_id: Id, correction: Annotated[Name, Form()]) -> Response:
+def undo_correction(
+    request: Request, library: LibraryDep, video_id: Id, correction: Annotated[Name, Form()]
+) -> Response:
     """Take a correction back."""
-    take_back(desk.home, CORRECTION, correction)
-    return back(request, "Correction undone.", f"/videos/{desk.video(video_id).id}")
+    library.videos.undo_correction(correction)
+    return back(request, "Correction undone.", f"/videos/{library.videos.get(video_id).id}")
 
 
 @router.post("/videos/{video_id}/name")
-def name_video(request: Request, desk: ADesk, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
+def name_video(request: Request, library: LibraryDep, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
     """Give it a name for people; an empty one takes it back."""
-    rename(desk.home, desk.video(video_id).id, name.strip())
+    library.videos.rename(library.videos.get(video_id), name.strip())
     return back(request, "Renamed." if name.strip() else "Named after its file again.", f"/videos/{video_id}")
 
 
 @router.post("/videos/{video_id}/delete")
-def delete(request: Request, desk: ADesk, video_id: Id, originals: Annotated[bool, Form()] = False) -> Response:
+def delete(request: Request, library: LibraryDep, video_id: Id, originals: Annotated[bool, Form()] = False) -> Response:
     """Delete it with all that was made of it; back to the library."""
-    name = desk.video(video_id).name
-    delete_video(desk, video_id, originals)
+    name = library.videos.get(video_id).name
+    library.videos.remove(video_id, originals=originals)
     return back(request, f"{name} was deleted. {KEPT}", "/library")
 
 
 @router.post("/videos/{video_id}/clip")
 def cut_clip(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     video_id: Id,
     start: Annotated[str, Form(max_length=40)],
     end: Annotated[str, Form(max_length=40)],
@@ -133,7 +130,7 @@ def cut_clip(
         proxy=proxy,
         subtitles=subtitles,
     )
-    made = make_clip(request, desk, asked)
+    made = make_clip(request, library, asked)
     id = made.headers["location"].rpartition("/")[2]
     return back(request, to=with_query(f"/videos/{video_id}", {}, t=asked.t_start, clip=id))
 
@@ -141,30 +138,29 @@ def cut_clip(
 @router.post("/videos/{video_id}/again")
 def ask_again(
     request: Request,
-    library: ALibrary,
-    desk: ADesk,
+    library: LibraryDep,
     video_id: Id,
     recipe: Annotated[Name, Form()] = "",
     stage: Annotated[Name, Form()] = "",
     anew: Annotated[bool, Form()] = False,
 ) -> Response:
     """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
-    video = desk.video(video_id)
+    video = library.videos.get(video_id)
     wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
-    return back(request, _wished(library, desk, video, wanted), f"/videos/{video.id}")
+    return back(request, _wished(library, video, wanted), f"/videos/{video.id}")
 
 
 @router.post("/videos/{video_id}/3d")
 def make_3d(
-    request: Request, library: ALibrary, desk: ADesk, video_id: Id, format: Annotated[Name, Form()] = "half-sbs"
+    request: Request, library: LibraryDep, video_id: Id, format: Annotated[Name, Form()] = "half-sbs"
 ) -> Response:
     """Ask for a film for both eyes."""
-    video = desk.video(video_id)
-    return back(request, _wished(library, desk, video, Depths(format).wanted()), f"/videos/{video.id}#in-3d")
+    video = library.videos.get(video_id)
+    return back(request, _wished(library, video, Depths(format).wanted()), f"/videos/{video.id}#in-3d")
 
 
-def _wished(library: Library, desk: Desk, video: Video, wanted: JobRequest) -> str:
-    (added,) = library.add([source_of(desk, video)], wanted)
+def _wished(library: Library, video: Video, wanted: JobRequest) -> str:
+    (added,) = library.add([library.videos.source(video)], wanted)
     if added.error:
         raise added.error
     return "Job started." if added.created else "This job already exists."

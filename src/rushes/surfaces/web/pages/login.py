@@ -1,4 +1,4 @@
-"""The pages at the door: log in, log out, and the first account. Plain forms, no script."""
+"""Log in, log out, and the first account. Plain forms, no script."""
 
 import secrets
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.errors import Refused
-from rushes.records.port import Conflict
-from rushes.surfaces.http.accounts import LEAST, SESSION_SECONDS, TooManyTries
-from rushes.surfaces.http.middleware import COOKIE, Door, cookie_of
+from rushes.library.accounts import LEAST, SESSION_SECONDS, TooManyTries
+from rushes.library.idempotency import Conflict
+from rushes.surfaces.http.middleware import COOKIE, AccessPolicy, cookie_of
 from rushes.surfaces.web.view import render
 
 router = APIRouter(include_in_schema=False)
@@ -28,7 +28,7 @@ def show_login(request: Request, next: Annotated[str, Query(max_length=500)] = "
 def log_in(request: Request, name: Field, password: Field, next: Field = "/") -> Response:
     """A session, if name and password belong together."""
     try:
-        secret = _door(request).accounts.enter(name, password)
+        secret = _access(request).accounts.enter(name, password)
     except TooManyTries as e:
         return _login(request, next, f"{e}. {e.advice}", 429)
     if not secret:
@@ -39,7 +39,7 @@ def log_in(request: Request, name: Field, password: Field, next: Field = "/") ->
 @router.post("/logout")
 def log_out(request: Request) -> Response:
     """End the session."""
-    _door(request).accounts.leave(cookie_of(request.headers))
+    _access(request).accounts.leave(cookie_of(request.headers))
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(COOKIE)
     return answer
@@ -54,15 +54,15 @@ def show_setup(request: Request, code: Annotated[str, Query(max_length=100)] = "
 @router.post("/setup")
 def set_up(request: Request, name: Field, password: Field, code: Field = "") -> Response:
     """Make the first account; from then on everybody has to log in."""
-    door = _door(request)
-    if not _may_set_up(door, code):
+    access = _access(request)
+    if not _may_set_up(access, code):
         return _setup(request, "", "")
     try:
-        door.accounts.create(name, password)
+        access.accounts.create(name, password)
     except (Refused, Conflict) as e:
         return _setup(request, code, str(e), 400)
-    door.setup_code = ""
-    return _entered(request, door.accounts.enter(name, password), "/")
+    access.setup_code = ""
+    return _entered(request, access.accounts.enter(name, password), "/")
 
 
 def _login(request: Request, next: str, note: str, status: int = 200) -> Response:
@@ -71,9 +71,9 @@ def _login(request: Request, next: str, note: str, status: int = 200) -> Respons
 
 
 def _setup(request: Request, code: str, note: str, status: int = 200) -> Response:
-    door = _door(request)
-    if not _may_set_up(door, code):
-        told = "An account already exists." if door.accounts.any else "Open the link that the terminal shows."
+    access = _access(request)
+    if not _may_set_up(access, code):
+        told = "An account already exists." if access.accounts.any else "Open the link that the terminal shows."
         return _page(request, "Not possible", "/login", "", {}, told, "Log in", 403)
     hidden, hint = {"code": code}, f"At least {LEAST} characters; four words are easy to remember."
     return _page(
@@ -81,8 +81,8 @@ def _setup(request: Request, code: str, note: str, status: int = 200) -> Respons
     )
 
 
-def _may_set_up(door: Door, code: str) -> bool:
-    return door.open or (bool(door.setup_code) and _same(code, door.setup_code) and not door.accounts.any)
+def _may_set_up(access: AccessPolicy, code: str) -> bool:
+    return access.open or (bool(access.setup_code) and _same(code, access.setup_code) and not access.accounts.any)
 
 
 def _same(one: str, other: str) -> bool:
@@ -120,6 +120,6 @@ def _local(place: str) -> str:
     return place if ours and place.isprintable() else "/"
 
 
-def _door(request: Request) -> Door:
-    door: Door = request.app.state.door
-    return door
+def _access(request: Request) -> AccessPolicy:
+    access: AccessPolicy = request.app.state.access
+    return access

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
-from rushes.annotations import every
 from rushes.domain.keys import parse_task_id
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult
 from rushes.jobs.maintenance.missing_results import missing
 from rushes.jobs.maintenance.repair import repair, rounds
@@ -20,7 +20,7 @@ def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
     """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
     owner = home.settings.owner
     found = verify(home.ledger, home.blobs, owner, on_progress)
-    begun = {r.id: Damage(**r.doc) for r in every(home, MENDING)}
+    begun = {r.id: Damage(**r.doc) for r in home.all_records(MENDING)}
     known = home.ledger.known(owner, begun)
     lost = {damage.key: damage for damage in missing(home.ledger, owner, home.cards, deleted(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
@@ -48,6 +48,7 @@ def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals
     for damage in damages:
         home.records.put(MENDING, owner, damage.key, asdict(damage))
     tasks = repair(home.ledger, home.blobs, owner, damages)
+    announce(home, tasks)
     for damage in damages:
         home.records.delete(MENDING, owner, damage.key)
     home.follower.check(owner)

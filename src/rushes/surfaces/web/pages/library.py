@@ -7,16 +7,13 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.job import JobState
-from rushes.index.port import Video
 from rushes.library import JobRequest, Library
-from rushes.library.desk import Desk
-from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.videos import delete_video, source_of
-from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.library.videos import Video
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
 from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.pages.video import KEPT
 from rushes.surfaces.web.tiles import tiles
-from rushes.surfaces.web.video import KEPT
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import UNFINISHED, language_name, plural
 
@@ -32,8 +29,7 @@ Ids = Annotated[list[str], Form(max_length=100)]
 @router.get("/library")
 def show_library(
     request: Request,
-    library: ALibrary,
-    desk: ADesk,
+    library: LibraryDep,
     name: Asked = "",
     state: Asked = "",
     lang: Asked = "",
@@ -42,35 +38,35 @@ def show_library(
     cursor: Cursor = "",
 ) -> Response:
     """Posters, newest first."""
-    newest, _ = library.videos("", 6)
+    newest, _ = library.videos.page("", 6)
     keep = _filter(name, state, lang)
-    found, more = _having(library, desk, has, keep, cursor) if has else _page(library, keep, cursor)
+    found, more = _having(library, has, keep, cursor) if has else _page(library, keep, cursor)
     return render(
         request,
         "library.html",
-        tiles=tiles(library.home, found),
+        tiles=tiles(library, found),
         cursor=seal(more, _of(has)) if more else "",
         summary=figures(request, newest),
         facets=_facets(request, newest),
         filtered=bool(name or state or lang or has),
         view="list" if view == "list" else "grid",
-        recipes=list(RECIPES),
+        recipes=list(library.recipes()),
     )
 
 
 @router.post("/library/process")
-def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe: Annotated[str, Form()]) -> Response:
+def process(request: Request, library: LibraryDep, video: Ids, recipe: Annotated[str, Form()]) -> Response:
     """Put chosen videos through a recipe; what is there already is adopted."""
-    places = [source_of(desk, desk.video(id)) for id in video]
+    places = [library.videos.source(library.videos.get(id)) for id in video]
     jobs = [a.job for a in library.add(places, JobRequest(recipe=recipe)) if a.job]
     return back(request, f"{plural(len(jobs), 'job')} started with the recipe {recipe}.")
 
 
 @router.post("/library/delete")
-def delete(request: Request, desk: ADesk, video: Ids, originals: Annotated[bool, Form()] = False) -> Response:
+def delete(request: Request, library: LibraryDep, video: Ids, originals: Annotated[bool, Form()] = False) -> Response:
     """Delete chosen videos with all that was made of them."""
     for id in video:
-        delete_video(desk, id, originals)
+        library.videos.remove(id, originals=originals)
     return back(request, f"{plural(len(video), 'video')} deleted. {KEPT}")
 
 
@@ -95,21 +91,19 @@ def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple
     found: list[Video] = []
     at, looked, more = unseal(cursor, _of("")), 0, True
     while more and looked < LOOKED_AT and len(found) < PAGE:
-        some, at = library.home.index.videos(library.home.settings.owner, at, PAGE)
+        some, at = library.videos.page(at, PAGE)
         found += filter(keep, some)
         looked, more = looked + PAGE, bool(at)
     return found, at
 
 
-def _having(
-    library: Library, desk: Desk, has: str, keep: Callable[[Video], bool], cursor: str
-) -> tuple[list[Video], str]:
+def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
     """Videos in which something is seen, most of it first."""
     kind, _, label = has.partition(":")
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
-    found = {video.id: video for video in library.home.index.videos_of(desk.owner, ids)}
+    found = library.videos.get_many(ids)
     return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
         shown
     ) > at + PAGE else ""

@@ -10,18 +10,16 @@ from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
-from rushes.index.port import Video
-from rushes.jobs.progress import Snapshot
 from rushes.library import Library
-from rushes.library.desk import Desk, video_of
-from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.library.jobs import Snapshot, video_of
+from rushes.library.videos import Video
+from rushes.surfaces.api.fleet import GLANCE
+from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.http.schemas import of_video
-from rushes.surfaces.web import job
 from rushes.surfaces.web.chunks import seconds
 from rushes.surfaces.web.live_jobs import look
+from rushes.surfaces.web.pages import job
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, plural
 
@@ -59,14 +57,14 @@ class Row:
 @router.get("/jobs")
 def show_jobs(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     tab: Tab = "work",
     recipe: Name = "",
     state: Name = "",
     cursor: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """The table."""
-    busy = active_jobs(library.home.ledger.workers())
+    busy = active_jobs(library.jobs.workers())
     found, more = _jobs(library, TABS[tab], unseal(cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
@@ -74,32 +72,32 @@ def show_jobs(
         "jobs.html",
         tab=tab,
         rows=rows,
-        recipes=tuple(RECIPES),
+        recipes=tuple(library.recipes()),
         more=seal(more, f"tab {tab}") if more else "",
-        counts=counted(library.home, GLANCE),
-        workers=sum(w.alive for w in library.home.ledger.workers()),
+        counts=library.jobs.counts(GLANCE),
+        workers=sum(w.alive for w in library.jobs.workers()),
     )
 
 
 @router.post("/jobs/some")
 def steer_jobs(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     do: Annotated[Move, Form()],
     job: Annotated[list[str] | None, Form(max_length=ROWS)] = None,
 ) -> Response:
     """The same for all that were chosen; one that cannot be steered so is passed over."""
-    done = sum(steer(desk, one, do) for one in job or ())
+    done = sum(steer(library, one, do) for one in job or ())
     return back(request, f"{plural(done, 'job')} {TOLD[do]}." if done else "No selected job could be changed.")
 
 
-def steer(desk: Desk, job: str, do: Move) -> bool:
+def steer(library: Library, job: str, do: Move) -> bool:
     """One job; False if it is over."""
     try:
         if do == "retry":
-            desk.revive(job)
+            library.jobs.retry(job)
         else:
-            desk.command(job, JobCommand(do))
+            library.jobs.command(job, JobCommand(do))
     except Refused:
         return False
     return True
@@ -111,7 +109,7 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
     at = states.index(JobState(name)) if name in set(states) else 0
     found: list[Job] = []
     for _ in range(PAGES):
-        page = library.jobs(states[at], inner, ROWS - len(found))
+        page = library.jobs.page(states[at], inner, ROWS - len(found))
         found += [j for j in page.rows if recipe in ("", j.recipe)]
         at, inner = (at, page.cursor) if page.cursor else (at + 1, "")
         if at == len(states):
@@ -123,7 +121,7 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {v.id: of_video(v) for v in library.home.index.videos_of(library.home.settings.owner, _videos(jobs))}
+    videos = {id: of_video(v) for id, v in library.videos.get_many(_videos(jobs)).items()}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 
@@ -140,8 +138,7 @@ def _videos(jobs: list[Job]) -> set[str]:
 
 def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
     ids = [task_id(job.id, "probe", None) for job in unopened]
-    tasks = library.home.ledger.tasks(ids=ids).rows if ids else ()
-    return {task.job for task in tasks if task.state is TaskState.WAITING}
+    return {task.job for task in library.jobs.get_tasks(ids).values() if task.state is TaskState.WAITING}
 
 
 def _where(job: Job, word: str, busy: ActiveJobs, arriving: bool) -> str:
