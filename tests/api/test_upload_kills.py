@@ -21,7 +21,7 @@ from rushes.library import JobRequest, Library
 from rushes.uploads import service
 from rushes.uploads.expected import Expected
 from rushes.uploads.service import Part, Uploads
-from rushes.uploads.staging import Busy, Landing
+from rushes.uploads.staging import Landing, UploadBusy
 from rushes.uploads.state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
@@ -85,7 +85,7 @@ def test_a_lock_on_a_file_that_has_gone_to_its_place_is_none(tmp_path: Path, mon
         flock(*args)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with pytest.raises(Busy), film.alone():
+    with pytest.raises(UploadBusy), film.alone():
         pass
 
 

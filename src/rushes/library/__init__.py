@@ -11,7 +11,9 @@ from typing import Self
 from rushes.annotations import sidecars
 from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.domain.job import Job
-from rushes.engines.models.store import ModelStore
+from rushes.engines.local import LocalEngine
+from rushes.engines.models.bench import Pace, bench
+from rushes.engines.models.store import Kept, ModelStore
 from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
 from rushes.estimates.forecast import Forecast, forecast
 from rushes.home import VERSION, Home, machine
@@ -38,16 +40,19 @@ from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
 from rushes.telemetry import log
 from rushes.uploads.expected import Promised, promise
-from rushes.uploads.service import Uploads
+from rushes.uploads.service import Part, Uploads
+from rushes.uploads.staging import UploadBusy
+from rushes.uploads.state import Upload
 from rushes.wiring import open_home
 from rushes.wiring.kept import folder
+from rushes.wiring.stores import needed
 from rushes.worker.scratch import clear
 
 OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
-__all__ = ["VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "RunReport", "SettingValue",
-           "Verified"]  # fmt: skip
+__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Kept", "Library", "Part",
+           "RunReport", "SettingValue", "Upload", "UploadBusy", "Uploads", "Verified", "needed"]  # fmt: skip
 
 
 class Library:
@@ -152,6 +157,12 @@ class Library:
     def models(self) -> ModelStore:
         """The weights on this machine."""
         return self.home.models
+
+    def bench_models(self, names: Sequence[str] = ()) -> list[Pace]:
+        """How long each model that is here (or is named) takes on this machine."""
+        engine = LocalEngine(self.models)
+        here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
+        return [pace for model in here if (pace := bench(engine, model))]
 
     # Looking
     @cached_property

@@ -34,7 +34,6 @@ from rushes.uploads.state import Upload
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
 LOST_SECONDS = 28 * 86400.0  # for what is not on this disk: that of another server may have it
-PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 
 
 @dataclass(slots=True)
@@ -93,10 +92,7 @@ class Uploads:
             Refused: nothing more is taken, or it turned out not to be footage.
         """
         if upload.multipart:
-            raise Refused(
-                "the parts of this upload go directly to the bucket",
-                f"Get their addresses: POST {PARTS.format(upload.id)}",
-            )
+            raise Refused("the parts of this upload go directly to the bucket", "Request the addresses of its parts.")
         self._check_open(upload)
         landing = self.landing(upload)
         with landing.alone() as file:

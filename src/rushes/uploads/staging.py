@@ -16,7 +16,7 @@ from typing import BinaryIO
 from rushes.domain.errors import RushesError
 
 
-class Busy(RushesError):
+class UploadBusy(RushesError):
     """Another request writes to this upload now."""
 
     hint = "Ask where it stands (HEAD), then go on from there."
@@ -50,14 +50,14 @@ class Landing:
         try:
             file = self.part.open("r+b")
         except FileNotFoundError as e:
-            raise Busy("this upload is just arriving") from e
+            raise UploadBusy("this upload is just arriving") from e
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as e:
-                raise Busy("another request writes to this upload now") from e
+                raise UploadBusy("another request writes to this upload now") from e
             if not self._leads_to(file):
-                raise Busy("this upload is just arriving")
+                raise UploadBusy("this upload is just arriving")
             yield file
 
     def there(self) -> int:

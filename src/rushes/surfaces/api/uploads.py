@@ -14,13 +14,13 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
-from rushes.library import JobRequest
-from rushes.library.uploads import PARTS, Busy, Part, Upload, Uploads
+from rushes.library import JobRequest, Part, Upload, UploadBusy, Uploads
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.problems import problem
 
 router = APIRouter(tags=["uploads"])
 TUS = "1.0.0"
+PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 OFFSET_TYPE = "application/offset+octet-stream"
 EXTENSIONS = "creation,checksum,termination"
 WRONG_SUM = 460  # as the protocol says
@@ -97,7 +97,7 @@ def find_upload(library: LibraryDep, upload_id: Id) -> Response:
     """How much of it is there."""
     uploads = library.uploads
     upload = uploads.get(upload_id)
-    with suppress(Busy):  # somebody is about it
+    with suppress(UploadBusy):  # somebody is about it
         upload = uploads.finish(upload)
     if upload.state == "refused":
         return _tus(410)

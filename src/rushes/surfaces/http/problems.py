@@ -19,8 +19,8 @@ from rushes.domain.errors import (
     SourceMissing,
     TryAgain,
 )
+from rushes.library import UploadBusy
 from rushes.library.idempotency import Conflict
-from rushes.library.uploads import Busy
 from rushes.telemetry import log
 
 TYPE = "application/problem+json"
@@ -28,7 +28,7 @@ STATUS: Mapping[type[RushesError], int] = {
     NotFound: 404,
     NotAllowed: 403,
     OverLimit: 413,
-    Busy: 423,
+    UploadBusy: 423,
     Refused: 400,
     SourceMissing: 409,
     SourceChanged: 409,

@@ -6,11 +6,11 @@ import socket
 import click
 
 from rushes.domain.errors import Refused
+from rushes.library import needed
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.wiring.stores import needed
 
 
 @command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")

@@ -45,7 +45,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     }
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
     weights = _weights(session, library)
-    work = Work(library.home, (), lanes=library.home.lanes, until_idle=until_idle, weights=weights)
+    work = Work(library.home, (), until_idle=until_idle, weights=weights)
     view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: work.shell.state)
     work.shell.seen, work.on_signal = view.seen, view.told
     _begin(session, library, work)
