@@ -7,7 +7,7 @@ from rushes.domain.task import Finish, Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import Engine
 from rushes.home import VERSION, Home
-from rushes.jobs.open_plan import Opening
+from rushes.jobs.open_plan import PlanOpener
 from rushes.wiring import incarnation
 from rushes.worker.slot import Parts, run_task
 
@@ -16,7 +16,7 @@ Watch = Callable[[Lease], AbstractContextManager[None]]
 
 def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
     """Do all work there is; `watch` stands round each task."""
-    me, opening = incarnation(["cpu"], 1), Opening(home.ledger, home.blobs, home.cards)
+    me, opening = incarnation(["cpu"], 1), PlanOpener(home.ledger, home.blobs, home.cards)
     eyes = engine or LocalEngine(home.models, threads=2)
     parts = Parts(home.stages, home.blobs, eyes, home.scratch, home.original, VERSION)
     while True:

@@ -16,8 +16,8 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.jobs.maintenance.gc import gc
-from rushes.jobs.maintenance.lock import alone
-from rushes.jobs.maintenance.retention import Rules
+from rushes.jobs.maintenance.lock import maintenance_lock
+from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from rushes.uploads.service import Uploads
@@ -135,7 +135,7 @@ def _dies(*_: object, **__: object) -> None:
 
 
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(
-    library: Library, rules: Rules
+    library: Library, rules: RetentionRules
 ) -> None:
     home = library.home
     assert gc(home.ledger, home.blobs, "me", rules).results == 0
@@ -146,18 +146,20 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 
 
 @pytest.fixture
-def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> Rules:
+def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> RetentionRules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
     toy = library.home.stages["toy_chunk"]
     monkeypatch.setattr(toy, "card", replace(toy.card, passing=("piece",)))
-    return Rules(library.home.cards, keep_days=1, clip_days=30, young_seconds=0.0)
+    return RetentionRules(library.home.cards, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:
     return datetime.now(UTC) + timedelta(days=days)
 
 
-def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library, rules: Rules) -> None:
+def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(
+    library: Library, rules: RetentionRules
+) -> None:
     home = library.home
     before = outputs(home)
     gc(home.ledger, home.blobs, "me", rules, later())
@@ -253,7 +255,7 @@ def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
 
 
 def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:
-    with alone(library.home.folder):
+    with maintenance_lock(library.home.folder):
         with pytest.raises(Refused):
             library.gc()
         with pytest.raises(Refused):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, select, take_back
+from rushes.annotations import Anchor, correct, delete_record, select
 from rushes.annotations.acts import undo
 from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound, Refused
@@ -166,7 +166,7 @@ def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path:
             assert b"gadget" in library.videos.export(library.videos.find("vid_film01"), "srt")
             library.reindex()
         (said,) = (r.id for r in library.home.records.list("correction", library.home.settings.owner)[0])
-        take_back(library.home, "correction", said)
+        delete_record(library.home, "correction", said)
         assert library.search("gadget").total == 0
         assert library.search("budget", video="vid_film01").total == 1
 

@@ -9,7 +9,7 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import Failure
 from rushes.home import Home
 from rushes.jobs.control import announce
-from rushes.jobs.intake import JobRequest, asked_of, wake
+from rushes.jobs.intake import JobRequest, job_spec, wake
 from rushes.jobs.moved_files import hand_over
 from rushes.sources.folder import fingerprint
 from rushes.transport.poll import Poll
@@ -61,7 +61,7 @@ def _paused(home: Home) -> str:
 def _moved_back(server: Serving, job: str) -> None:
     home, film = server.library.home, server.library.home.folder / "film.mp4"
     film.write_bytes(b"")
-    hand_over(home, asked_of(home, fingerprint(film), JobRequest()), home.ledger.job(job))
+    hand_over(home, job_spec(home, fingerprint(film), JobRequest()), home.ledger.job(job))
 
 
 Act = Callable[[Serving, str], object]

@@ -14,11 +14,13 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.jobs.maintenance.gc import gc
-from rushes.jobs.maintenance.retention import Rules
+from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.ledger.memory import MemoryLedger
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1")
-RULES = Rules({"clip": StageSpec("clip", 1, Scope.VIDEO, ("clip",), expiring=("clip",))}, 1, 30, young_seconds=0.0)
+RULES = RetentionRules(
+    {"clip": StageSpec("clip", 1, Scope.VIDEO, ("clip",), expiring=("clip",))}, 1, 30, young_seconds=0.0
+)
 
 
 class World:

@@ -32,7 +32,7 @@ def correct(home: Home, kind: str, anchor: Anchor, text: str) -> Record:
     return home.records.put(CORRECTION, home.settings.owner, id, {"kind": kind, "text": text, **anchor.to_json()})
 
 
-def take_back(home: Home, kind: str, id: str) -> None:
+def delete_record(home: Home, kind: str, id: str) -> None:
     """Delete a record.
 
     Raises:
@@ -56,7 +56,7 @@ def select(home: Home, video: str, kind: str, run: str) -> Record:
     return home.records.put(SELECTION, home.settings.owner, f"{video}.{kind}", doc)
 
 
-def keep_path(home: Home, path: str) -> Record:
+def add_path(home: Home, path: str) -> Record:
     """Remember a place that films come from."""
     return home.records.put(PATH, home.settings.owner, "path_" + short(path), {"path": path})
 

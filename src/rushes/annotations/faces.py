@@ -25,7 +25,7 @@ class Faces:
     said: dict[str, dict[str, JSON]]
 
 
-def written(home: Home, video: str) -> dict[str, JSON]:
+def faces_document(home: Home, video: str) -> dict[str, JSON]:
     """Its tracks with their directions, and marks; a name that was given in another video is said of this one too."""
     tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
     if not tracks:
@@ -35,7 +35,7 @@ def written(home: Home, video: str) -> dict[str, JSON]:
     return {"tracks": faces, "said": said}
 
 
-def checked(video: str, people: Mapping[str, JSON]) -> Faces:
+def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     """The inverse of written.
 
     Raises:
@@ -57,7 +57,7 @@ def _direction(text: str) -> bytes:
     return data
 
 
-def read_in(home: Home, video: str, faces: Faces) -> None:
+def import_faces(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
     owner = home.settings.owner
     home.index.keep_tracks(owner, video, faces.tracks)

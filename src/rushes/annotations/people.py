@@ -15,7 +15,7 @@ _Doc = dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PersonSummary:
     """A person as lists show it: how often, in which videos, and where the face is seen best."""
 
     id: str
@@ -28,7 +28,7 @@ class Seen:
     box: tuple[float, float, float, float]
 
 
-def everybody(home: Home, *, hidden: bool = False) -> list[Seen]:
+def list_people(home: Home, *, hidden: bool = False) -> list[PersonSummary]:
     """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
     return [_seen(p) for p in all_people(home) if hidden or not p.hidden]
 
@@ -164,8 +164,8 @@ def _one(home: Home, who: str) -> Person:
     return some[0]
 
 
-def _seen(person: Person) -> Seen:
+def _seen(person: Person) -> PersonSummary:
     best = max(person.tracks, key=_clearest)
     videos = tuple(dict.fromkeys(t.video for t in person.tracks))
     faces = sum(len(t.looks) for t in person.tracks)
-    return Seen(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)
+    return PersonSummary(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)

@@ -26,7 +26,7 @@ _ALL = "read"  # the cursor of an index that has read them all; else when it tri
 
 
 @dataclass(frozen=True, slots=True)
-class ReadIn:
+class SidecarReport:
     """A sidecar that was read: whose it is and how much it says, or why it is not used."""
 
     path: Path
@@ -38,7 +38,7 @@ class ReadIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ParsedSidecar:
     """A sidecar that holds: what it says, which bytes it is, and when it was written."""
 
     found: sidecar.Sidecar
@@ -47,7 +47,7 @@ class Made:
     at: datetime
 
 
-def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
+def import_sidecars(home: Home, paths: Iterable[Path]) -> list[SidecarReport]:
     """Read the sidecars named, or those below folders; the newest run of a home that knows the video counts more.
 
     Raises:
@@ -65,10 +65,10 @@ def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
 def catch_up(home: Home) -> None:
     """Bring the index up to what the ledger says, and the sidecars that were read in."""
     home.follower.catch_up()
-    read_again(home)
+    import_again(home)
 
 
-def read_again(home: Home) -> None:
+def import_again(home: Home) -> None:
     """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
     at, *left = home.index.cursor(READ).split() or [""]
     if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
@@ -89,30 +89,30 @@ def _files(path: Path) -> Iterator[Path]:
         raise Refused(f"{path} does not exist", "Give a folder with videos, or a .rushes.jsonl file.")
 
 
-def _read(home: Home, path: Path) -> ReadIn:
+def _read(home: Home, path: Path) -> SidecarReport:
     try:
         data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         log.warning("the sidecar %s cannot be read: %s", path, error)
-        return ReadIn(path, kept=str(error.strerror), away=True)
+        return SidecarReport(path, kept=str(error.strerror), away=True)
     found = sidecar.read(data)
     if found is None:
         return _refused(path, "it is no sidecar of this version")
     if not are_facts(found.facts):
         return _refused(path, "what it says of its video cannot be")
     try:
-        people = faces.checked(str(found.facts["video"]), found.people)
+        people = faces.parse_faces(str(found.facts["video"]), found.people)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         return _refused(path, f"what it says of people cannot be: {error}")
-    return _taken_in(home, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
+    return _taken_in(home, path, ParsedSidecar(found, people, hashlib.sha256(data).hexdigest(), made_at))
 
 
-def _refused(path: Path, why: str) -> ReadIn:
+def _refused(path: Path, why: str) -> SidecarReport:
     log.warning("skipped the sidecar %s: %s", path, why)
-    return ReadIn(path, kept=why)
+    return SidecarReport(path, kept=why)
 
 
-def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
+def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
     """Show what no run of this home shows; killed anywhere, what was shown before stays."""
     facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
     owner, video = home.settings.owner, str(facts["video"])
@@ -128,10 +128,10 @@ def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
         add = [(o, [line for line in made.found.lines if line.kind == o.kind]) for o in offers]
         home.index.show(owner, video, add, [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)])
         if FACE not in there:
-            faces.read_in(home, video, made.people)
+            faces.import_faces(home, video, made.people)
         old = {o.key for o, _ in home.index.offers(owner, video) if o.key.startswith(SIDECAR)} - {key}
         home.index.forget(owner, sorted(old))
-    return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
+    return SidecarReport(path, video, str(facts.get("name") or ""), len(made.found.lines))
 
 
 def _created(home: Home, video: str, made_at: datetime) -> str:

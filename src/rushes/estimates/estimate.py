@@ -12,7 +12,7 @@ from rushes.domain.video import VideoFacts
 from rushes.estimates.guess import Guess, guess
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add, wake
-from rushes.jobs.originals import probed
+from rushes.jobs.originals import read_probe
 from rushes.ledger.pages import all_tasks
 from rushes.library.run import run, stopped
 from rushes.plan.grid import grid
@@ -76,7 +76,7 @@ def expected(home: Home, job: Job, machine: str) -> tuple[float, float] | None:
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    guesses = guess_stages(home, probed(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
+    guesses = guess_stages(home, read_probe(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
     known = {stage: g for stage, g in guesses.items() if g}
     if len(known) < len(guesses):
         return None
@@ -122,7 +122,7 @@ def _estimate(
 ) -> Estimate:
     if one.job is None or home.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _why(home, one.job))
-    facts = probed(home, one.job)
+    facts = read_probe(home, one.job)
     guesses = guess_stages(home, facts, stages, machine)
     missing = [s for s, g in guesses.items() if g is None]
     if missing and facts.duration > longer_than:

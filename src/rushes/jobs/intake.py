@@ -13,8 +13,8 @@ from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_gone
 from rushes.jobs import control
-from rushes.jobs.models import missing, question
-from rushes.jobs.own_outputs import ours
+from rushes.jobs.models import missing_by_stage, model_question
+from rushes.jobs.own_outputs import own_output_reason
 from rushes.jobs.submit import display_name, request_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
@@ -76,7 +76,7 @@ def take_in(
         if isinstance(entry, LeftOut):
             yield _left_out(entry)
             continue
-        if entry.path not in named and (why := ours(home, entry)):
+        if entry.path not in named and (why := own_output_reason(home, entry)):
             yield IntakeResult(entry.path, skipped=why)
             continue
         try:
@@ -88,7 +88,7 @@ def take_in(
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
     stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
-    lacks = missing(home, stages, wanted.profile or home.settings.profile)
+    lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
@@ -103,7 +103,7 @@ def wake(home: Home, job: Job) -> Job:
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def asked_of(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
+def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     """What a job for this original asks.
 
     Raises:
@@ -111,10 +111,10 @@ def asked_of(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     """
     stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
     _check_language(wanted.language)
-    return _asked(home, source, wanted, stages, _models(home, stages, wanted))
+    return _job_spec(home, source, wanted, stages, _models(home, stages, wanted))
 
 
-def _asked(
+def _job_spec(
     home: Home, source: Fingerprint, wanted: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
 ) -> JobSpec:
     seconds, size = _chunk(home, wanted)
@@ -143,7 +143,7 @@ def _submit(
 ) -> IntakeResult:
     """What was deleted stays so, until somebody names it: then it is asked for anew."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
-    asked, name = _asked(home, found.fingerprint, wanted, stages, models), display_name(found.name)
+    asked, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
     request = request_of(asked, home.cards)
     while True:
         done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wanted.priority, (), request)
@@ -157,7 +157,7 @@ def _submit(
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
     capabilities = sorted({capability for stage in stages for capability in home.cards[stage].models})
-    return {capability: question(home, capability, profile) for capability in capabilities}
+    return {capability: model_question(home, capability, profile) for capability in capabilities}
 
 
 def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:

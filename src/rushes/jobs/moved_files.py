@@ -23,7 +23,7 @@ from rushes.telemetry import log
 _UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
 
 
-def unread(home: Home) -> dict[Fingerprint, Fingerprint]:
+def find_moved_unread(home: Home) -> dict[Fingerprint, Fingerprint]:
     """Files that jobs have not read and that are not where they were, by what stays the same when a file is moved."""
     jobs = (job for state in _UNREAD for job in _all(home, state) if not job.facts)
     files = (JobSpec.from_text(job.payload).source for job in jobs)

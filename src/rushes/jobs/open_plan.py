@@ -12,14 +12,14 @@ from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.jobs.maintenance.quarantine import put_aside
+from rushes.jobs.maintenance.quarantine import quarantine
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import JobSpec, job_facts, plan, results_of
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class PlanOpener:
     """Writes the plan that the completion of probe will open; given to the worker, which knows no video."""
 
     ledger: Ledger
@@ -62,7 +62,7 @@ class Opening:
             manifest = read_manifest(self.blobs, owner, key)
             return manifest, read_facts(self.blobs, owner, manifest)
         except DamagedBlob as e:
-            put_aside(self.ledger, self.blobs, owner, key, str(e))
+            quarantine(self.ledger, self.blobs, owner, key, str(e))
             raise
 
     def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

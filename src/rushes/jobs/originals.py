@@ -29,13 +29,13 @@ def original(home: Home, video: Video) -> Original:
     Raises:
         SourceMissing: it lies at none of them any more.
     """
-    for place in places(home, video):
-        if is_there(home, place.spec.source):
+    for place in list_originals(home, video):
+        if is_unchanged(home, place.spec.source):
             return place
     raise SourceMissing(f"{video.name} is missing. It was at: {', '.join(video.paths)}")
 
 
-def is_there(home: Home, source: Fingerprint) -> bool:
+def is_unchanged(home: Home, source: Fingerprint) -> bool:
     """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
     if source.far:
         return True
@@ -46,7 +46,7 @@ def is_there(home: Home, source: Fingerprint) -> bool:
     return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
 
 
-def at_home(home: Home, video: Video) -> Video:
+def with_current_path(home: Home, video: Video) -> Video:
     """The video with the path at which it lies now, if it lies anywhere."""
     if len(video.paths) < 2:
         return video
@@ -56,7 +56,7 @@ def at_home(home: Home, video: Video) -> Video:
         return video
 
 
-def probed(home: Home, job: Job) -> VideoFacts:
+def read_probe(home: Home, job: Job) -> VideoFacts:
     """What probe found for a job."""
     return read_facts(home.blobs, job.owner, _found(home, job))
 
@@ -74,7 +74,7 @@ def _spec(home: Home, job: Job) -> JobSpec:
     return replace(spec, source=source_of(spec, _found(home, job)))
 
 
-def places(home: Home, video: Video) -> Iterator[Original]:
+def list_originals(home: Home, video: Video) -> Iterator[Original]:
     """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:

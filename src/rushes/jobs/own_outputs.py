@@ -35,7 +35,7 @@ def remember(home: Home, clip: Path) -> None:
     home.records.put(CLIP, home.settings.owner, short(now.path), doc)
 
 
-def ours(home: Home, found: FoundFile) -> str:
+def own_output_reason(home: Home, found: FoundFile) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
     if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
         return "it belongs to the home"

@@ -20,11 +20,11 @@ from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
-from rushes.jobs.maintenance.backup import BackedUp, backup, restore
+from rushes.jobs.maintenance.backup import BackupReport, backup, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
-from rushes.jobs.maintenance.lock import alone
-from rushes.jobs.maintenance.verify import Damage, Verified
-from rushes.jobs.maintenance.video_removal import finish_all, rules
+from rushes.jobs.maintenance.lock import maintenance_lock
+from rushes.jobs.maintenance.verify import Damage, VerifyReport
+from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.library.clips import Clip, Clips, cut
 from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
@@ -52,7 +52,7 @@ OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
 __all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Kept", "Library", "Part",
-           "RunReport", "SettingValue", "Upload", "UploadBusy", "Uploads", "Verified", "needed"]  # fmt: skip
+           "RunReport", "SettingValue", "Upload", "UploadBusy", "Uploads", "VerifyReport", "needed"]  # fmt: skip
 
 
 class Library:
@@ -266,7 +266,7 @@ class Library:
         return self.home.blobs.room()
 
     # Care
-    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
+    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
         """Read every file of every result and compare it with its hash."""
         return damaged(self.home, on_progress)
 
@@ -283,10 +283,10 @@ class Library:
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""
-        with alone(self.home.folder):
-            finish_all(self.home)
+        with maintenance_lock(self.home.folder):
+            finish_removals(self.home)
             announce = partial(control.announce, self.home)
-            cleared = gc(self.home.ledger, self.home.blobs, self._owner, rules(self.home), announce=announce)
+            cleared = gc(self.home.ledger, self.home.blobs, self._owner, retention_rules(self.home), announce=announce)
         self.uploads.finish_all()
         self.uploads.expire()
         forget_requests(self.home)
@@ -295,9 +295,9 @@ class Library:
         clear(self.home.scratch)
         return cleared
 
-    def backup(self, to: str | Path) -> BackedUp:
+    def backup(self, to: str | Path) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        with alone(self.home.folder):
+        with maintenance_lock(self.home.folder):
             return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
 
     @staticmethod
@@ -308,11 +308,11 @@ class Library:
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
         self.home.follower.reindex()
-        sidecars.read_again(self.home)
+        sidecars.import_again(self.home)
 
-    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.ReadIn]:
+    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
-        return sidecars.read_in(self.home, [Path(p) for p in paths])
+        return sidecars.import_sidecars(self.home, [Path(p) for p in paths])
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""

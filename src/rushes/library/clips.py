@@ -16,7 +16,7 @@ from rushes.index.port import Video
 from rushes.jobs.control import announce_ready
 from rushes.jobs.intake import wake
 from rushes.jobs.maintenance.video_removal import CLIP
-from rushes.jobs.originals import Original, original, places
+from rushes.jobs.originals import Original, list_originals, original
 from rushes.jobs.own_outputs import copy_out
 from rushes.jobs.steps import steps_of
 from rushes.jobs.submit import submit_clip
@@ -201,7 +201,7 @@ def _want_again(home: Home, job: Job) -> None:
 
 
 def _transcript(home: Home, video: Video) -> dict[str, list[str]]:
-    for place in places(home, video):
+    for place in list_originals(home, video):
         if found := _results(home, place.job, ("transcript",)):
             return found
     raise Refused(f"{video.name} has no transcript yet", f"Run: rushes run {video.name}")
@@ -213,7 +213,7 @@ def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]
 
 
 def _proxy(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
-    for place in places(home, video):
+    for place in list_originals(home, video):
         inputs = _results(home, place.job, ("probe", "develop", "audio"))
         if "develop.proxy" in inputs:
             return place, inputs

@@ -17,7 +17,7 @@ from rushes.jobs import control
 from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage, FailureFilter, FailureGroup
 from rushes.jobs.follow import follow
 from rushes.jobs.intake import TRIAL
-from rushes.jobs.models import explained
+from rushes.jobs.models import explain_missing_models
 from rushes.jobs.progress import Snapshot, StageProgress, Watch
 from rushes.jobs.steps import Step, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
@@ -151,7 +151,7 @@ class Jobs:
     def why(self, job: str) -> tuple[WaitReason, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.get(job)
-        return explained(self.home, row, why(self.home.ledger, row))
+        return explain_missing_models(self.home, row, why(self.home.ledger, row))
 
     def watch(self, job: str) -> Watch:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from rushes.annotations import PATH, keep_path, may_be_read, take_back
+from rushes.annotations import PATH, add_path, delete_record, may_be_read
 from rushes.domain.errors import NotFound
 from rushes.home import Home
 from rushes.records.port import Record
@@ -36,11 +36,11 @@ class Paths:
 
     def add(self, place: str) -> Record:
         """Remember a place."""
-        return keep_path(self.home, place)
+        return add_path(self.home, place)
 
     def remove(self, id: str) -> None:
         """Forget a place; its videos stay."""
-        take_back(self.home, PATH, id)
+        delete_record(self.home, PATH, id)
 
     def look(self, place: str, most: int) -> list[FoundFile | LeftOut]:
         """What lies there, at most so many entries; nothing is taken in."""

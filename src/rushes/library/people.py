@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from rushes.annotations import people
 from rushes.annotations.acts import undo
-from rushes.annotations.people import Seen
+from rushes.annotations.people import PersonSummary
 from rushes.home import Home
 from rushes.index.people import Person
 from rushes.index.port import Track
 
-__all__ = ["People", "Person", "Seen", "Track"]
+__all__ = ["People", "Person", "PersonSummary", "Track"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class People:
 
     home: Home
 
-    def all(self, *, hidden: bool = False) -> list[Seen]:
+    def all(self, *, hidden: bool = False) -> list[PersonSummary]:
         """Everybody, named first, then by how often they are seen; the hidden ones only if asked."""
-        return people.everybody(self.home, hidden=hidden)
+        return people.list_people(self.home, hidden=hidden)
 
     def with_tracks(self) -> list[Person]:
         """Everybody with every face, hidden ones too."""

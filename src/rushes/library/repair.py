@@ -7,22 +7,22 @@ from rushes.domain.keys import parse_task_id
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult
-from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.missing_results import find_missing
 from rushes.jobs.maintenance.repair import repair, rounds
-from rushes.jobs.maintenance.verify import Damage, Verified, verify
-from rushes.jobs.maintenance.video_removal import deleted
+from rushes.jobs.maintenance.verify import Damage, VerifyReport, verify
+from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.library.run import Looker, OnRoom, RunReport, run
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 
 
-def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
+def damaged(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
     """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
     owner = home.settings.owner
     found = verify(home.ledger, home.blobs, owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(MENDING)}
     known = home.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.cards, deleted(home))}
+    lost = {damage.key: damage for damage in find_missing(home.ledger, owner, home.cards, deleted_jobs(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 

@@ -14,7 +14,7 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult
-from rushes.jobs.models import missing
+from rushes.jobs.models import missing_by_stage
 from rushes.jobs.progress import Snapshot, Watches
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
@@ -172,7 +172,7 @@ class Work:
         """The models that the stages of a job lack, looked up once: whoever fetches them begins again."""
         if job not in self._lacking:
             asked = JobSpec.from_text(self.home.ledger.job(job).payload)
-            self._lacking[job] = missing(self.home, asked.stages, asked.profile)
+            self._lacking[job] = missing_by_stage(self.home, asked.stages, asked.profile)
         return self._lacking[job]
 
     @contextmanager

@@ -11,8 +11,8 @@ from rushes.domain.job import Job
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs.control import announce
-from rushes.jobs.intake import IntakeResult, JobRequest, asked_of, take_in
-from rushes.jobs.moved_files import hand_over, unread
+from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
+from rushes.jobs.moved_files import find_moved_unread, hand_over
 from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
@@ -50,7 +50,7 @@ def watch(
     grows = any(source.grows for source in sources.values())
     gone: dict[Fingerprint, Fingerprint] = {}
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
-        gone |= unread(home) if grows else {}
+        gone |= find_moved_unread(home) if grows else {}
     eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wanted, home.news)
     looks = 2 if grows else 1
     while True:
@@ -156,7 +156,7 @@ class _Eye:
         """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
         old = place.moved[path]
         try:
-            hand_over(self.home, asked_of(self.home, old, self.wanted), job)
+            hand_over(self.home, job_spec(self.home, old, self.wanted), job)
         except TryAgain as e:
             log.warning("the move of %s is handled later: %s", job.name, e)
             place.forget(path)

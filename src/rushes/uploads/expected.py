@@ -11,7 +11,7 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.intake import JobRequest, asked_of
+from rushes.jobs.intake import JobRequest, job_spec
 from rushes.jobs.submit import display_name, submit
 from rushes.plan.planner import JobSpec
 
@@ -62,4 +62,4 @@ def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
     source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')
-    return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)
+    return Expected(job, key, request, job_spec(home, source, wanted), name, wanted)

@@ -20,7 +20,7 @@ from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs.control import announce
-from rushes.jobs.intake import JobRequest, asked_of
+from rushes.jobs.intake import JobRequest, job_spec
 from rushes.jobs.submit import display_name, request_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
@@ -251,7 +251,7 @@ class Uploads:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._far:
             return expect(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
-        asked = asked_of(self.home, source, wanted)
+        asked = job_spec(self.home, source, wanted)
         request = request_of(asked, self.home.cards)
         job = job_id(asked.owner, request)
         return Expected(job, f"input/{job}/source{ending}", request, asked, label, wanted)

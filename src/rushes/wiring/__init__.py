@@ -10,7 +10,7 @@ from pathlib import Path
 from rushes.domain.errors import WrongHome
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import VERSION, Home, machine
-from rushes.jobs.open_plan import Opening
+from rushes.jobs.open_plan import PlanOpener
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger
@@ -67,7 +67,7 @@ def worker(
     look_seconds = home.transport.look_seconds if ledger is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
-    opening = Opening(home.ledger, home.blobs, home.cards)
+    opening = PlanOpener(home.ledger, home.blobs, home.cards)
     outfit = WorkerDeps(
         ledger=ledger or home.ledger,
         transport=home.transport,

@@ -11,7 +11,7 @@ from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
 from rushes.domain.task import Draft, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy, restore
-from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.missing_results import find_missing
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.verify import Damage, verify
 from rushes.ledger.memory import MemoryLedger
@@ -137,7 +137,7 @@ def test_what_is_made_anew_while_a_repair_sets_it_aside_stays(world: World, monk
 def test_what_is_sound_and_only_missing_in_the_ledger_is_not_made_again(world: World) -> None:
     world.submit("a", "aa-clip")
     world.ledger.set_aside("me", ["aa-clip"], "a clearing was killed")
-    damages = missing(world.ledger, "me", {}, ())
+    damages = find_missing(world.ledger, "me", {}, ())
     assert repair(world.ledger, world.blobs, "me", damages) == ("job_a.clip",)
     assert world.blobs.read(manifest_key("me", "aa-clip")), "its slot adopts it"
 

@@ -27,7 +27,7 @@ OpenBlobs = Callable[[Path], Blobs]
 
 
 @dataclass(frozen=True, slots=True)
-class BackedUp:
+class BackupReport:
     """What a backup holds."""
 
     files: int
@@ -38,7 +38,7 @@ class BackedUp:
 
 def backup(
     home: Path, blobs: Blobs, to: Path, snapshots: Mapping[str, Callable[[Path], None]], folder: OpenBlobs
-) -> BackedUp:
+) -> BackupReport:
     """Copy a home that may be in use; repeated into the same folder it copies only what is new.
 
     Raises:
@@ -89,7 +89,7 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
     return copied.files
 
 
-def copy(source: Blobs, target: Blobs) -> BackedUp:
+def copy(source: Blobs, target: Blobs) -> BackupReport:
     """Copy all blobs, each checked by its hash, then all manifests; what vanishes meanwhile is passed over."""
     files = size = copied = 0
     damaged: list[str] = []
@@ -113,7 +113,7 @@ def copy(source: Blobs, target: Blobs) -> BackedUp:
         if data:
             files, size = files + 1, size + len(data)
             copied += _put(target, key, data)
-    return BackedUp(files, size, copied, tuple(damaged))
+    return BackupReport(files, size, copied, tuple(damaged))
 
 
 def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:

@@ -15,7 +15,7 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.jobs.maintenance.retention import Rules, sort_results
+from rushes.jobs.maintenance.retention import RetentionRules, sort_results
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
@@ -26,7 +26,7 @@ _PAGE = 500  # results in one note
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class DeletionNote:
     """Results that are being cleared: their manifests as they were ("" if there was none), and whose they are not."""
 
     manifests: dict[str, str]
@@ -35,7 +35,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class Deletion:
     """Takes results out of the way of an owner's jobs.
 
     First the manifest goes, then comes the look at who wants it: whoever still found it is seen by that look.
@@ -44,7 +44,7 @@ class Clearing:
     ledger: Ledger
     blobs: Blobs
     owner: str
-    rules: Rules
+    rules: RetentionRules
     now: datetime
     announce: Announce = lambda _tasks: None  # of tasks that are made again
 
@@ -72,16 +72,16 @@ class Clearing:
         found = {key: written(self.blobs, manifest_key(self.owner, key)) or b"" for key in keys}
         there = {key: data.decode("latin-1") for key, data in found.items() if data or key in known}
         name = f"{_notes_of(self.owner)}{secrets.token_hex(8)}.json"
-        return name if there and self.blobs.create(name, canonical(asdict(Note(there, why, gone)))) else ""
+        return name if there and self.blobs.create(name, canonical(asdict(DeletionNote(there, why, gone)))) else ""
 
-    def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, Note]]:
+    def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, DeletionNote]]:
         """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
         for name in names:
             try:
                 if (data := self.blobs.read(name)) is None:
                     continue  # settled by somebody else meanwhile
                 doc = json.loads(data)
-                yield name, Note(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
+                yield name, DeletionNote(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
             except (DamagedBlob, ValueError, KeyError, TypeError):
                 log.warning("skipped: the note %s is damaged", name)
 
@@ -100,7 +100,7 @@ class Clearing:
             self.blobs.remove(name)
         return len(taken - wanted)
 
-    def _take_out(self, note: Note, spared: Collection[str]) -> Iterable[str]:
+    def _take_out(self, note: DeletionNote, spared: Collection[str]) -> Iterable[str]:
         """Rows, then manifests, but for what was made anew or taken up since the note; those that had a row."""
         found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
         now = {key: written(self.blobs, name) for key, (name, _) in found.items() if key not in spared}

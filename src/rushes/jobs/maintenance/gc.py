@@ -10,8 +10,8 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
-from rushes.jobs.maintenance.deletion import Announce, Clearing
-from rushes.jobs.maintenance.retention import Rules, footage_of, sort_results
+from rushes.jobs.maintenance.deletion import Announce, Deletion
+from rushes.jobs.maintenance.retention import RetentionRules, footage_of, sort_results
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
@@ -38,12 +38,12 @@ def gc(
     ledger: Ledger,
     blobs: Blobs,
     owner: str,
-    rules: Rules,
+    rules: RetentionRules,
     now: datetime | None = None,
     announce: Announce = lambda _tasks: None,
 ) -> GcReport:
     """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
-    clearing = Clearing(ledger, blobs, owner, rules, now or datetime.now(UTC), announce)
+    clearing = Deletion(ledger, blobs, owner, rules, now or datetime.now(UTC), announce)
     clearing.go_on()
     results = clearing.clear(sort_results(ledger, owner, rules, clearing.now).going, "no longer needed")
     named = _named(clearing)
@@ -67,8 +67,8 @@ def drop(
     if not jobs:
         return 0
     footage = footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
-    rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
-    clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC), announce)
+    rules = RetentionRules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
+    clearing = Deletion(ledger, blobs, owner, rules, datetime.now(UTC), announce)
     clearing.go_on(jobs)
     keys = {key for job in jobs for task in all_tasks(ledger, job) for key in results_of(task.spec).values()}
     return clearing.clear(keys - sort_results(ledger, owner, rules, clearing.now).wanted, "deleted", jobs)
@@ -81,7 +81,7 @@ def _manifest(blobs: Blobs, key: str) -> Manifest | None:
     return None
 
 
-def _named(clearing: Clearing) -> _Named:
+def _named(clearing: Deletion) -> _Named:
     named: set[str] = set()
     left: set[str] = set()
     for key in clearing.blobs.keys(f"results/{clearing.owner}/"):
@@ -92,14 +92,14 @@ def _named(clearing: Clearing) -> _Named:
     return _Named(frozenset(named), frozenset(left))
 
 
-def _orphans(clearing: Clearing, left: frozenset[str]) -> frozenset[str]:
+def _orphans(clearing: Deletion, left: frozenset[str]) -> frozenset[str]:
     """What a slot finished after its job was deleted, unless another job has taken it up or will."""
     ledger, owner = clearing.ledger, clearing.owner
     unknown = left - ledger.known(owner, left).keys() if left else left
     return unknown - sort_results(ledger, owner, clearing.rules, clearing.now).wanted if unknown else unknown
 
 
-def _sweep_blobs(blobs: Blobs, owner: str, rules: Rules, named: frozenset[str]) -> tuple[int, int]:
+def _sweep_blobs(blobs: Blobs, owner: str, rules: RetentionRules, named: frozenset[str]) -> tuple[int, int]:
     """Drop blobs that no manifest names: leftovers of killed attempts, and of what was set aside."""
     count = size = 0
     for key in blobs.keys(f"blobs/{owner}/"):

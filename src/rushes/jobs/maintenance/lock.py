@@ -9,7 +9,7 @@ from rushes.domain.errors import Refused
 
 
 @contextmanager
-def alone(home: Path) -> Iterator[None]:
+def maintenance_lock(home: Path) -> Iterator[None]:
     """Hold the home's lock; it is let go with the process.
 
     Raises:

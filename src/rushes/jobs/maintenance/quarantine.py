@@ -9,7 +9,7 @@ from rushes.domain.keys import manifest_key
 from rushes.ledger.port import Ledger
 
 
-def put_aside(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> None:
+def quarantine(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> None:
     """Take a damaged result out of the way, unless others have mended it since, or do so now. Repeatable."""
     name = manifest_key(owner, key)
     data = written(blobs, name)

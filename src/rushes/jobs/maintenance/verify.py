@@ -27,7 +27,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifyReport:
     """What was looked at and what was found."""
 
     results: int
@@ -38,7 +38,7 @@ class Verified:
 
 def verify(
     ledger: Ledger, blobs: Blobs, owner: str, on_progress: Callable[[int, str], None] = lambda _n, _name: None
-) -> Verified:
+) -> VerifyReport:
     """Read every file of every result that the ledger knows, each once.
 
     A damage is told of the newest job that can make it again: rather not a paused one, never a cancelled one
@@ -63,7 +63,7 @@ def verify(
                     seen[key] = Damage(job.id, task, key, output, damage.what)
                     rank[key] = fit
     damages = tuple(d for d in seen.values() if d)
-    return Verified(len(seen), len(files), sum(files.values()), damages)
+    return VerifyReport(len(seen), len(files), sum(files.values()), damages)
 
 
 def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:

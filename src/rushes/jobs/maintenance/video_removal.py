@@ -15,7 +15,7 @@ from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs import control
 from rushes.jobs.maintenance.gc import drop
-from rushes.jobs.maintenance.retention import Rules
+from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
 
@@ -32,47 +32,52 @@ class RemovalReport:
     originals: tuple[str, ...] = ()
 
 
-def remove(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
+def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
     """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
     owner = home.settings.owner
     before = home.records.get(GONE, owner, video.id)
     clips = [str(clip.doc["job"]) for clip in home.all_records(CLIP, video.id)]
     jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
     doc = {"jobs": list(jobs), "originals": originals, "over": False}
-    return finish(home, home.records.put(GONE, owner, video.id, doc))
+    return finish_removal(home, home.records.put(GONE, owner, video.id, doc))
 
 
-def cut_short(home: Home, video: str) -> Record | None:
+def unfinished_removal(home: Home, video: str) -> Record | None:
     """A deletion of that video which a kill cut short."""
     record = home.records.get(GONE, home.settings.owner, video)
     return None if record is None or record.doc["over"] else record
 
 
-def rules(home: Home) -> Rules:
+def retention_rules(home: Home) -> RetentionRules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
     gone = frozenset(job for record in home.all_records(GONE) if record.doc["over"] for job in record.doc["jobs"])
-    return Rules(home.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+    return RetentionRules(home.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
 
 
-def deleted(home: Home) -> frozenset[str]:
+def deleted_jobs(home: Home) -> frozenset[str]:
     """Every job whose deletion has begun."""
     return frozenset(job for record in home.all_records(GONE) for job in record.doc["jobs"])
 
 
-def finish_all(home: Home) -> int:
+def finish_removals(home: Home) -> int:
     """Do what killed deletions left; answers how many there were."""
     left = [record for record in home.all_records(GONE) if not record.doc["over"]]
     for record in left:
-        finish(home, record)
+        finish_removal(home, record)
     return len(left)
 
 
-def finish(home: Home, gone: Record) -> RemovalReport:
+def finish_removal(home: Home, gone: Record) -> RemovalReport:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
     results = drop(
-        home.ledger, home.blobs, gone.owner, [job.id for job in jobs], deleted(home), partial(control.announce, home)
+        home.ledger,
+        home.blobs,
+        gone.owner,
+        [job.id for job in jobs],
+        deleted_jobs(home),
+        partial(control.announce, home),
     )
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)

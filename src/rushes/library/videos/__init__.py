@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.annotations import Anchor, correct, rename, select, take_back
+from rushes.annotations import Anchor, correct, delete_record, rename, select
 from rushes.annotations.sidecars import catch_up
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
@@ -13,8 +13,8 @@ from rushes.domain.observation import Observation
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, SELECTION
 from rushes.index.port import Video
-from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, remove
-from rushes.jobs.originals import at_home, original
+from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
+from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import means, the_one
@@ -50,7 +50,7 @@ class Videos:
         found = self.home.index.video(self._owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"no video {id[:60]!r}", what="video")
-        return at_home(self.home, found)
+        return with_current_path(self.home, found)
 
     def get_many(self, ids: Collection[str]) -> dict[str, Video]:
         """Those of these videos that are there, by id, as the index knows them now."""
@@ -65,7 +65,7 @@ class Videos:
         catch_up(self.home)
         found = [v for v in self._all() if means(v, name)]
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
-        return at_home(self.home, the_one(name, exact or found, "video"))
+        return with_current_path(self.home, the_one(name, exact or found, "video"))
 
     def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
@@ -143,9 +143,9 @@ class Videos:
         Raises:
             NotFound: there is none of that id.
         """
-        if left := cut_short(self.home, id):
-            return finish(self.home, left)
-        return remove(self.home, self.get(id), originals=originals)
+        if left := unfinished_removal(self.home, id):
+            return finish_removal(self.home, left)
+        return remove_video(self.home, self.get(id), originals=originals)
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
         """Say what really stands at a place; an empty text says that nothing does."""
@@ -157,7 +157,7 @@ class Videos:
 
     def undo_correction(self, id: str) -> None:
         """Take a correction back."""
-        take_back(self.home, CORRECTION, id)
+        delete_record(self.home, CORRECTION, id)
 
     def select_run(self, video: Video, kind: str, run: str) -> Record:
         """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.

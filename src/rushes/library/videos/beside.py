@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.annotations.faces import written
+from rushes.annotations.faces import faces_document
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
@@ -17,7 +17,7 @@ from rushes.exports.beside import beside, write_beside
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video
-from rushes.jobs.originals import at_home
+from rushes.jobs.originals import with_current_path
 from rushes.jobs.submit import display_name
 from rushes.library.videos.export import everything, export
 from rushes.plan.planner import JobSpec, results_of
@@ -76,7 +76,7 @@ def write_sidecar(home: Home, job: Job) -> list[Beside]:
 
 def write_all(home: Home, video: Video) -> list[Beside]:
     """Write everything known of a video beside its film: for players, for editors, and for a home that is lost."""
-    film = home.originals / at_home(home, video).path
+    film = home.originals / with_current_path(home, video).path
     files: list[Beside] = []
     for ending, kind in NAMES.items():
         try:
@@ -93,7 +93,7 @@ def _sidecar(home: Home, video: Video, film: Path) -> list[Beside]:
     lines = [line for line in everything(home, video) if line.kind != PERSON]
     if not lines:
         return []
-    data = sidecar.write(_facts(home, video), lines, written(home, video.id))
+    data = sidecar.write(_facts(home, video), lines, faces_document(home, video.id))
     return [_write(home, video.owner, film, beside(film, "", sidecar.ENDING), data)]
 
 

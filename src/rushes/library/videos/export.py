@@ -18,7 +18,7 @@ from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.port import Video
 from rushes.index.searchable import SEEN, ranges
-from rushes.jobs.originals import at_home, probed
+from rushes.jobs.originals import read_probe, with_current_path
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
 
@@ -47,7 +47,7 @@ def shots_of(home: Home, video: Video) -> list[Span]:
         NotFound: they are not there yet.
     """
     doc = json.loads(_artifact(home, video, "shots", "shots", "shots.json"))
-    facts = probed(home, home.ledger.job(video.job))
+    facts = read_probe(home, home.ledger.job(video.job))
     base = facts.video.base if facts.video else Fraction(1, 1_000_000)
     return [Span(int(s["start"]), int(s["end"]), base).moved(-facts.start) for s in doc]
 
@@ -102,10 +102,10 @@ def footage_of(home: Home, video: Video) -> timelines.Footage:
     Raises:
         NotFound: it has no picture, or was not probed here.
     """
-    facts = probed(home, home.ledger.job(video.job))
+    facts = read_probe(home, home.ledger.job(video.job))
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
-    path = home.originals / at_home(home, video).path
+    path = home.originals / with_current_path(home, video).path
     return timelines.Footage(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
 
 

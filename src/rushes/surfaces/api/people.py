@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
-from rushes.library.people import Seen
+from rushes.library.people import PersonSummary
 from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import RecordShape
 
@@ -71,20 +71,20 @@ def undo_correction(library: LibraryDep, correction_id: Id) -> Response:
 
 
 @router.get("/people")
-def list_people(library: LibraryDep, hidden: bool = False) -> list[Seen]:
+def list_people(library: LibraryDep, hidden: bool = False) -> list[PersonSummary]:
     """Everybody whose face is known, named first."""
     return library.people.all(hidden=hidden)
 
 
 @router.post("/people/undo")
-def undo_last(library: LibraryDep) -> list[Seen]:
+def undo_last(library: LibraryDep) -> list[PersonSummary]:
     """Take back what was last said about people: a name, a merge, a split, a hiding. Answers everybody."""
     library.people.undo()
     return library.people.all()
 
 
 @router.patch("/people/{person_id}")
-def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[Seen]:
+def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[PersonSummary]:
     """Name or hide somebody; the name of somebody else makes the two one. Answers everybody."""
     if body.hidden is not None:
         library.people.hide(person_id, hidden=body.hidden)
@@ -94,14 +94,14 @@ def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[Se
 
 
 @router.post("/people/{person_id}/merge")
-def merge_person(library: LibraryDep, person_id: Id, body: MergeIn) -> list[Seen]:
+def merge_person(library: LibraryDep, person_id: Id, body: MergeIn) -> list[PersonSummary]:
     """Say that two are one. Answers everybody."""
     library.people.merge(person_id, body.into)
     return library.people.all()
 
 
 @router.post("/people/{person_id}/split")
-def split(library: LibraryDep, person_id: Id, body: SplitIn) -> list[Seen]:
+def split(library: LibraryDep, person_id: Id, body: SplitIn) -> list[PersonSummary]:
     """Say that the face at one place is somebody else's. Answers everybody."""
     library.people.split(person_id, library.videos.get(body.video_id).id, body.at_us, body.name)
     return library.people.all()

@@ -8,7 +8,7 @@ import click
 from rich.live import Live
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import Library, Verified
+from rushes.library import Library, VerifyReport
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
@@ -192,7 +192,7 @@ def _what(one: RemovalReport) -> str:
     return ", ".join(parts + ([plural(len(one.originals), "uploaded original")] if one.originals else []))
 
 
-def _look(session: Session, library: Library) -> Verified:
+def _look(session: Session, library: Library) -> VerifyReport:
     if not session.bars:
         return library.verify()
     with Live(console=session.err.console, auto_refresh=False, transient=True) as live:
@@ -203,7 +203,7 @@ def _look(session: Session, library: Library) -> Verified:
         return library.verify(tell)
 
 
-def _verdict(session: Session, found: Verified, *, repaired: bool) -> int:
+def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     bad = len(found.damages)
     if session.json:
         counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
