@@ -10,6 +10,7 @@ from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.files import copy_whole
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import wake
@@ -18,9 +19,9 @@ from rushes.jobs.own_outputs import remember
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.desk import Desk
-from rushes.library.laid import lay
 from rushes.library.run import Work, stopped
 from rushes.plan.planner import JobSpec, results_of
+from rushes.telemetry import effect
 from rushes.worker.publish import sweep
 
 
@@ -165,7 +166,7 @@ def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created:
     owner = home.settings.owner
     artifact = read_manifest(home.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
     if out:
-        lay(home.blobs.local(owner, artifact.sha256), out)
+        copy_whole(home.blobs.local(owner, artifact.sha256), out, effect("publish"))
         remember(home, out)
         path = str(out)
     elif artifact.publish:

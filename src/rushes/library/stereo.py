@@ -12,17 +12,18 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.files import copy_whole
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, remember
-from rushes.library.laid import lay
 from rushes.library.run import run, stopped
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec, results_of
 from rushes.sources.folder import fingerprint
+from rushes.telemetry import effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def _laid(home: Home, blob: Path, target: Path) -> bool:
         remember(home, target)  # whoever laid it may have died before
         return False
     check_target(target, (".mp4",))
-    lay(blob, target)
+    copy_whole(blob, target, effect("publish"))
     remember(home, target)
     return True
 

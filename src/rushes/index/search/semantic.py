@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.files import lock
+from rushes.files import wait_for_lock
 from rushes.index.port import Index, Posting
 from rushes.index.query import Term
 from rushes.telemetry import log
@@ -89,7 +89,7 @@ class SemanticSearch:
         self._known |= {key: row.astype(np.float32) for key, row in rows}
         try:
             with self._path.open("ab") as file:
-                lock(file)
+                wait_for_lock(file)
                 head = b"" if file.tell() else len(rows[0][1]).to_bytes(4, "little")
                 step = _HASH + 2 * len(rows[0][1])
                 if file.tell() and (file.tell() - 4) % step:
