@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.domain.worker import NOW
 from rushes.home import Home
+from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.settings import shown
@@ -166,7 +167,7 @@ def health(home: Home) -> dict[str, str]:
         "ledger": home.ledger.workers,
         "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
-        "index": lambda: home.index.video(home.settings.owner, "ready"),
+        "index": lambda: find_video(home.index, home.settings.owner, "ready"),
     }
     return {name: _answer(ask) for name, ask in parts.items()}
 

@@ -18,6 +18,7 @@ from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, Stor
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
+from rushes.files import sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
@@ -379,8 +380,7 @@ class Part:
 
     def sync(self) -> None:
         """What was written survives a power cut."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        sync(self.file)
 
     @property
     def _landing(self) -> Landing:

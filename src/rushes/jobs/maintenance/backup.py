@@ -6,7 +6,6 @@ A folder is a backup only when its last file, the seal, is there. Published name
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Artifact
+from rushes.files import replacing
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -177,18 +177,9 @@ def _write(text: str, target: Path) -> None:
 
 
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
-    """Write beside, sync, then rename: a file is there whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
-    write(part)
-    fd = os.open(part, os.O_RDONLY)
-    os.fsync(fd)
-    os.close(fd)
-    part.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    with replacing(target) as part:
+        write(part)
 
 
 def _sha256(file: Path) -> str:
