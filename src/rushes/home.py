@@ -182,7 +182,7 @@ class Home:
         wanted = [lane.strip() for lane in self.settings.lanes.split(",")]
         for lane in wanted:
             if lane not in (*self.every_lane, AUTO):
-                raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(self.every_lane)}, {AUTO}")
+                raise Refused(f"unknown lane {lane!r}", f"Choose from: {', '.join(self.every_lane)}, {AUTO}")
         return self.every_lane if AUTO in wanted else tuple(wanted)
 
     def source(self, place: str) -> Source:

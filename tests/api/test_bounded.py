@@ -91,7 +91,7 @@ def test_a_click_stops_before_the_browser_gives_up_and_says_that_there_is_more(
     monkeypatch.setattr(failed, "AT_ONCE", 2)
     bury(server.ledger, 1, 40)
     answer = server.http.post("/failed/discard", data={"only": "BadMedia"}, follow_redirects=True)
-    assert "32 tasks put away" in answer.text
+    assert "32 tasks dismissed" in answer.text
     assert "There are more" in answer.text
     assert len(server.library.jobs.failed.groups()[0].tasks) == 8
 

@@ -169,5 +169,5 @@ def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
 
 def test_a_place_that_is_not_there_is_said_so(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/add?from=folder&place=/no/such/folder")
-    expect(page.get_by_text("there is no such file or folder")).to_be_visible()
+    expect(page.get_by_text("file not found or folder")).to_be_visible()
     expect(page.get_by_role("button", name="Look at a place first")).to_be_disabled()

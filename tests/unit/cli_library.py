@@ -105,7 +105,7 @@ class Films(Videos):
         for film in self.shelf.films:
             if film.id.startswith(name) or film.name == name:
                 return film
-        raise NotFound(f"there is no video {name!r}")
+        raise NotFound(f"no video {name!r}")
 
     def get(self, id: str) -> Video:
         return self.find(id)

@@ -39,7 +39,7 @@ def delete_record(home: Home, kind: str, id: str) -> None:
         NotFound: there is none.
     """
     if not home.records.delete(kind, home.settings.owner, id):
-        raise NotFound(f"there is no {kind.replace('_', ' ')} {id[:60]!r}")
+        raise NotFound(f"no {kind.replace('_', ' ')} {id[:60]!r}")
 
 
 def rename(home: Home, video: str, name: str) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON
 from rushes.home import Home
-from rushes.index.face_clustering import PERSON
+from rushes.index.people import PERSON
 from rushes.records.port import Conflict, Record
 
 EDITS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}
@@ -32,7 +32,7 @@ def undo(home: Home) -> str:
     """
     known, owner = _known(home), home.settings.owner
     if known is None or not known.doc["acts"]:
-        raise NotFound("nothing was said about people that could be taken back", "See: rushes people ls")
+        raise NotFound("there is nothing to undo", "See: rushes people ls")
     *rest, last = known.doc["acts"]
     for id, doc in last["before"].items():
         if doc is None:

@@ -6,9 +6,8 @@ from rushes.annotations.edits import edit_people
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
-from rushes.index.face_clustering import PERSON
-from rushes.index.people import Mark, Person
-from rushes.index.port import Track
+from rushes.index.changes import Track
+from rushes.index.people import PERSON, FaceLabel, Person
 from rushes.records.port import Record
 
 _Doc = dict[str, JSON]
@@ -41,10 +40,10 @@ def name_person(home: Home, who: str, called: str) -> None:
         Refused: that is no name.
     """
     if not called.strip():
-        raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
+        raise Refused("a name needs at least one letter", 'For example: rushes people name per_7f3k "Anna"')
     person = _one(home, who)
     said = _said_of(home, person, {"name": called.strip(), "person": ""})
-    edit_people(home, f"{_called(person)} is called {called.strip()}", said)
+    edit_people(home, f"{_called(person)} was named {called.strip()}", said)
 
 
 def merge_people(home: Home, who: str, into: str) -> None:
@@ -57,7 +56,7 @@ def merge_people(home: Home, who: str, into: str) -> None:
     said = _said_of(home, other, _label(kept))
     if not kept.name:
         said |= _said_of(home, kept, _label(kept))
-    edit_people(home, f"{_called(other)} and {_called(kept)} are one", said)
+    edit_people(home, f"{_called(other)} was merged into {_called(kept)}", said)
 
 
 def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
@@ -70,15 +69,15 @@ def split_person(home: Home, who: str, video: str, at_us: int, called: str = "")
     person = _one(home, who)
     there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
     if not there:
-        raise NotFound(f"{_called(person)} is not seen there", "See: rushes search 'person:*' --video VIDEO")
+        raise NotFound(f"{_called(person)} is not seen at that time", "See: rushes search 'person:*' --video VIDEO")
     rest = [t for t in person.tracks if t is not there[0]]
     if not rest:
-        raise Refused(f"{_called(person)} is seen only there: there is nothing to split")
+        raise Refused(f"{_called(person)} has only this appearance, so it cannot be split")
     new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
     said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
     if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
         said |= _at(max(rest, key=_clearest), _label(person))
-    edit_people(home, f"one face of {_called(person)} is {new}", said)
+    edit_people(home, f"one face of {_called(person)} was separated as {new}", said)
     return new
 
 
@@ -90,7 +89,7 @@ def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
     """
     person = _one(home, who)
     said = _said_of(home, person, {**_label(person), "hidden": hidden})
-    edit_people(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
+    edit_people(home, f"{_called(person)} was {'hidden' if hidden else 'shown again'}", said)
 
 
 def marks_in(home: Home, video: str) -> dict[str, _Doc]:
@@ -123,11 +122,11 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in home.all_records(PERSON) if Mark.from_doc(r.doc).label == person.id]
+    return [r for r in home.all_records(PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
-    mark = Mark.from_doc(record.doc)
+    mark = FaceLabel.from_doc(record.doc)
     return mark.video == track.video and _is_seen(track, (mark.start_us + mark.end_us) // 2)
 
 
@@ -159,7 +158,7 @@ def _one(home: Home, who: str) -> Person:
     exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
     some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
     if len(some) != 1 or not who:
-        many = f"{len(some)} people go by {who!r}" if some else f"there is nobody {who[:60]!r}"
+        many = f"{len(some)} people match {who!r}" if some else f"no person named {who[:60]!r}"
         raise NotFound(many, "See: rushes people ls")
     return some[0]
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -11,12 +10,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, Refused
+from rushes.files import (
+    DISK_FULL,
+    NEW,
+    NO_LINKS,
+    READ,
+    create_locked,
+    remove_abandoned,
+    sync,
+    sync_path,
+    write_all,
+)
 from rushes.telemetry import effect
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
 
 
 def beside(film: Path, language: str, kind: str) -> Path:
@@ -38,25 +45,25 @@ def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bo
         if there == hashlib.sha256(data).hexdigest():
             return False
         if there not in {None, _EMPTY} and not was_ours(str(there)):
-            raise Refused(f"{path.name} is there and was not written by rushes", "Move it away, or use --no-beside.")
+            raise Refused(f"{path.name} already exists and was not written by rushes", "Move it, or use --no-beside.")
         with _temporary(path, data) as temp, effect("publish"):
             if there is None:
                 _name(temp, path)
             else:
                 temp.replace(path)
-            _sync_folder(path.parent)
+            sync_path(path.parent)
     return True
 
 
 def _content(path: Path) -> str | None:
     """The sha256 of what is there, None if nothing is."""
     try:
-        file = os.open(path, _READ)
+        file = os.open(path, READ)
     except FileNotFoundError:
         return None
     with os.fdopen(file, "rb") as reader:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused(f"{path.name} is there and is not a file")
+            raise Refused(f"{path.name} already exists and is not a file")
         return hashlib.file_digest(reader, "sha256").hexdigest()
 
 
@@ -66,10 +73,8 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
     temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
     file = _claimed(temp)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file, rest) :]
-        os.fsync(file)
+        write_all(file, data)
+        sync(file)
         yield temp
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -80,26 +85,12 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
 
 def _claimed(temp: Path) -> int:
     """A new file under that name, locked: whoever finds it unlocked knows that its writer is dead."""
-    with contextlib.suppress(FileNotFoundError):
-        _remove_abandoned(temp)
+    remove_abandoned(temp)
     with contextlib.suppress(FileExistsError):
-        file = os.open(temp, _NEW, 0o666)
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file).st_nlink:
+        file = create_locked(temp)
+        if file is not None:
             return file
-        os.close(file)
-    raise Refused("another process is writing the same file just now")
-
-
-def _remove_abandoned(temp: Path) -> None:
-    file = os.open(temp, _READ)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        temp.unlink()
-    except BlockingIOError:
-        pass  # alive: the exclusive creation that follows fails
-    finally:
-        os.close(file)
+    raise Refused("another process is writing the same file")
 
 
 def _name(temp: Path, path: Path) -> None:
@@ -107,20 +98,12 @@ def _name(temp: Path, path: Path) -> None:
     try:
         os.link(temp, path, follow_symlinks=False)
     except FileExistsError:
-        raise Refused(f"{path.name} has just been written by somebody else") from None
+        raise Refused(f"{path.name} was just written by another process") from None
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
-        os.close(os.open(path, _NEW, 0o666))  # no links on this file system: take the name, then fill it
+        os.close(os.open(path, NEW, 0o666))  # no links on this file system: take the name, then fill it
         temp.replace(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 @contextlib.contextmanager
@@ -128,8 +111,8 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno in DISK_FULL:
             raise NoRoom(f"{path.name} cannot be written: the disk is full") from error
         if error.errno == errno.ELOOP:
-            raise Refused(f"{path.name} is a link: it is not followed") from error
+            raise Refused(f"{path.name} is a link, which is not followed") from error
         raise Refused(f"{path.name} cannot be written: {error.strerror}", "Use --no-beside.") from error

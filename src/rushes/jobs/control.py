@@ -55,5 +55,5 @@ def drain(home: Home, worker: str) -> None:
         NotFound: there is no such worker.
     """
     if worker not in {w.incarnation.id for w in home.ledger.workers()}:
-        raise NotFound(f"there is no worker {worker[:80]!r}", what="worker")
+        raise NotFound(f"no worker {worker[:80]!r}", what="worker")
     home.ledger.control(worker, JobCommand.DRAIN)

@@ -147,7 +147,7 @@ def _all_pages(act: Callable[[str], ActionPage]) -> tuple[str, ...]:
 
 def _found(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
     if kind and not some:
-        raise NotFound(f"nothing failed with {kind}", "See: rushes failed ls")
+        raise NotFound(f"no failed tasks of class {kind}", "See: rushes failed ls")
     return some
 
 

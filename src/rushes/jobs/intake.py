@@ -11,7 +11,7 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
-from rushes.index.deleted_jobs import is_gone
+from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
 from rushes.jobs.models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
@@ -147,7 +147,7 @@ def _submit(
     request = request_of(asked, home.cards)
     while True:
         done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wanted.priority, (), request)
-        if done.created or not is_gone(home.records, done.job):
+        if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
             return IntakeResult(found.path, skipped="it was deleted: name it to take it in")
@@ -180,11 +180,13 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 def _check_language(tag: str) -> None:
     if tag and not is_spoken(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
-        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
+        raise Refused(
+            f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."
+        )
 
 
 def _left_out(entry: LeftOut) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")
     return IntakeResult(entry.path, error=entry.cause or no)

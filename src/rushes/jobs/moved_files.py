@@ -38,7 +38,7 @@ def hand_over(home: Home, before: JobSpec, job: Job) -> None:
         old = home.ledger.job(job_id(before.owner, request_of(before, home.cards)))
         if not old.facts and old.id != job.id and not os.path.lexists(home.originals / before.source.path):
             _end(home, old)
-            log.warning("%s was moved before it was read: job %s ends, %s goes on", old.name, old.id, job.id)
+            log.warning("%s was moved before it was read: job %s ends, job %s continues", old.name, old.id, job.id)
     if job.state is JobState.CANCELLED:  # it was moved back
         control.retry(home, job.id)
 

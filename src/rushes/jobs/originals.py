@@ -32,7 +32,7 @@ def original(home: Home, video: Video) -> Original:
     for place in list_originals(home, video):
         if is_unchanged(home, place.spec.source):
             return place
-    raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
+    raise SourceMissing(f"{video.name} is missing. It was at: {', '.join(video.paths)}")
 
 
 def is_unchanged(home: Home, source: Fingerprint) -> bool:

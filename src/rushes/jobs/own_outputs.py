@@ -1,12 +1,9 @@
 """Footage that we wrote ourselves: remembered, so that a folder is not developed again and again."""
 
-import errno
-import os
-import shutil
 from pathlib import Path
 
-from rushes.domain.errors import NoRoom
 from rushes.domain.keys import short
+from rushes.files import copy_whole
 from rushes.home import Home
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
@@ -24,7 +21,7 @@ def copy_out(home: Home, source: Path, target: Path) -> None:
     Raises:
         NoRoom: it does not fit.
     """
-    copy_file(source, target)
+    copy_whole(source, target, effect("publish"))
     remember(home, target)
 
 
@@ -49,25 +46,3 @@ def own_output_reason(home: Home, found: FoundFile) -> str:
 def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
     prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
     return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file in one step; half a copy is deleted, or overwritten by the next try after a kill.
-
-    Raises:
-        NoRoom: it does not fit.
-    """
-    half = target.with_name(f".{display_name(target.name)}.part")
-    try:
-        with source.open("rb") as given, half.open("wb") as out:
-            shutil.copyfileobj(given, out)
-            out.flush()
-            os.fsync(out.fileno())  # else a power cut may leave the name with nothing behind it
-        with effect("publish"):
-            half.replace(target)
-    except OSError as e:
-        if e.errno == errno.ENOSPC:
-            raise NoRoom(f"there is no room for {target.name}") from e
-        raise
-    finally:
-        half.unlink(missing_ok=True)

@@ -176,7 +176,7 @@ class DynamoLedger:
         """Tell a job or a worker."""
         if command in (JobCommand.DRAIN, JobCommand.LEAVE):
             if not dynamodb_sweep.tell_worker(self._store, target, command):
-                raise NotFound(f"there is no worker {target}")
+                raise NotFound(f"no worker {target}")
             return None
 
         def work(turn: Turn) -> Job:
@@ -305,7 +305,7 @@ class DynamoLedger:
 def _job(turn: Turn, id: str) -> JobRow:
     job = turn.job(id)
     if job is None:
-        raise NotFound(f"there is no job {id}")
+        raise NotFound(f"no job {id}")
     return job
 
 

@@ -43,7 +43,7 @@ def one_job(turn: Turn, id: str) -> Job:
     turn.load([job_key(id), about_key(id)])
     job, about = turn.job(id), turn.about(id)
     if job is None or about is None:
-        raise NotFound(f"there is no job {id}")
+        raise NotFound(f"no job {id}")
     return about.seen(job)
 
 

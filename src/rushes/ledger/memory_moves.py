@@ -37,7 +37,7 @@ class MemoryMoves:
 
     def _job(self, id: str) -> JobRow:
         if id not in self._jobs:
-            raise NotFound(f"there is no job {id}")
+            raise NotFound(f"no job {id}")
         return self._jobs[id]
 
     def _in_plan(self) -> Iterator[TaskRow]:
@@ -207,7 +207,7 @@ class MemoryMoves:
     def _tell_worker(self, id: str, command: JobCommand) -> None:
         row = self._workers.get(id)
         if row is None or (row.over and command is JobCommand.DRAIN):
-            raise NotFound(f"there is no worker {id}")
+            raise NotFound(f"no worker {id}")
         if command is JobCommand.DRAIN:
             row.draining = True
         elif any(task.worker == id for task in self._tasks.values()):

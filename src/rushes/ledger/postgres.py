@@ -141,7 +141,7 @@ class PostgresLedger:
         """
         found = postgres_look.job(self._ask, job)
         if found is None:
-            raise NotFound(f"there is no job {job}")
+            raise NotFound(f"no job {job}")
         return found
 
     def jobs(

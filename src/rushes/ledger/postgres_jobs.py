@@ -42,7 +42,7 @@ class JobRows:
         """
         for job in self._keep(self._turn.all("hold_job", id=id)):
             return job
-        raise NotFound(f"there is no job {id}")
+        raise NotFound(f"no job {id}")
 
     def made(self, job: OpenJob) -> OpenJob:
         """A job that this transaction has made."""

@@ -21,7 +21,7 @@ def tell_worker(turn: Transaction, id: str, command: JobCommand) -> None:
     """
     row = turn.one("worker_row", worker=id)
     if row is None or (row[1] and command is JobCommand.DRAIN):
-        raise NotFound(f"there is no worker {id}")
+        raise NotFound(f"no worker {id}")
     if command is JobCommand.DRAIN:
         turn.run("worker_drain", number=row[0])
     elif not row[1]:

@@ -160,7 +160,7 @@ class SqliteLedger:
         with self._store.read() as turn:
             found = sqlite_look.job(turn, job)
         if found is None:
-            raise NotFound(f"there is no job {job}")
+            raise NotFound(f"no job {job}")
         return found
 
     def jobs(

@@ -29,7 +29,7 @@ class JobRows:
         """
         for job in self._keep(self._turn.run("job_row", id)):
             return job
-        raise NotFound(f"there is no job {id}")
+        raise NotFound(f"no job {id}")
 
     def of(self, key: int) -> OpenJob:
         """The row of the job of a task."""

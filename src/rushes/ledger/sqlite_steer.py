@@ -21,7 +21,7 @@ def tell_worker(turn: Transaction, id: str, command: JobCommand) -> None:
     """
     row = turn.one("worker_row", id)
     if row is None or (row[2] and command is JobCommand.DRAIN):
-        raise NotFound(f"there is no worker {id}")
+        raise NotFound(f"no worker {id}")
     if command is JobCommand.DRAIN:
         turn.run("worker_drain", row[0])
     elif turn.one("worker_holds", row[0]):

@@ -18,6 +18,7 @@ from rushes.estimates.estimate import Estimate, estimate, expected, learn, resum
 from rushes.estimates.forecast import Forecast, forecast
 from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
+from rushes.index.search import SemanticIndex
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
 from rushes.jobs.maintenance.backup import BackupReport, backup, restore
@@ -107,7 +108,7 @@ class Library:
         try:
             self.pull(missing_models(self.home, wanted or JobRequest()), on_pull)
         except (ModelMissing, RegistryAway) as e:
-            log.warning("weights cannot be fetched: %s", e)
+            log.warning("models cannot be downloaded: %s", e)
         added = self.add(paths, wanted)
         for one in added:
             if one.job:
@@ -214,7 +215,7 @@ class Library:
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
-        return search(self.home, query, limit, cursor, video, order)
+        return search(self.home, query, limit, cursor, video, order, self._semantic(query))
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -222,7 +223,7 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
-        return next_hit(self.home, query, video, at_us, back=back)
+        return next_hit(self.home, query, video, at_us, back=back, semantic=self._semantic(query))
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -321,6 +322,15 @@ class Library:
     def health(self) -> dict[str, str]:
         """Each store, and "ok" or what it says instead."""
         return health(self.home)
+
+    def _semantic(self, query: str) -> SemanticIndex | None:
+        return self._semantic_index if "~" in query else None
+
+    @cached_property
+    def _semantic_index(self) -> SemanticIndex:
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.home.models, self.home.folder)
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

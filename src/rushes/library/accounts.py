@@ -24,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z", re.ASCII)
 
 
 class TooManyTries(Refused):
-    """Passwords are being guessed."""
+    """Too many wrong passwords."""
 
     hint = "Wait a minute."
 
@@ -54,7 +54,7 @@ class Accounts:
             Conflict: there is one of that name.
         """
         if not _NAME.match(name):
-            raise Refused("a name is 1 to 40 of a-z, 0-9, dot, dash", "For example: ada")
+            raise Refused("a name has 1 to 40 characters: a-z, 0-9, dot, dash", "For example: ada")
         if not LEAST <= len(password) <= 1000:
             raise Refused(f"a password has at least {LEAST} characters", "Four words are easy to remember.")
         doc = {"password": self._hasher.hash(password)}

@@ -93,7 +93,7 @@ class Clips:
         record = self.home.records.get(CLIP, self._owner, id) if id.isascii() else None
         found = self._statuses([record]) if record else []
         if not found:
-            raise NotFound(f"there is no clip {id[:60]!r}", what="clip")
+            raise NotFound(f"no clip {id[:60]!r}", what="clip")
         return found[0]
 
     def _statuses(self, records: Sequence[Record]) -> list[ClipStatus]:
@@ -204,7 +204,7 @@ def _transcript(home: Home, video: Video) -> dict[str, list[str]]:
     for place in list_originals(home, video):
         if found := _results(home, place.job, ("transcript",)):
             return found
-    raise Refused(f"nobody has listened to {video.name} yet", f"Have it transcribed: rushes run {video.name}")
+    raise Refused(f"{video.name} has no transcript yet", f"Run: rushes run {video.name}")
 
 
 def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
@@ -217,7 +217,7 @@ def _proxy(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
         inputs = _results(home, place.job, ("probe", "develop", "audio"))
         if "develop.proxy" in inputs:
             return place, inputs
-    raise Refused(f"there is no proxy of {video.name} yet", f"Make one: rushes run {video.name}")
+    raise Refused(f"{video.name} has no proxy yet", f"Run: rushes run {video.name}")
 
 
 def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[str]]:
@@ -233,10 +233,10 @@ def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[st
 
 def _check(video: Video, start_us: int, end_us: int) -> None:
     if not 0 <= start_us < end_us:
-        raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
+        raise Refused("the end of a clip must be after its start", "Write a time as 1:02:03.5, or as seconds (63.5).")
     if start_us >= video.duration_us:
         ends = clock(video.duration_us)
-        raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
+        raise Refused(f"{video.name} ends at {ends}, before the clip starts", f"Choose a start before {ends}.")
 
 
 def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:

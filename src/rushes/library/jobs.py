@@ -58,7 +58,7 @@ class Jobs:
         except NotFound:
             job = None
         if job is None or job.owner != self._owner:
-            raise NotFound(f"there is no job {id[:60]!r}", what="job")
+            raise NotFound(f"no job {id[:60]!r}", what="job")
         return job
 
     def get_many(self, ids: Collection[str]) -> dict[str, Job]:
@@ -104,7 +104,7 @@ class Jobs:
         named = _TASK_ID.match(id)
         found = self.home.ledger.tasks(ids=[id], limit=1).rows if named and self.get(named[1]) else ()
         if not found:
-            raise NotFound(f"there is no task {id[:60]!r}", what="task")
+            raise NotFound(f"no task {id[:60]!r}", what="task")
         return found[0]
 
     def tasks(self, job: str, state: TaskState | None = None) -> tuple[Task, ...]:
@@ -132,7 +132,7 @@ class Jobs:
         named = _TASK_ID.match(id)
         tasks = all_tasks(self.home.ledger, self.get(named[1]).id, stage=named[2]) if named and not named[3] else ()
         if not tasks:
-            raise NotFound(f"there is no step {id[:60]!r}", what="step")
+            raise NotFound(f"no step {id[:60]!r}", what="step")
         return steps_of(tasks)[0]
 
     def events(self, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:

@@ -40,7 +40,7 @@ def pick_one(name: str, found: Sequence[T], what: str) -> T:
     exact = [f for f in found if f.id == name]
     some = exact or list(found)
     if len(some) != 1:
-        many = f"{len(some)} {what}s go by {name!r}" if some else f"there is no {what} {name!r}"
-        hint = f"Name one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}." if some else None
+        many = f"{len(some)} {what}s match {name!r}" if some else f"no {what} {name!r}"
+        hint = f"Choose one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}." if some else None
         raise NotFound(many, hint, what)
     return some[0]

@@ -31,7 +31,7 @@ class Paths:
         """
         record = self.home.records.get(PATH, self.home.settings.owner, id) if id.isascii() else None
         if record is None:
-            raise NotFound(f"there is no path {id[:60]!r}", what="path")
+            raise NotFound(f"no path {id[:60]!r}", what="path")
         return str(record.doc["path"])
 
     def add(self, place: str) -> Record:

@@ -6,8 +6,8 @@ from rushes.annotations import people
 from rushes.annotations.edits import undo
 from rushes.annotations.people import PersonSummary
 from rushes.home import Home
+from rushes.index.changes import Track
 from rushes.index.people import Person
-from rushes.index.port import Track
 
 __all__ = ["People", "Person", "PersonSummary", "Track"]
 

@@ -4,32 +4,34 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rushes.annotations.sidecars import catch_up
 from rushes.domain.errors import NotFound, Refused
-from rushes.engines.local import LocalEngine
 from rushes.exports import hits as forms
 from rushes.exports.hits import hit_doc
 from rushes.home import Home
-from rushes.index.port import Hit, Index, Piece, SearchResult, Summary
+from rushes.index.port import Hit, Piece, SearchResult, Summary
 from rushes.index.query import FIELDS, Clause, Filter, Term, parse
-from rushes.index.search import Searching
+from rushes.index.search import SemanticIndex
 from rushes.index.search import next_hit as find_next
-from rushes.index.semantic import About
+from rushes.index.search import search as find
 from rushes.library.videos.export import footage_of
 
 __all__ = ["FIELDS", "Clause", "Filter", "Hit", "Piece", "SearchResult", "Summary", "Term", "hit_doc", "parse"]
 KINDS = ("csv", "jsonl", "edl")
-MODEL = "minilm-l6"
 
 
-def search(home: Home, query: str, limit: int, cursor: str, video: str, order: str) -> SearchResult:
+def search(
+    home: Home, query: str, limit: int, cursor: str, video: str, order: str, semantic: SemanticIndex | None
+) -> SearchResult:
     """Time-coded hits, best first or by `time`; no text is an error."""
     catch_up(home)
-    return _index(home, query).search(home.settings.owner, query, limit, cursor, video, order)
+    return find(home.index, home.settings.owner, query, limit, cursor, video, order, semantic)
 
 
-def next_hit(home: Home, query: str, video: str, at_us: int, *, back: bool) -> Hit | None:
+def next_hit(
+    home: Home, query: str, video: str, at_us: int, *, back: bool, semantic: SemanticIndex | None
+) -> Hit | None:
     """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
     catch_up(home)
-    return find_next(_index(home, query), home.settings.owner, query, video, at_us, back=back)
+    return find_next(home.index, home.settings.owner, query, video, at_us, back=back, semantic=semantic)
 
 
 def summary(home: Home) -> Summary:
@@ -46,10 +48,10 @@ def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Searc
         NotFound: there is no hit, or a film of one is not known here.
     """
     if kind not in KINDS:
-        raise Refused(f"there is no export {kind!r} of hits", f"Choose one of: {', '.join(KINDS)}")
+        raise Refused(f"unknown export {kind!r} for hits", f"Choose from: {', '.join(KINDS)}")
     found = list(_every(search))
     if not found:
-        raise NotFound(f"nothing is found for {query[:80]!r}", "An empty search says what there is to find.")
+        raise NotFound(f"no hits for {query[:80]!r}", "See what can be found: rushes search")
     if kind == "edl":
         return _edl(home, query, found)
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
@@ -64,15 +66,6 @@ def _every(search: Callable[[str], SearchResult]) -> Iterator[Hit]:
 
 
 def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
-    videos = home.index.videos_of(home.settings.owner, {hit.video for hit in found})
+    videos = home.index.videos(home.settings.owner, ids={hit.video for hit in found})[0]
     films = {video.id: footage_of(home, video) for video in videos}
     return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])
-
-
-def _index(home: Home, query: str) -> Index:
-    """The index, with an engine of this machine if the query may ask for what means alike (`~about this`)."""
-    index = home.index
-    if "~" in query and isinstance(index, Searching) and index.about is None:
-        engine = LocalEngine(home.models, threads=2)
-        index.about = About(engine, MODEL, home.folder / f"{MODEL}.directions")
-    return index

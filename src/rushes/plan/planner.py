@@ -85,7 +85,7 @@ def plan(
         if name == "probe":
             continue
         if name not in cards:
-            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that provides it, then retry.")
         card = cards[name]
         whole = spans[0] if asked.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (

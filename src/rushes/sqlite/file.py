@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
+from rushes.files import replacing
 from rushes.telemetry import effect
 
 BUSY_SECONDS = 5.0
@@ -52,12 +53,14 @@ class SqliteFile:
 
     def backup(self, to: Path) -> None:
         """A whole copy while others go on writing; `to` is there complete or not at all."""
-        part = to.with_name(to.name + ".part")
-        part.unlink(missing_ok=True)
-        with self._lock, our_words(self._name), contextlib.closing(sqlite3.connect(part)) as copy:
+        with (
+            replacing(to) as part,
+            self._lock,
+            our_words(self._name),
+            contextlib.closing(sqlite3.connect(part)) as copy,
+        ):
             self.db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-        part.replace(to)
 
     def close(self) -> None:
         """Let go of the file."""

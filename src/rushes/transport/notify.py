@@ -59,7 +59,7 @@ class Notify(Poll):
             with effect("hint"):
                 self._db.ask(_SEND, self._hint(lane, tasks))
         except RushesError as e:
-            log.warning("nobody was told of work: %s", e)
+            log.warning("hints were not sent: %s", e)
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
         """As the port says; when this process becomes idle, the first wait ends at once: look once more."""

@@ -61,5 +61,5 @@ def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
     source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
-        raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
+        raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')
     return UploadJob(job, key, request, job_spec(home, source, wanted), name, wanted)

@@ -18,6 +18,7 @@ from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, Stor
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
+from rushes.files import sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
@@ -80,7 +81,7 @@ class Uploads:
         """
         record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
-            raise NotFound(f"there is no upload {id[:60]!r}", what="upload")
+            raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
 
     @contextmanager
@@ -92,7 +93,7 @@ class Uploads:
             Refused: nothing more is taken, or it turned out not to be footage.
         """
         if upload.multipart:
-            raise Refused("the parts of this upload go to the bucket directly", "Ask for the addresses of its parts.")
+            raise Refused("the parts of this upload go directly to the bucket", "Request the addresses of its parts.")
         self._check_open(upload)
         staging = self.staging_file(upload)
         with staging.lock() as file:
@@ -117,7 +118,7 @@ class Uploads:
         if direct is None:
             raise Refused("this upload comes through the server", "Send it by PATCH.")
         if upload.state == "open" and direct.is_aborted():
-            self.refuse(upload, "was cleared from the bucket before all of it had come")
+            self.refuse(upload, "was deleted from the bucket before it was complete")
         return upload, direct.missing() if upload.state == "open" else ()
 
     def finish(self, upload: Upload) -> Upload:
@@ -198,7 +199,9 @@ class Uploads:
 
     def _check_open(self, upload: Upload) -> None:
         if upload.state != "open":
-            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
+            raise Refused(
+                f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Start a new upload."
+            )
 
     def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
@@ -273,15 +276,19 @@ class Uploads:
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._in_bucket:
-            raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
+            raise Refused(
+                "other machines of this fleet cannot read uploads", "Put the file into a bucket that they can read."
+            )
         if size > s.upload_gb * 10**9:
-            raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
+            raise OverLimit(
+                f"the file is larger than {s.upload_gb} GB", "Raise upload_gb, or add the file from a folder."
+            )
         if not here:
             return
         self._folder.mkdir(exist_ok=True)
         disk = os.statvfs(self._folder)
         if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
-            raise OverLimit("there is no room for it", "Free some space (rushes gc helps).")
+            raise OverLimit("not enough disk space", "Free some space (rushes gc helps).")
 
     @property
     def _folder(self) -> Path:
@@ -340,7 +347,7 @@ class UploadWriter:
             Refused: it is no footage; the upload is over.
         """
         if self.offset + len(data) > self.upload.size:
-            raise OverLimit("more bytes than were promised", "Begin a new upload with the right length.")
+            raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
         before = self.offset
         self.file.seek(before)
         self.file.write(data)
@@ -373,8 +380,7 @@ class UploadWriter:
 
     def sync(self) -> None:
         """What was written survives a power cut."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        sync(self.file)
 
     @property
     def _staging(self) -> StagingFile:

@@ -4,7 +4,6 @@ While a part with a checksum comes, `source.sure` says how many bytes are verifi
 them does not count and is cut off.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.domain.errors import RushesError
+from rushes.files import sync, sync_path, try_lock
 
 
 class UploadBusy(RushesError):
@@ -52,10 +52,8 @@ class StagingFile:
         except FileNotFoundError as e:
             raise UploadBusy("this upload is just arriving") from e
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as e:
-                raise UploadBusy("another request writes to this upload now") from e
+            if not try_lock(file):
+                raise UploadBusy("another request writes to this upload now")
             if not self._leads_to(file):
                 raise UploadBusy("this upload is just arriving")
             yield file
@@ -78,9 +76,8 @@ class StagingFile:
         """What is written after this offset does not count until `trust`."""
         with self._sure.open("w") as file:
             file.write(f"{offset}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync(self.final.parent)
+            sync(file)
+        sync_path(self.final.parent)
 
     @property
     def is_unverified(self) -> bool:
@@ -96,7 +93,7 @@ class StagingFile:
         if not self.final.exists():
             os.utime(self.part, ns=(mtime_ns, mtime_ns))
             self.part.rename(self.final)
-            sync(self.final.parent)
+            sync_path(self.final.parent)
 
     def clear(self) -> None:
         """Delete all of it."""
@@ -131,15 +128,6 @@ def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
         with suppress(OSError):
             path.parent.rmdir()
     return len(old)
-
-
-def sync(folder: Path) -> None:
-    """A name in it survives a power cut."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _age(path: Path) -> float:

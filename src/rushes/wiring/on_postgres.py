@@ -51,8 +51,8 @@ class OnPostgres(Shared):
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """As the port says."""
         raise Refused(
-            "this home's ledger is a PostgreSQL database, which has its own backup",
-            "Use pg_dump for the database and a copy of the bucket: see docs/guides/run-on-postgres.md.",
+            "this home's ledger is a PostgreSQL database; rushes backup does not copy it",
+            "Use pg_dump for the database and copy the bucket: see docs/guides/run-on-postgres.md.",
         )
 
     def clock(self) -> float:

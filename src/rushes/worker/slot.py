@@ -156,7 +156,7 @@ def _make(
 def _stage(parts: Parts, name: str, version: int) -> Stage:
     stage = parts.stages.get(name)
     if stage is None:
-        raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+        raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that provides it, then retry.")
     if stage.card.version != version:
         raise NeverWorks(
             f"stage {name} is version {stage.card.version} here, the plan asks for {version}",

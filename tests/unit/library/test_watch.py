@@ -229,5 +229,5 @@ def test_places_come_from_the_settings_and_a_place_that_is_not_there_is_refused(
         with pytest.raises(NotFound, match="nowhere"):
             list(library.watch([tmp_path / "nowhere"]))
     monkeypatch.delenv("RUSHES_SOURCES")
-    with Library(tmp_path / "home") as library, pytest.raises(Refused, match="nothing to watch"):
+    with Library(tmp_path / "home") as library, pytest.raises(Refused, match="no folder or bucket to watch"):
         list(library.watch())

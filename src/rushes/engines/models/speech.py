@@ -39,7 +39,7 @@ def speech_model(profile: str, store: ModelStore, path: str = "") -> str:
         ModelMissing: the configured path holds no model.
     """
     if profile not in PROFILES:
-        raise Refused(f"there is no profile {profile!r}", f"Choose one of: {', '.join(PROFILES)}")
+        raise Refused(f"unknown profile {profile!r}", f"Choose from: {', '.join(PROFILES)}")
     if path:
         return store.name_of(store.find(path))
     ids = (ENGLISH, EVERY) if profile == "fast" else (EVERY,)

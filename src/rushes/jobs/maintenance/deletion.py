@@ -83,7 +83,7 @@ class Deletion:
                 doc = json.loads(data)
                 yield name, DeletionNote(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
             except (DamagedBlob, ValueError, KeyError, TypeError):
-                log.warning("passed over: the note %s is damaged", name)
+                log.warning("skipped: the note %s is damaged", name)
 
     def _wanted(self, gone: Collection[str]) -> frozenset[str]:
         rules = replace(self.rules, gone=self.rules.gone.union(gone))

@@ -10,7 +10,7 @@ from functools import partial
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
-from rushes.index.deleted_jobs import GONE
+from rushes.index.deleted_jobs import DELETED
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs import control
@@ -35,34 +35,34 @@ class RemovalReport:
 def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
     """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
     owner = home.settings.owner
-    before = home.records.get(GONE, owner, video.id)
+    before = home.records.get(DELETED, owner, video.id)
     clips = [str(clip.doc["job"]) for clip in home.all_records(CLIP, video.id)]
     jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
     doc = {"jobs": list(jobs), "originals": originals, "over": False}
-    return finish_removal(home, home.records.put(GONE, owner, video.id, doc))
+    return finish_removal(home, home.records.put(DELETED, owner, video.id, doc))
 
 
 def unfinished_removal(home: Home, video: str) -> Record | None:
     """A deletion of that video which a kill cut short."""
-    record = home.records.get(GONE, home.settings.owner, video)
+    record = home.records.get(DELETED, home.settings.owner, video)
     return None if record is None or record.doc["over"] else record
 
 
 def retention_rules(home: Home) -> RetentionRules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
-    gone = frozenset(job for record in home.all_records(GONE) if record.doc["over"] for job in record.doc["jobs"])
+    gone = frozenset(job for record in home.all_records(DELETED) if record.doc["over"] for job in record.doc["jobs"])
     return RetentionRules(home.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
 
 
 def deleted_jobs(home: Home) -> frozenset[str]:
     """Every job whose deletion has begun."""
-    return frozenset(job for record in home.all_records(GONE) for job in record.doc["jobs"])
+    return frozenset(job for record in home.all_records(DELETED) for job in record.doc["jobs"])
 
 
 def finish_removals(home: Home) -> int:
     """Do what killed deletions left; answers how many there were."""
-    left = [record for record in home.all_records(GONE) if not record.doc["over"]]
+    left = [record for record in home.all_records(DELETED) if not record.doc["over"]]
     for record in left:
         finish_removal(home, record)
     return len(left)
@@ -81,7 +81,7 @@ def finish_removal(home: Home, gone: Record) -> RemovalReport:
     )
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)
-    home.records.put(GONE, gone.owner, gone.id, {**gone.doc, "over": True})
+    home.records.put(DELETED, gone.owner, gone.id, {**gone.doc, "over": True})
     home.follower.catch_up()
     return RemovalReport(gone.id, tuple(job.id for job in jobs), results, files)
 

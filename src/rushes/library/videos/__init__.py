@@ -12,7 +12,7 @@ from rushes.domain.keys import is_id
 from rushes.domain.observation import Observation
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, SELECTION
-from rushes.index.port import Video
+from rushes.index.port import Video, find_video
 from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
 from rushes.jobs.originals import original, with_current_path
 from rushes.ledger.pages import every
@@ -47,14 +47,14 @@ class Videos:
             NotFound: this owner has none of that id.
         """
         catch_up(self.home)
-        found = self.home.index.video(self._owner, id) if is_id(id) else None
+        found = find_video(self.home.index, self._owner, id) if is_id(id) else None
         if found is None:
-            raise NotFound(f"there is no video {id[:60]!r}", what="video")
+            raise NotFound(f"no video {id[:60]!r}", what="video")
         return with_current_path(self.home, found)
 
     def get_many(self, ids: Collection[str]) -> dict[str, Video]:
         """Those of these videos that are there, by id, as the index knows them now."""
-        return {v.id: v for v in self.home.index.videos_of(self._owner, ids)} if ids else {}
+        return {v.id: v for v in self.home.index.videos(self._owner, ids=ids)[0]} if ids else {}
 
     def find(self, name: str) -> Video:
         """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
@@ -163,10 +163,10 @@ class Videos:
         """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.
 
         Raises:
-            Refused: that is no run of this video.
+            Refused: that is not a run of this video.
         """
         if run and run not in video.jobs:
-            raise Refused(f"{run!r} is no run of this video", f"Its runs: {', '.join(video.jobs)}")
+            raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
         return select(self.home, video.id, kind, run)
 
     def selected_runs(self, video: Video) -> list[Record]:

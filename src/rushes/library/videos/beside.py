@@ -16,7 +16,7 @@ from rushes.exports import sidecar
 from rushes.exports.beside import beside, write_beside
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
-from rushes.index.port import Video
+from rushes.index.port import Video, find_video
 from rushes.jobs.originals import with_current_path
 from rushes.jobs.submit import display_name
 from rushes.library.videos.export import everything, export
@@ -70,7 +70,7 @@ def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
     home.follower.catch_up()
-    video = home.index.video(job.owner, json.loads(job.facts)["video"])
+    video = find_video(home.index, job.owner, json.loads(job.facts)["video"])
     return _sidecar(home, video, home.originals / source.path) if video else []
 
 
@@ -109,7 +109,7 @@ def _facts(home: Home, video: Video) -> dict[str, JSON]:
         with contextlib.suppress(NotFound):
             job = home.ledger.job(id)
             return {**json.loads(job.facts), "name": Path(video.path).name}
-    raise Refused(f"{video.name} was read from a sidecar: it is there already")
+    raise Refused(f"{video.name} was read from a sidecar, so it is already there")
 
 
 def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> WrittenFile:
@@ -118,7 +118,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
     record = home.records.get(WRITTEN, owner, name)
     if record and _is_of_another(film, str(record.doc.get("film") or "")):
         full = path.with_name(film.name + path.name.removeprefix(film.stem))
-        log.warning("%s lies beside %s: %s is written instead", path.name, record.doc["film"], full.name)
+        log.warning("%s already belongs to %s: writing %s instead", path.name, record.doc["film"], full.name)
         return (
             _write(home, owner, film, full, data) if full != path else WrittenFile(path, "it belongs to another film")
         )
@@ -130,7 +130,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
     except Conflict:  # another run has just taken the name
         return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:
-        log.warning("not written beside the film: %s", e)
+        log.warning("not written next to the video: %s", e)
         return WrittenFile(path, str(e))
     return WrittenFile(path)
 

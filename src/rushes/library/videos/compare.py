@@ -46,8 +46,9 @@ def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech
     runs = [_run(video, left), _run(video, right)]
     lines = [home.follower.run_lines(video.owner, video.id, run, kind) for run in runs]
     for run, found in zip(runs, lines, strict=True):
-        if not found and not any(o.job == run and o.kind == kind for o, _ in home.index.offers(video.owner, video.id)):
-            raise NotFound(f"{run} has nothing of the kind {kind}", f"See: rushes show {video.id}")
+        results = home.index.state(video.owner, video.id).results
+        if not found and not any(r.job == run and r.kind == kind for r, _ in results):
+            raise NotFound(f"{run} has no {kind}", f"See: rushes show {video.id}")
     a, b = ([w for line in some for w in words(line.text)] for some in lines)
     alike = SequenceMatcher(None, a, b, autojunk=False).ratio() if a or b else 1.0
     return Comparison(kind, runs[0], runs[1], round(alike, 4), tuple(align_lines(*lines)))
@@ -69,5 +70,5 @@ def align_lines(left: Sequence[Observation], right: Sequence[Observation]) -> li
 def _run(video: Video, name: str) -> str:
     found = [job for job in video.jobs if job.startswith(name) or job == f"job_{name}"]
     if len(found) != 1 and name not in found:
-        raise NotFound(f"{name[:60]!r} is no run of {video.name}", f"Its runs: {', '.join(video.jobs)}")
+        raise NotFound(f"{name[:60]!r} is not a run of {video.name}", f"Its runs: {', '.join(video.jobs)}")
     return name if name in found else found[0]

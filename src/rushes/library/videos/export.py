@@ -16,8 +16,8 @@ from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
 from rushes.home import Home
 from rushes.index.follower import SELECTION
+from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
-from rushes.index.searchable import SEEN, ranges
 from rushes.jobs.originals import read_probe, with_current_path
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
@@ -31,7 +31,7 @@ def export(home: Home, video: Video, kind: str, out: Path | None = None) -> byte
         NotFound: what it is made of is not there (yet).
     """
     if kind not in KINDS:
-        raise Refused(f"there is no export {kind!r}", f"Choose one of: {', '.join(KINDS)}")
+        raise Refused(f"unknown export {kind!r}", f"Choose from: {', '.join(KINDS)}")
     if out:
         check_target(out, ENDINGS.get(kind, (f".{kind}",)))
     data = KINDS[kind](home, video)
@@ -60,7 +60,7 @@ def _artifact(home: Home, video: Video, stage: str, output: str, name: str) -> b
             manifest = read_manifest(home.blobs, video.owner, results_of(tasks[0].spec)[output])
             with home.blobs.open(video.owner, manifest.artifact(name).sha256) as f:
                 return f.read()
-    raise NotFound(f"{video.name} has no {stage} yet", f"rushes run {video.path}")
+    raise NotFound(f"{video.name} has no {stage} yet", f"Run: rushes run {video.path}")
 
 
 def _text(name: str, again: Callable[[Sequence[Observation]], str]) -> Callable[[Home, Video], bytes]:
@@ -86,14 +86,14 @@ def _lines(home: Home, video: Video) -> tuple[Observation, ...]:
 
 def everything(home: Home, video: Video) -> list[Observation]:
     """All that is known of a video, kind by kind, each in order of time."""
-    kinds = sorted({kind for kind, _, _ in home.index.shown(video.owner, video.id)})
+    kinds = sorted({kind for kind, _, _ in home.index.state(video.owner, video.id).shown})
     return [line for kind in kinds for line in home.index.lines(video.owner, video.id, kind)]
 
 
 def _ranges(home: Home, video: Video) -> list[Observation]:
     """The same for people: a thing that is seen in look after look is one row."""
     found = {kind: list(some) for kind, some in groupby(everything(home, video), key=lambda line: line.kind)}
-    return [line for kind, some in found.items() for line in (ranges(some) if kind in SEEN else some)]
+    return [line for kind, some in found.items() for line in (ranges(some) if kind in VISUAL_KINDS else some)]
 
 
 def footage_of(home: Home, video: Video) -> timelines.Footage:

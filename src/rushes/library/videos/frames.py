@@ -28,7 +28,7 @@ def frame(home: Home, video: Video, us: int) -> bytes:
         task = _chunk(all_tasks(home.ledger, job, TaskState.DONE, STAGE), moment)
         if task and (jpeg := _read(home, video.owner, task, int(moment * 1_000_000))):
             return jpeg
-    raise NotFound(f"{video.name} has no picture there", "It comes with the stage develop.")
+    raise NotFound(f"{video.name} has no frame there yet", "The stage develop makes frames.")
 
 
 def _chunk(tasks: tuple[Task, ...], moment: Fraction) -> Task | None:

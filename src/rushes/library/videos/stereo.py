@@ -119,7 +119,7 @@ def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = Fal
     if ran.signal:
         raise stopped(ran.signal)
     if len(ran.jobs) != 1:
-        raise Refused(f"{path} is not one film", "A preview is made of one file.")
+        raise Refused(f"{path} is not a single video", "A preview needs one file.")
     manifest = _result(home, ran.jobs[0], "preview", "preview")
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
     where = home.blobs.address(strip.publish) if strip.publish else ""
@@ -145,7 +145,7 @@ def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
     """
     manifest = _result(home, job, "join", "film")
     if not manifest.artifacts:
-        raise NotFound(f"{job.name} has no pictures: there is no 3D of it")
+        raise NotFound(f"{job.name} has no picture, so there is no 3D version")
     film, format = manifest.artifact("film.mp4"), str(manifest.facts["format"])
     frames = int(manifest.facts["frames"])
     source = JobSpec.from_text(job.payload).source
@@ -165,7 +165,7 @@ def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
         failure = next((t.failure for t in home.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
         if failure:
             raise RushesError(failure.message, failure.hint)
-        raise NotFound(f"{job.name} is not finished", f"rushes jobs show {job.id}")
+        raise NotFound(f"{job.name} is not finished yet", f"See: rushes jobs show {job.id}")
     return read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)[output])
 
 

@@ -36,7 +36,7 @@ def begin_job(
 ) -> Response:
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
-        raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
+        raise Refused("size is required", "Send size=BYTES with the form; then upload the file to upload_url.")
     upload = library.uploads.begin(filename, size, StereoOptions(mode).wanted() if mode else JobRequest())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
@@ -50,5 +50,5 @@ def play_job(library: LibraryDep, job_id: Id) -> Response:
     video = video_of(library.jobs.get(job_id))
     proxy = library.videos.get(video).proxy if video else ""
     if not proxy:
-        raise NotFound("there is nothing to play yet", "Watch the job: GET /api/v1/jobs/{id}")
+        raise NotFound("nothing to play yet", "See the job: GET /api/v1/jobs/{id}")
     return RedirectResponse(FILES + proxy, 307)

@@ -59,5 +59,5 @@ def select_run(library: LibraryDep, asset_id: Id, body: SelectionIn) -> RecordSh
 
 def _kind(word: str) -> str:
     if word not in OURS:
-        raise Refused(f"there is no type {word[:60]!r}", f"Choose one of: {', '.join(KINDS.values())}")
+        raise Refused(f"unknown type {word[:60]!r}", f"Choose from: {', '.join(KINDS.values())}")
     return OURS[word]

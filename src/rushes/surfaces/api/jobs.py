@@ -12,7 +12,7 @@ from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
 from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
-from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name
+from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
 from rushes.surfaces.http.schemas import JobShape, TaskShape
 
@@ -100,18 +100,23 @@ class FailedShape:
 
 @router.get("/jobs")
 def list_jobs(
-    request: Request, library: LibraryDep, state: JobState | None = None, cursor: Cursor = "", limit: Limit = 50
+    request: Request,
+    library: LibraryDep,
+    active: ActiveDep,
+    state: JobState | None = None,
+    cursor: Cursor = "",
+    limit: Limit = 50,
 ) -> Page[JobShape]:
     """Jobs, newest first; in a final state, the last to finish first."""
     of = f"jobs {state}"
     found = library.jobs.page(state, unseal(cursor, of), limit)
-    return page(request, [JobShape.of(j) for j in found.rows], found.cursor, of)
+    return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}")
-def get_job(library: LibraryDep, job_id: Id) -> JobShape:
+def get_job(library: LibraryDep, active: ActiveDep, job_id: Id) -> JobShape:
     """One job."""
-    return JobShape.of(library.jobs.get(job_id))
+    return JobShape.of(library.jobs.get(job_id), active)
 
 
 @router.get("/jobs/{job_id}/steps")
@@ -143,14 +148,14 @@ def list_events(library: LibraryDep, job_id: Id, after: After = 0, limit: Limit 
 
 
 @router.get("/jobs/{job_id}/progress")
-def get_progress(library: LibraryDep, job_id: Id) -> Progress:
+def get_progress(library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
     """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
     job = library.jobs.get(job_id)
     seen = library.jobs.watch(job.id).look()
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None
-    return Progress(JobShape.of(seen.job), seen.stages, seen.remaining, expected)
+    return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected)
 
 
 @router.get("/jobs/{job_id}/why")
@@ -163,9 +168,9 @@ Move = Literal["pause", "pause_now", "resume", "cancel"]
 
 
 @router.post("/jobs/{job_id}/priority")
-def set_priority(library: LibraryDep, job_id: Id, body: PriorityIn) -> JobShape:
+def set_priority(library: LibraryDep, active: ActiveDep, job_id: Id, body: PriorityIn) -> JobShape:
     """Higher goes first."""
-    return JobShape.of(library.jobs.command(job_id, JobCommand.PRIORITY, body.priority))
+    return JobShape.of(library.jobs.command(job_id, JobCommand.PRIORITY, body.priority), active)
 
 
 @router.post("/jobs/{job_id}/retry")
@@ -175,9 +180,9 @@ def retry_job(library: LibraryDep, job_id: Id, body: RetryIn | None = None) -> R
 
 
 @router.post("/jobs/{job_id}/{move}")
-def steer_job(library: LibraryDep, job_id: Id, move: Move) -> JobShape:
+def steer_job(library: LibraryDep, active: ActiveDep, job_id: Id, move: Move) -> JobShape:
     """Pause (now), resume or cancel."""
-    return JobShape.of(library.jobs.command(job_id, JobCommand(move)))
+    return JobShape.of(library.jobs.command(job_id, JobCommand(move)), active)
 
 
 @router.get("/failed")

@@ -37,7 +37,7 @@ def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(ma
     """A published file of one of the owner's videos."""
     prefix = next((p for p in PUBLIC if name.startswith(p)), "")
     if not prefix:
-        raise NotFound("there is no such file")
+        raise NotFound("file not found")
     library.videos.get(name.removeprefix(prefix).partition("/")[0])  # whose it is
     kind = TYPES.get(File(name).suffix, "application/octet-stream")
     return _published(request, library, name, kind)
@@ -70,7 +70,7 @@ def get_original(request: Request, library: LibraryDep, video_id: Id) -> Respons
     video = library.videos.get(video_id)
     source = library.videos.source(video)
     if "://" in source:
-        raise Refused("the original lies in a bucket", f"Fetch it there: {source}")
+        raise Refused("the original is in a bucket", f"Download it there: {source}")
     return _file(request, File(source), "application/octet-stream", video.name)
 
 
@@ -86,13 +86,13 @@ def _published(request: Request, library: Library, name: str, kind: str) -> Resp
         place = File(library.videos.address(name))
         return _file(request, place, kind) if place.is_file() else _far(request, library, name, kind)
     except Refused as e:
-        raise NotFound("there is no such file") from e
+        raise NotFound("file not found") from e
 
 
 def _far(request: Request, library: Library, name: str, kind: str) -> Response:
     found = library.videos.file_part(name, 0, 0)
     if found is None:
-        raise NotFound("there is no such file", "It comes when its stage is done.")
+        raise NotFound("file not found", "It appears when its stage is done.")
     version, size, _ = found
     etag = f'"{version}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}

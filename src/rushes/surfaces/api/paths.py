@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from rushes.library.paths import FoundFile, LeftOut
 from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, answer_added, check_places
-from rushes.surfaces.http.deps import Id, LibraryDep, Place
+from rushes.surfaces.http.deps import Id, LibraryDep, Place, active_of
 from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["paths"])
@@ -66,4 +66,4 @@ def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobReque
     """Take in what is there."""
     path = library.paths.get(path_id)
     check_places(request, library, [path])
-    return answer_added(library.add([path], (body or JobRequestIn()).wanted()))
+    return answer_added(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))

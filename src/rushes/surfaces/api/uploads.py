@@ -157,7 +157,9 @@ def drop_upload(library: LibraryDep, upload_id: Id) -> Response:
     uploads = library.uploads
     upload = uploads.get(upload_id)
     if upload.state == "arrived":
-        raise Refused("it has arrived", f"Cancel its job: POST /api/v1/jobs/{library.jobs.get(upload.job).id}/cancel")
+        raise Refused(
+            "the upload is complete", f"Cancel its job: POST /api/v1/jobs/{library.jobs.get(upload.job).id}/cancel"
+        )
     uploads.drop(upload)
     return _tus(204)
 
@@ -226,7 +228,7 @@ def _sum(text: str) -> tuple[Any, bytes] | None:
     except binascii.Error as e:
         raise Refused("Upload-Checksum is not base64", "For example: sha256 47DEQpj8HBSa...") from e
     if name not in ("sha256", "sha1"):
-        raise Refused(f"there is no checksum {name[:20]!r} here", "Use sha256 or sha1.")
+        raise Refused(f"unknown checksum {name[:20]!r} here", "Use sha256 or sha1.")
     return hashlib.new(name, usedforsecurity=False), expected
 
 

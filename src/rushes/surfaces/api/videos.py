@@ -15,9 +15,10 @@ from rushes.library.videos import RemovalReport, Video
 from rushes.library.videos.export import KINDS
 from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.api.recipes import JobRequestIn
-from rushes.surfaces.http.deps import Id, Key, LibraryDep, Name, Place, accepted, once
+from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import JobShape, Line, of_video
+from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])
 
@@ -52,9 +53,9 @@ class AddedShape:
     skipped: str = ""
 
     @staticmethod
-    def of(added: IntakeResult) -> "AddedShape":
+    def of(added: IntakeResult, active: ActiveJobs) -> "AddedShape":
         """From the library."""
-        job = JobShape.of(added.job) if added.job else None
+        job = JobShape.of(added.job, active) if added.job else None
         error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
         return AddedShape(added.path, job, added.created, error, hint, added.skipped)
 
@@ -79,12 +80,12 @@ def add_videos(request: Request, library: LibraryDep, body: AddIn, key: Key = ""
     check_places(request, library, body.paths)
 
     def make() -> JSONResponse:
-        return answer_added(library.add(body.paths, body.wanted()))
+        return answer_added(library.add(body.paths, body.wanted()), active_of(request))
 
     return once(library, key, request, body.model_dump(), make)
 
 
-def answer_added(added: Sequence[IntakeResult]) -> JSONResponse:
+def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -94,7 +95,8 @@ def answer_added(added: Sequence[IntakeResult]) -> JSONResponse:
     if wrong and len(wrong) == len(added):
         raise wrong[0]
     jobs = [a.job.id for a in added if a.job]
-    return accepted([asdict(AddedShape.of(a)) for a in added], "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
+    shapes = [asdict(AddedShape.of(a, active)) for a in added]
+    return accepted(shapes, "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
 def check_places(request: Request, library: Library, places: list[str]) -> None:
@@ -106,7 +108,7 @@ def check_places(request: Request, library: Library, places: list[str]) -> None:
     if not request.app.state.access.open:
         for place in places:
             if not library.paths.may_be_read(place):
-                raise NotAllowed("films are only taken in from the configured sources", "Set sources in rushes.toml.")
+                raise NotAllowed("only files in the configured sources can be added", "Set sources in rushes.toml.")
 
 
 @router.get("/videos/{video_id}")
@@ -152,9 +154,9 @@ def list_shots(library: LibraryDep, video_id: Id) -> Shots:
 
 
 @router.get("/videos/{video_id}/runs")
-def list_runs(library: LibraryDep, video_id: Id) -> list[JobShape]:
+def list_runs(library: LibraryDep, active: ActiveDep, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
-    return [JobShape.of(job) for job in library.jobs.of_video(library.videos.get(video_id), MOST_RUNS)]
+    return [JobShape.of(job, active) for job in library.jobs.of_video(library.videos.get(video_id), MOST_RUNS)]
 
 
 @router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
@@ -165,7 +167,7 @@ def run_video(
     asked, video = body or JobRequestIn(), library.videos.get(video_id)
 
     def make() -> JSONResponse:
-        return answer_added(library.add([library.videos.source(video)], asked.wanted()))
+        return answer_added(library.add([library.videos.source(video)], asked.wanted()), active_of(request))
 
     return once(library, key, request, asked.model_dump(), make)
 

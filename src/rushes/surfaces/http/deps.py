@@ -13,6 +13,7 @@ from rushes.domain.keys import digest
 from rushes.library import Library
 from rushes.library.idempotency import Record, Requests
 from rushes.surfaces.http.problems import problem
+from rushes.surfaces.words import ActiveJobs, active_jobs
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
 Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
@@ -28,7 +29,13 @@ def library_of(request: Request) -> Library:
     return library
 
 
+def active_of(request: Request) -> ActiveJobs:
+    """The jobs that are being worked on now."""
+    return active_jobs(library_of(request).jobs.workers())
+
+
 LibraryDep = Annotated[Library, Depends(library_of)]
+ActiveDep = Annotated[ActiveJobs, Depends(active_of)]
 
 
 def once(library: Library, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
@@ -55,7 +62,7 @@ def once(library: Library, key: str, request: Request, body: Any, make: Callable
 
 def _again(record: Record | None, asked: str) -> JSONResponse:
     if record is None or (record.doc["asked"] == asked and "answer" not in record.doc):
-        return problem(409, "the same request is still being answered", "Ask again in a moment.", "Running")
+        return problem(409, "the same request is still running", "Try again in a moment.", "Running")
     if record.doc["asked"] != asked:
         return problem(422, "this Idempotency-Key was used for another request", "Use a new key.", "KeyReused")
     said = record.doc["answer"]

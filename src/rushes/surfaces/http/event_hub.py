@@ -15,6 +15,7 @@ from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.library.jobs import Jobs
 from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.words import ActiveJobs, active_jobs
 from rushes.telemetry import log
 
 LOOK_SECONDS = 0.25  # while things happen
@@ -37,9 +38,9 @@ class Message(NamedTuple):
         return cls(text, event.number, event.type is EventType.FINISHED)
 
     @classmethod
-    def of_row(cls, row: Job) -> "Message":
+    def of_row(cls, row: Job, active: ActiveJobs) -> "Message":
         """A job as it stands."""
-        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row)))}\n\n")
+        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row, active)))}\n\n")
 
 
 @dataclass(slots=True, eq=False)
@@ -146,7 +147,7 @@ class EventHub:
             try:
                 cursor = self._look(cursor)
             except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
-                log.warning("following: %s", e)
+                log.warning("cannot follow the ledger: %s", e)
             pause = pause_after(pause, news=cursor != before, heard=bool(self._subscribers))
             if self._nudge.wait(pause) and not self._over.is_set():
                 self._nudge.clear()
@@ -159,7 +160,7 @@ class EventHub:
                 if not more:
                     return cursor
             except RushesError as e:
-                log.warning("following: %s", e)
+                log.warning("cannot follow the ledger: %s", e)
                 self._over.wait(LOOK_SECONDS)
         return cursor
 
@@ -167,17 +168,18 @@ class EventHub:
         if not self._subscribers:
             return self._jobs.skip_changes(cursor)[1]
         rows, after = self._jobs.changed(cursor)
+        active = active_jobs(self._jobs.workers()) if rows else ActiveJobs()
         for row in rows:
-            self._tell(row)
+            self._tell(row, active)
         return after
 
-    def _tell(self, row: Job) -> None:
+    def _tell(self, row: Job, active: ActiveJobs) -> None:
         with self._guard:
             seen, everywhere = self._seen.get(row.id), "" in self._subscribers
         if seen is not None:
             self._tell_events(row.id, seen)
         if everywhere:
-            self._hand("", [Message.of_row(row)])
+            self._hand("", [Message.of_row(row, active)])
 
     def _tell_events(self, job: str, seen: int) -> None:
         while events := self._jobs.events(job, seen):

@@ -63,8 +63,8 @@ class AccessPolicy:
         """
         if not is_loopback(self.bound) and not self.accounts.any and not self.setup_code:
             raise NotAllowed(
-                f"{self.bound} can be reached by others, and nobody has a password",
-                "Set RUSHES_TOKEN, or make the first account: rushes serve --setup. Loopback needs neither.",
+                f"{self.bound} is reachable from other machines, but there is no password",
+                "Set RUSHES_TOKEN, or create the first account: rushes serve --setup. Loopback needs neither.",
             )
 
     def refusal(self, scope: Scope) -> Response | None:

@@ -36,13 +36,13 @@ STATUS: Mapping[type[RushesError], int] = {
     TryAgain: 503,
 }  # the first that fits, so the finer ones stand first
 HINTS = {
-    "video": "List what there is: GET /api/v1/videos",
-    "job": "List what there is: GET /api/v1/jobs",
-    "task": "List a job's: GET /api/v1/jobs/{id}/tasks",
-    "step": "List a job's: GET /api/v1/jobs/{id}/steps",
+    "video": "List videos: GET /api/v1/videos",
+    "job": "List jobs: GET /api/v1/jobs",
+    "task": "List tasks: GET /api/v1/jobs/{id}/tasks",
+    "step": "List steps: GET /api/v1/jobs/{id}/steps",
     "worker": "List them: GET /api/v1/workers",
-    "upload": "Begin one: POST /api/v1/uploads",
-    "clip": "Ask for one: POST /api/v1/clips",
+    "upload": "Start one: POST /api/v1/uploads",
+    "clip": "Request one: POST /api/v1/clips",
     "path": "List them: GET /api/v1/paths",
 }  # what is not found -> where such things are listed
 TITLES = {400: "Not possible as asked", 401: "Who are you?", 403: "Not allowed", 404: "Not found", 405: "No method",

@@ -37,6 +37,7 @@ from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
+from rushes.surfaces.words import ActiveJobs
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
@@ -56,7 +57,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     app = DescribedApp(
         title="rushes",
         version=VERSION,
-        summary="Develops footage overnight, whatever dies: watch it, search it, cut it.",
+        summary="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
         docs_url=None,  # its page comes from a CDN
         redoc_url=None,
         lifespan=_run_background,
@@ -64,7 +65,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
     )
     app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
     app.state.hub = EventHub(library.jobs)
-    app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job)))
+    app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
     origins = [o.strip() for o in library.settings.cors.split(",") if o.strip()]

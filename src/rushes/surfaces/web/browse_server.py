@@ -41,7 +41,7 @@ def list_place(request: Request, library: Library, place: str) -> Listing:
 
 def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
-        raise Refused("a place begins with / or s3://", "Write the whole path, as the server sees it.")
+        raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
     check_places(request, library, [place])
     return library.paths.look(place, LOOKS + 1)
 

@@ -1,43 +1,43 @@
-"""The weights on this machine: list, fetch, check, try."""
+"""The models on this machine: list, download, check, time."""
 
 from collections.abc import Sequence
 
 import click
 
 from rushes.library import Kept
-from rushes.surfaces.cli.command import Group, verb
-from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import size
-from rushes.surfaces.cli.views.model_download import Pulling
+from rushes.surfaces.cli.views.model_download import DownloadView
+from rushes.surfaces.words import size
 
 
-@verb("ls", "rushes models ls", "rushes models ls --json")
+@command("ls", "rushes models ls", "rushes models ls --json")
 @click.pass_obj
 def ls(session: Session) -> None:
-    """List the models that are known, and which of them are here."""
-    kept = opened(session, create=True).models.ls()
+    """List the known models, and which are on this machine."""
+    kept = open_library(session, create=True).models.ls()
     if session.json:
         session.rows("model", [_doc(k) for k in kept])
         return
     columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
     session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
     if not all(k.present for k in kept):
-        session.remark(("fetch what is not here with: rushes models pull", DONE))
+        session.remark(("download the missing ones with: rushes models pull", DONE))
 
 
-@verb("pull", "rushes models pull", "rushes models pull whisper-base")
+@command("pull", "rushes models pull", "rushes models pull whisper-base")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def pull(session: Session, names: Sequence[str]) -> None:
-    """Fetch weights, all unless named.
+    """Download models, all unless named.
 
-    Each is known by its hash; afterwards no network is needed.
+    Every file is checked against its hash; afterwards no network is needed.
     """
-    pulling = Pulling(session)
+    pulling = DownloadView(session)
     try:
-        paths = opened(session, create=True).models.pull(names, pulling.look)
+        paths = open_library(session, create=True).models.pull(names, pulling.look)
     finally:
         pulling.close()
     if session.json:
@@ -47,14 +47,14 @@ def pull(session: Session, names: Sequence[str]) -> None:
         session.out.line(str(path))
 
 
-@verb("verify", "rushes models verify")
+@command("verify", "rushes models verify")
 @click.pass_obj
 def verify(session: Session) -> int:
-    """Check the weights that are here.
+    """Check the models on this machine.
 
-    Every file is read and compared with its hash; exit 1 if one is damaged.
+    Reads every file and compares it with its hash; exit 1 if one is damaged.
     """
-    damages = opened(session, create=True).models.verify()
+    damages = open_library(session, create=True).models.verify()
     if session.json:
         session.document({"damaged": damages})
     for damage in damages if not session.json else ():
@@ -62,29 +62,29 @@ def verify(session: Session) -> int:
     if damages:
         session.remark(("next: rushes models pull", DONE))
     elif not session.json:
-        session.out.line("all as they should be")
+        session.out.line("no damage")
     return int(bool(damages))
 
 
-@verb("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
+@command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def bench(session: Session, names: Sequence[str]) -> None:
-    """Say how long each model takes here.
+    """Measure how long each model takes on this machine.
 
-    Those that are here, all unless named, are asked about a made picture or sound.
+    Runs the models that are here, all unless named, on a generated picture or sound.
     """
-    paces = opened(session, create=True).bench_models(names)
+    paces = open_library(session, create=True).bench_models(names)
     if session.json:
         session.document(paces)
         return
-    columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
+    columns = [Column("model"), Column("input"), Column("CPU s", right=True), Column("loading s", right=True)]
     session.out.table(columns, [[p.model, p.asked, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
 
 
 def _row(kept: Kept) -> list[Part]:
-    m, here = kept.model, ("here", DONE) if kept.present else "not here"
-    return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
+    m, state = kept.model, ("present", DONE) if kept.present else "missing"
+    return [m.id, m.capability, size(m.size), m.licence, state, (m.about, DONE)]
 
 
 def _doc(kept: Kept) -> dict[str, object]:
@@ -92,5 +92,5 @@ def _doc(kept: Kept) -> dict[str, object]:
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = Group("models", "The weights on this machine.", [ls, pull, verify, bench])
+models = CliGroup("models", "List, download, check and time the models on this machine.", [ls, pull, verify, bench])
 COMMANDS = {"models": models}

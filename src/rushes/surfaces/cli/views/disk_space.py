@@ -1,14 +1,14 @@
-"""Room on the disk, as it is told while work waits for it."""
+"""Disk space, as it is reported while work waits for it."""
 
-from rushes.surfaces.cli.text import size
+from rushes.surfaces.words import size
 from rushes.worker.inputs import DiskSpace
 
 
 def words(room: DiskSpace) -> str:
-    """How much there is, how much there has to be, and that nothing needs to be done here."""
+    """How much is free, and how much is kept free."""
     if room.enough:
-        return "there is room on the disk again: going on"
-    return f"disk nearly full: {size(room.free)} free, {size(room.kept)} kept free; goes on by itself"
+        return "disk space is available again: continuing"
+    return f"disk nearly full: {size(room.free)} free, {size(room.kept)} kept free; continues when there is space"
 
 
 def fields(room: DiskSpace) -> dict[str, object]:
@@ -17,15 +17,15 @@ def fields(room: DiskSpace) -> dict[str, object]:
     return {"stage": "room", "enough": room.enough, **counted, "message": words(room)}
 
 
-class News:
-    """What was heard of the room and is not told yet; each lane says the same."""
+class DiskSpaceNews:
+    """The last state of the disk, and whether it was reported; each lane says the same."""
 
     def __init__(self) -> None:
         self.last = DiskSpace(enough=True)
         self._new = False
 
     def hear(self, room: DiskSpace) -> None:
-        """Called in the middle of anything, so it only takes note."""
+        """Called from a signal-like place, so it only remembers."""
         self._new = self._new or room.enough != self.last.enough
         self.last = room
 

@@ -1,4 +1,4 @@
-"""A worker's bench, watched: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
+"""What a worker does: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
 
 import queue
 import threading
@@ -17,16 +17,17 @@ from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import brief, lasted, many
-from rushes.surfaces.cli.views.disk_space import News, fields, words
+from rushes.surfaces.cli.text import shorten
+from rushes.surfaces.cli.views.disk_space import DiskSpaceNews, fields, words
 from rushes.surfaces.cli.views.progress import stopping
+from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
 from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
 
 REFRESH = 4  # a second
-WAITING = 10_000  # outcomes that nobody has read yet; a reader that sleeps must not fill the memory
-PATIENCE_SECONDS = 5.0  # with a reader at the end
+WAITING = 10_000  # outcomes not yet written: a reader that does not read must not fill the memory
+PATIENCE_SECONDS = 5.0  # for a slow reader at the end
 NAME_CELLS = 32
 
 
@@ -35,18 +36,18 @@ class Outcome:
     """How one attempt ended."""
 
     lease: Lease
-    word: str  # done, found, failed, dead, given back
+    word: str  # done, adopted, failed, dead, given back
     seconds: float | None = None
     why: str = ""
 
 
-def outcome_of(letter: OutboxEntry) -> Outcome:
-    """What a letter to the ledger says, in people's words."""
-    match letter:
+def outcome_of(entry: OutboxEntry) -> Outcome:
+    """The outcome that an outbox entry tells the ledger."""
+    match entry:
         case Complete(lease, finish):
-            return Outcome(lease, "found" if finish.adopted else "done", None if finish.adopted else finish.seconds)
+            return Outcome(lease, "adopted" if finish.adopted else "done", None if finish.adopted else finish.seconds)
         case Fail(lease, failure, delay):
-            then = "not tried again" if delay is None else f"tried again in {lasted(delay)}"
+            then = "no more attempts" if delay is None else f"next attempt in {duration(delay)}"
             return Outcome(
                 lease, "dead" if delay is None else "failed", None, f"{failure.kind}: {failure.message}; {then}"
             )
@@ -54,58 +55,58 @@ def outcome_of(letter: OutboxEntry) -> Outcome:
             return Outcome(lease, "given back", None, reason)
 
 
-class Bench:
-    """Looks over a worker's shoulder; nothing it does can hold the worker up."""
+class WorkerView:
+    """Shows what a worker does; nothing here can block the worker."""
 
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
         self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
-        self._room = News()
+        self._room = DiskSpaceNews()
         self._begun, self._told = time.monotonic(), 0
         self.count = Counter[str]()
-        self._teller = threading.Thread(target=self._tell_all, daemon=True)
+        self._printer = threading.Thread(target=self._print_all, daemon=True)
         self._live = Live(
             console=session.err.console, get_renderable=self.picture, refresh_per_second=REFRESH, transient=True
         )
 
-    def seen(self, happening: Input) -> None:
-        """Called in the worker's loop: counts, and leaves the telling to another thread."""
-        if isinstance(happening, DiskSpace):
-            self._room.hear(happening)
+    def seen(self, event: Input) -> None:
+        """Called in the worker's loop: counts, and leaves the printing to another thread."""
+        if isinstance(event, DiskSpace):
+            self._room.hear(event)
             if (new := self._room.tell()) and not self._box.full():
                 self._box.put(new)
-        if isinstance(happening, OutboxEntryWritten):
-            self.count[outcome_of(happening.letter).word] += 1
+        if isinstance(event, OutboxEntryWritten):
+            self.count[outcome_of(event.letter).word] += 1
             if not self._box.full():
-                self._box.put(happening.letter)
+                self._box.put(event.letter)
 
     def told(self, _signal: int) -> None:
         """A signal asked to stop."""
         self._told += 1
 
     def start(self) -> None:
-        """Begin to look."""
-        self._teller.start()
+        """Start showing."""
+        self._printer.start()
         if self._session.bars:
             self._live.start()
 
     def close(self) -> None:
-        """Tell what is left to tell."""
-        with suppress(queue.Full):  # a reader that sleeps is not waited for
+        """Print what is left."""
+        with suppress(queue.Full):  # a reader that does not read is not waited for
             self._box.put(None, timeout=PATIENCE_SECONDS)
-            self._teller.join(PATIENCE_SECONDS)
+            self._printer.join(PATIENCE_SECONDS)
         self._live.stop()
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Since the start."""
         return time.monotonic() - self._begun
 
     @property
     def counts(self) -> str:
         """12 done, 1 failed."""
-        return ", ".join(f"{n} {word}" for word, n in self.count.items()) or "nothing done"
+        return ", ".join(f"{n} {word}" for word, n in self.count.items()) or "no tasks done"
 
     def picture(self) -> Group:
         """The slots of this moment."""
@@ -113,16 +114,16 @@ class Bench:
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
         foot: Part = (stopping(self._told), NOW) if self._told else ("Ctrl-C stops after the running chunks", DONE)
-        counted = (f"{self.counts} in {lasted(self.seconds)}   ", DONE)
+        counted = (f"{self.counts} in {duration(self.seconds)}   ", DONE)
         return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
 
     def _slot(self, number: int, holding: Holding | None) -> Text:
         if holding is None:
             return self._cut(f"{number + 1:>2}  ", ("idle", DONE))
-        lease, name = holding.lease, brief(self._name(holding.lease.job), NAME_CELLS)
+        lease, name = holding.lease, shorten(self._name(holding.lease.job), NAME_CELLS)
         chunk = "" if lease.chunk is None else f"chunk {lease.chunk}"
         percent = f"{holding.progress:.0%}" if holding.progress else ""
-        took = lasted(max(0.0, time.monotonic() - holding.since))
+        took = duration(max(0.0, time.monotonic() - holding.since))
         return self._cut(
             f"{number + 1:>2}  ", (f"{lease.stage:<11}", NOW), f" {set_cell_size(name, NAME_CELLS)}",
             f" {chunk:<9} {percent:>4} {took:>11}",
@@ -133,20 +134,20 @@ class Bench:
         text.truncate(self._session.err.width, overflow="crop")
         return text
 
-    def _tell_all(self) -> None:
-        while (letter := self._box.get()) is not None:
-            if isinstance(letter, DiskSpace):
-                self._tell_room(letter)
+    def _print_all(self) -> None:
+        while (entry := self._box.get()) is not None:
+            if isinstance(entry, DiskSpace):
+                self._print_room(entry)
             else:
-                self._tell(outcome_of(letter))
+                self._print(outcome_of(entry))
 
-    def _tell_room(self, room: DiskSpace) -> None:
+    def _print_room(self, room: DiskSpace) -> None:
         if self._session.json:
             self._session.message("status", **fields(room))
         else:
             self._session.remark((words(room), NOW))
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _print(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")
         if self._session.json:
             names = ("task", "job", "stage", "chunk")
@@ -154,7 +155,7 @@ class Bench:
             self._session.message("task", outcome=outcome.word, seconds=outcome.seconds, why=outcome.why, **about)
         elif bad or not self._session.bars:
             where = lease.stage if lease.chunk is None else f"{lease.stage} chunk {lease.chunk}"
-            end = outcome.why or (lasted(outcome.seconds) if outcome.seconds is not None else "")
+            end = outcome.why or (duration(outcome.seconds) if outcome.seconds is not None else "")
             self._session.remark(
                 (f"{outcome.word:<10}", TROUBLE if bad else ""), f"  {self._name(lease.job)}  {where}  ", (end, DONE)
             )
@@ -163,13 +164,13 @@ class Bench:
         if job not in self._names:
             try:
                 self._names[job] = self._name_of(job)
-            except RushesError:  # a busy store: the id will do for now
+            except RushesError:  # the store is busy: show the id for now
                 return job
         return self._names[job]
 
 
-def told_tasks(bench: Bench) -> str:
+def task_summary(view: WorkerView) -> str:
     """12 tasks done, 1 failed, in 3 min 2 s."""
-    done = bench.count["done"] + bench.count["found"]
-    rest = ", ".join(f"{n} {word}" for word, n in bench.count.items() if word not in ("done", "found"))
-    return f"{many(done, 'task')} done{f', {rest}' if rest else ''} in {lasted(bench.seconds)}"
+    done = view.count["done"] + view.count["adopted"]
+    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "adopted"))
+    return f"{plural(done, 'task')} done{f', {rest}' if rest else ''} in {duration(view.seconds)}"

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
+from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
@@ -14,16 +15,12 @@ from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.pages.video import KEPT
 from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import language, plural
+from rushes.surfaces.words import UNFINISHED, language_name, plural
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
 LOOKED_AT = 200  # videos that one page of a filtered list looks at; the next page goes on from there
-STATES = {
-    "complete": ("completed",),
-    "running": ("created", "chunking_in_progress", "chunking_complete"),
-    "needs you": ("failed",),
-}
+STATES = {"unfinished": UNFINISHED, "done": (JobState.COMPLETED,), "failed": (JobState.FAILED,)}
 LABELS = {"object": "Object", "person": "Person", "place": "Place"}
 Asked = Annotated[str, Query(max_length=200)]
 Ids = Annotated[list[str], Form(max_length=100)]
@@ -62,7 +59,7 @@ def process(request: Request, library: LibraryDep, video: Ids, recipe: Annotated
     """Put chosen videos through a recipe; what is there already is adopted."""
     places = [library.videos.source(library.videos.get(id)) for id in video]
     jobs = [a.job for a in library.add(places, JobRequest(recipe=recipe)) if a.job]
-    return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
+    return back(request, f"{plural(len(jobs), 'job')} started with the recipe {recipe}.")
 
 
 @router.post("/library/delete")
@@ -114,7 +111,7 @@ def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: s
 
 def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
     known = index_counts(request, newest)
-    spoken = [(code, language(code), None) for code in list(known.languages)[:8] if code]
+    spoken = [(code, language_name(code), None) for code in list(known.languages)[:8] if code]
     rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
         ("State", "state", [(s, s, None) for s in STATES]),
         ("Language", "lang", [*spoken, ("none", "no speech", None)] if spoken else []),

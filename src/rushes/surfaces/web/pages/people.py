@@ -12,7 +12,7 @@ from rushes.library.people import Person, Track
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import nameless, plural
+from rushes.surfaces.words import plural, unnamed_person
 
 router = APIRouter(include_in_schema=False)
 ON_CARD, IN_PANEL = 3, 60  # faces that are shown
@@ -53,7 +53,7 @@ class Card:
     @property
     def called(self) -> str:
         """By name, else by something that people can say."""
-        return self.name or nameless(self.id)
+        return self.name or unnamed_person(self.id)
 
 
 class Films:
@@ -83,7 +83,7 @@ def show_people(
     listed = [p for p in known if hidden or not p.hidden]
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
-        raise NotFound(f"there is nobody {who[:60]!r}", "Perhaps the two are one now: see everybody.")
+        raise NotFound(f"no person {who[:60]!r}", "The person may have been merged: see the list of people.")
     films = Films(library)
     return render(
         request,
@@ -103,7 +103,7 @@ def show_people(
 def name(request: Request, library: LibraryDep, who: Who, name: Who) -> Response:
     """What somebody is called; the name of somebody else makes the two one."""
     library.people.name(who, name)
-    return back(request, f"That is {name.strip()}. It stays when faces are run again.", "/people")
+    return back(request, f"Named {name.strip()}.", "/people")
 
 
 @router.post("/people/merge")
@@ -114,11 +114,11 @@ def merge(
     known = {p.id: p for p in library.people.with_tracks()}
     some = sorted((known[id] for id in set(who or ()) if id in known), key=_weight)
     if len(some) < 2:
-        return back(request, "Choose at least two who are one.")
+        return back(request, "Select at least two people to merge.")
     kept = some[0].name or some[0].id
     for other in some[1:]:
         library.people.merge(other.id, kept)
-    return back(request, f"{plural(len(some), 'person', 'people')} are one now.", "/people")
+    return back(request, f"{plural(len(some), 'person', 'people')} merged.", "/people")
 
 
 @router.post("/people/split")
@@ -133,7 +133,9 @@ def split(
     places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
     for video, _, at in places:
         library.people.split(who, video, int(at[:18]), name)
-    return back(request, f"{plural(len(places), 'face')} taken out." if places else "Choose the faces to take out.")
+    return back(
+        request, f"{plural(len(places), 'appearance')} separated." if places else "Select the faces to separate."
+    )
 
 
 @router.post("/people/hide")
@@ -146,7 +148,7 @@ def hide(request: Request, library: LibraryDep, who: Who, hidden: Annotated[bool
 @router.post("/people/undo")
 def take_back(request: Request, library: LibraryDep) -> Response:
     """Take the last word back."""
-    return back(request, f"Taken back: {library.people.undo()}.", "/people")
+    return back(request, f"Undone: {library.people.undo()}.", "/people")
 
 
 def _weight(person: Person) -> tuple[bool, int, str]:
