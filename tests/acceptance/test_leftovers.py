@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -27,44 +29,43 @@ def test_that_does_not_end():
 """
 
 
-def begin(folder: Path, *argv: str) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+@contextmanager
+def begun(folder: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
     """A command that runs the test above, and every process of it when that has started its servers."""
     (folder / "test_servers.py").write_text(SERVERS)
     env = {**os.environ, "FOLDER": str(folder)}
-    process = subprocess.Popen([sys.executable, *argv], cwd=folder, env=env, stdout=subprocess.DEVNULL)
-    wait_for(lambda: (folder / "started").exists() or process.poll() is not None, "servers")
-    assert process.poll() is None
+    command = subprocess.Popen([sys.executable, *argv], cwd=folder, env=env, stdout=subprocess.DEVNULL)
+    wait_for(lambda: (folder / "started").exists() or command.poll() is not None, "servers")
     orphan = psutil.Process(int((folder / "orphan").read_text()))
-    return process, [orphan, *psutil.Process(process.pid).children(recursive=True)]
-
-
-def names(processes: list[psutil.Process]) -> list[str]:
-    return [process.name() for process in processes]
+    processes = [orphan, *psutil.Process(command.pid).children(recursive=True)]
+    try:
+        yield command, processes
+    finally:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_everything_that_a_script_has_started(tmp_path: Path, number: signal.Signals) -> None:
-    script, processes = begin(tmp_path, *SCRIPT)
-    assert {"postgres", "valkey-server", "sleep"} <= set(names(processes))
-    script.send_signal(number)
-    assert script.wait(DEADLINE) == 128 + number
-    assert not psutil.wait_procs(processes, DEADLINE)[1]
+    with begun(tmp_path, *SCRIPT) as (script, processes):
+        assert {"postgres", "valkey-server", "sleep"} <= {process.name() for process in processes}
+        script.send_signal(number)
+        assert script.wait(DEADLINE) == 128 + number
+        assert not psutil.wait_procs(processes, DEADLINE)[1]
 
 
 def test_a_script_ends_everything_when_pytest_is_killed(tmp_path: Path) -> None:
-    script, processes = begin(tmp_path, *SCRIPT)
-    psutil.Process(script.pid).children()[0].kill()
-    assert script.wait(DEADLINE) == 128 + signal.SIGKILL
-    assert not psutil.wait_procs(processes, DEADLINE)[1]
+    with begun(tmp_path, *SCRIPT) as (script, processes):
+        psutil.Process(script.pid).children()[0].kill()
+        assert script.wait(DEADLINE) == 128 + signal.SIGKILL
+        assert not psutil.wait_procs(processes, DEADLINE)[1]
 
 
 def test_servers_end_with_the_process_that_started_them_even_if_it_is_killed(tmp_path: Path) -> None:
-    killed, processes = begin(tmp_path, "-c", "from test_servers import *; test_that_does_not_end()")
-    servers = [process for process in processes if process.name() in ("postgres", "valkey-server")]
-    assert len(servers) > 2, "PostgreSQL has children"
-    killed.kill()
-    killed.wait()
-    assert not psutil.wait_procs(servers, DEADLINE)[1]
-    for process in processes:
-        if process not in servers:
-            process.kill()
+    with begun(tmp_path, "-c", "from test_servers import *; test_that_does_not_end()") as (killed, processes):
+        servers = [process for process in processes if process.name() in ("postgres", "valkey-server")]
+        assert len(servers) > 2, "PostgreSQL has children"
+        killed.kill()
+        killed.wait()
+        assert not psutil.wait_procs(servers, DEADLINE)[1]
