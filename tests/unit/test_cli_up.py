@@ -32,7 +32,7 @@ class Up:
     """`rushes up` in a folder, heard line by line."""
 
     def __init__(self, python: Path, folder: Path, workers: int = 0) -> None:
-        argv = [python, "-m", "rushes", "up", str(folder), "--workers", str(workers), "--json"]
+        argv = [str(python), "-m", "rushes", "up", str(folder), "--workers", str(workers), "--json"]
         env = {**os.environ, HINT: "postgres://elsewhere/none"}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.parts: list[dict[str, Any]] = []
@@ -118,7 +118,7 @@ def ups() -> Iterator[list[Up]]:
 
 
 def test_a_contract_case_of_postgresql_runs_in_a_private_clone(private_clone: Path, python: Path) -> None:
-    argv = [python, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", CASE, "-k", "postgres"]
+    argv = [str(python), "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", CASE, "-k", "postgres"]
     done = subprocess.run(argv, cwd=private_clone, capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
@@ -162,6 +162,7 @@ def settings_are_private_and_leave_what_a_person_wrote(folder: Path, store: str)
     assert 'profile = "fast"' in file.read_text()
     assert store in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
+    assert (folder / "postgresql").stat().st_mode & 0o077 == 0, "no way up from the server's own folder"
 
 
 def finds_out_that_these_are_no_films(home: str, paths: list[Path]) -> None:

@@ -6,12 +6,11 @@ It runs by its path with the standard library alone, which takes 10 ms.
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, ends_by: int, user: int, group: int, argv: Sequence[str]) -> None:
+def main(parent: int, ends_by: int, user: int, group: int, argv: list[str]) -> None:
     """Become `argv`, as `user` unless that is negative; `ends_by` comes when the parent ends."""
     if user >= 0:
         os.setgroups([])

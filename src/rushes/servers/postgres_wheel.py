@@ -61,7 +61,7 @@ def _make_copy(site: Path, copy: Path, user: int) -> None:
         _copy_files(site, new)
         for version in VERSIONS:
             for program in ("initdb", "postgres"):
-                argv = [_bin(new, version) / program, "--version"]
+                argv = [str(_bin(new, version) / program), "--version"]
                 subprocess.run(argv, check=True, capture_output=True, **as_user(user))
         os.sync()  # no half of it after a power cut
         try:
