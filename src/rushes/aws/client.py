@@ -1,4 +1,4 @@
-"""Amazon's services by boto3: bounded time, requests counted, throttling backed off, errors in our own words."""
+"""Amazon's services by boto3: bounded time, requests counted, throttling backed off, errors translated."""
 
 import threading
 import time
@@ -40,8 +40,8 @@ _SKEW_MILLIS = 2000  # the Date of an answer has whole seconds
 _chance = SystemRandom()
 
 
-class Declined(Exception):
-    """A condition did not hold; `reasons` has one entry per write, with the item that stood against it."""
+class ConditionFailed(Exception):
+    """A condition did not hold; `reasons` has one entry per write, with the item that is there."""
 
     def __init__(self, reasons: list[dict[str, Any]]) -> None:
         super().__init__("a condition did not hold")
@@ -89,7 +89,7 @@ class Service:
         """The answer; asked again while it is throttled or silent, unless it may be asked only `once`.
 
         Raises:
-            Declined: a condition did not hold.
+            ConditionFailed: a condition did not hold.
             StoreAway: no answer in time.
         """
         for last in self._tries():
@@ -99,13 +99,13 @@ class Service:
             try:
                 return self._noted(getattr(self._client, operation)(**request), asked)
             except ClientError as e:
-                _refused(e, once, last)
+                _raise_unless_transient(e, once, last)
             except NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
             except BotoCoreError as e:
                 if once or last:
                     raise StoreAway(f"AWS did not answer: {e}") from e
-        raise AssertionError("the last try tells how it ended")
+        raise AssertionError("the last try returns or raises")
 
     def wait_for(self, what: str, **request: Any) -> None:
         """Wait until something that was asked for is there (a waiter of boto3's, by name)."""
@@ -116,7 +116,7 @@ class Service:
         return time.time_ns() // 1_000_000 + self._skew
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close its connections."""
         self._client.close()
 
     def _tries(self) -> Iterator[bool]:
@@ -138,23 +138,23 @@ class Service:
         return answer
 
 
-def _refused(e: ClientError, once: bool, last: bool) -> None:
-    """Raise what a refusal means; return if the same is to be asked again."""
+def _raise_unless_transient(e: ClientError, once: bool, last: bool) -> None:
+    """Raise what an error means; return if the same request is to be sent again."""
     code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
     codes = {reason.get("Code") or "None" for reason in reasons}
     if code == "ConditionalCheckFailedException":
-        raise Declined([{"Item": e.response.get("Item")}]) from e
+        raise ConditionFailed([{"Item": e.response.get("Item")}]) from e
     if CONDITION in codes:
-        raise Declined(reasons) from e
+        raise ConditionFailed(reasons) from e
     broken = code in _BROKEN or e.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500
     throttled = code in _THROTTLED or (codes and codes <= _THROTTLED_REASONS)
     if not broken and not throttled:
-        raise _translated(code, str(e)) from e
+        raise _translate(code, str(e)) from e
     if last or (broken and once):
         raise StoreAway(f"AWS is too busy: {code}") from e
 
 
-def _translated(code: str, message: str) -> RushesError:
+def _translate(code: str, message: str) -> RushesError:
     if code in _NOT_ALLOWED:
         return NotAllowed(message, "Check the credentials and the policy of this machine's role.")
     if code in _MISSING:

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rushes.aws.client import CONDITION, Declined, Service
+from rushes.aws.client import CONDITION, ConditionFailed, Service
 from rushes.domain.errors import RushesError, StoreAway, WrongHome
 
 Value = str | int | bool
@@ -14,10 +14,10 @@ Write = dict[str, Any]
 
 TRANSACTION = 90  # of Amazon's 100 items
 INDEXES = {
-    "by_place": ("place", "rank"),  # what waits, is held, is due, is owed
+    "by_list": ("list_name", "rank"),  # what waits, is held, is due, is owed
     "by_owner": ("of_owner", "age"),
     "by_state": ("of_state", "since"),
-    "by_change": ("of_change", "moved"),
+    "by_change": ("of_change", "changed_at"),
 }
 _PARTS = frozenset({"pk", *(part for part, _ in INDEXES.values())})
 _LAST = "\U0010ffff"
@@ -41,7 +41,7 @@ class Table:
         found: dict[Key, Item] = {}
         for begin in range(0, len(wanted), 100):
             for item in self._batch_get([self._key(key) for key in wanted[begin : begin + 100]]):
-                found[_key_of(item)] = item
+                found[key_of(item)] = item
         return found
 
     def query(
@@ -94,14 +94,14 @@ class Table:
         """All of these or none; the same request sent again (a reply was cut) counts once.
 
         Raises:
-            Refusal: some condition did not hold.
+            TransactionCancelled: some condition did not hold.
         """
         try:
             self.service.ask(
                 "transact_write_items", TransactItems=list(writes), ClientRequestToken=secrets.token_hex(16)
             )
-        except Declined as e:
-            raise Refusal(self._refused(writes, e.reasons)) from e
+        except ConditionFailed as e:
+            raise TransactionCancelled(self._found(writes, e.reasons)) from e
 
     def put(self, item: Item, rev: int | None) -> Write:
         """A write of an item that must have that revision now (None: must not be there)."""
@@ -190,13 +190,13 @@ class Table:
                 return
         raise StoreAway("DynamoDB leaves reads unprocessed")
 
-    def _refused(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
-        """What stands there; a write that met another transaction or a limit tells nothing of its item."""
+    def _found(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
+        """What is there; a write that met another transaction or a limit tells nothing of its item."""
         found: dict[Key, Item | None] = {}
         for write, reason in zip(writes, reasons, strict=True):
             if reason.get("Code") == CONDITION:
                 (what,) = write.values()
-                key = _key_of(self._decoded(what.get("Item") or what["Key"]))
+                key = key_of(self._decoded(what.get("Item") or what["Key"]))
                 found[key] = self._decoded(reason["Item"]) if reason.get("Item") else None
         return found
 
@@ -219,15 +219,16 @@ class Table:
         return {name: _plain(v)[cut:] if name in _PARTS else _plain(v) for name, v in item.items()}
 
 
-class Refusal(Exception):
-    """A transaction was refused; `found` are the items that stood against it (None: it is not there)."""
+class TransactionCancelled(Exception):
+    """Nothing was written; `found` are the items whose conditions did not hold (None: it is not there)."""
 
     def __init__(self, found: dict[Key, Item | None]) -> None:
-        super().__init__("a transaction was refused")
+        super().__init__("a transaction was cancelled")
         self.found = found
 
 
-def _key_of(item: Item) -> Key:
+def key_of(item: Item) -> Key:
+    """Where an item is."""
     return str(item["pk"]), str(item["sk"])
 
 

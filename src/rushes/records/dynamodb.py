@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rushes.aws.changes import Stamps, moved
-from rushes.aws.table import Item, Key, Refusal, Table
+from rushes.aws.changes import Timestamps, changed_keys
+from rushes.aws.table import Item, Key, Table, TransactionCancelled
 from rushes.domain.errors import StoreAway
 from rushes.domain.keys import JSON
 from rushes.records.port import Conflict, Record
@@ -19,7 +19,7 @@ class DynamoRecords:
     """Documents as items, their version as the revision that a write must have seen."""
 
     def __init__(self, table: Table) -> None:
-        self._table, self._stamps = table, Stamps(table.wall)
+        self._table, self._timestamps = table, Timestamps(table.wall)
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
         """The record, None if there is none."""
@@ -55,7 +55,7 @@ class DynamoRecords:
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
         """Records written or deleted since the cursor, and the next cursor."""
-        keys, after = moved(self._table, "records", cursor)
+        keys, after = changed_keys(self._table, "records", cursor)
         items = self._table.fetch(keys)
         return tuple(_record(items[key]) for key in keys if key in items), after
 
@@ -76,8 +76,8 @@ class DynamoRecords:
             try:
                 with effect(f"records.{verb}"):
                     self._table.commit([self._table.put(self._item(key, new, token), int(old["rev"]) if old else None)])
-            except Refusal as refusal:
-                old = refusal.found[key]
+            except TransactionCancelled as e:
+                old = e.found[key]
             else:
                 return new
         raise StoreAway("too many others write the same record")
@@ -88,7 +88,7 @@ class DynamoRecords:
         return item | {
             "body": json.dumps(doc),
             "of_change": "records",
-            "moved": f"{self._stamps.next()}#{record.version}",
+            "changed_at": f"{self._timestamps.next()}#{record.version}",
         }
 
 

@@ -1,4 +1,4 @@
-"""The rows of a ledger on DynamoDB: plain values, and how each becomes an item and where it is listed.
+"""The rows of a ledger on DynamoDB: plain values, and how each becomes an item and which lists it is in.
 
 What a claim sets or asks for is an attribute of its own, the rest is one text: an item is written whole, at one price.
 """
@@ -11,50 +11,42 @@ from typing import Any, TypeVar
 from rushes.aws.table import Item, Key
 from rushes.domain.job import FINAL, Counts, Job, JobState, NewJob
 from rushes.domain.keys import JSON
-from rushes.domain.task import Draft, Failure, Lease, Need, Task, TaskState, Verdict
+from rushes.domain.task import Draft, Failure, Lease, Need, Task, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
-from rushes.ledger.dynamodb_texts import loosened, squeezed
+from rushes.ledger.dynamodb.keys import (
+    DUE,
+    HELD,
+    OWED,
+    PARKED,
+    UNFINISHED,
+    WORKERS,
+    blob_key,
+    details_key,
+    held_rank,
+    job_key,
+    ready_list,
+    task_key,
+    worker_key,
+)
+from rushes.ledger.dynamodb.texts import compress_json, decompress_json
+from rushes.ledger.rules import TaskStatus, visible_state
 
 R = TypeVar("R")
-WORKERS, OWED, LEFT, DUE, PARKED, HELD = "workers", "owed", "left", "due", "parked", "held"
+TOMBSTONE_SECONDS = 7 * 86_400  # a worker that slept so long enters anew; its fences are stale all the same
+_CLAIMED = ("state", "fence", "worker", "claim_id", "outcome", "progress", "started")
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
 
-def job_key(job: str) -> Key:
-    """Where a job's counters and state are: what every completion writes, so it is small."""
-    return f"job#{job}", "job"
-
-
-def about_key(job: str) -> Key:
-    """Where the rest of a job is."""
-    return f"job#{job}", "about"
-
-
-def task_key(task: str) -> Key:
-    """Where a task is: with its job, which its id begins with."""
-    return f"job#{task.partition('.')[0]}", f"task#{task}"
-
-
-def ready_place(lane: str) -> str:
-    """The list of tasks that a claim in that lane may take."""
-    return f"ready#{lane}"
-
-
-def held_rank(worker: str, job: "JobRow", task: str) -> str:
-    """Where a task is in the list of all that is held: by worker, so that what nobody knows of is found as well."""
-    return f"{worker}#{job.number:012d}#{task}"
-
-
-def pack(row: Any, key: Key, own: Collection[str] = ()) -> Item:
+def pack(row: Any, own: Collection[str] = ()) -> Item:
     """A row as an item: `own` fields as attributes, the others as one text."""
-    values = {f.name: _kept(getattr(row, f.name)) for f in fields(row) if f.name != "rev"}
-    item: Item = {"pk": key[0], "sk": key[1], "rev": row.rev}
+    values = {f.name: _readable(getattr(row, f.name)) for f in fields(row) if f.name != "rev"}
+    item: Item = {"pk": row.key[0], "sk": row.key[1], "rev": row.rev}
     item |= {name: value for name in own if (value := values.pop(name)) is not None}
-    return item | {"body": squeezed(encode(values))}
+    return item | {"body": compress_json(encode(values))}
 
 
-def _kept(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     """Python reads no number of more than 4,300 digits, but any in hex: a bit for each of 15,000 needs."""
     return hex(value) if type(value) is int and value.bit_length() > 64 else value
 
@@ -63,7 +55,7 @@ def unpack(cls: type[R], item: Item) -> R:
     """The row of an item."""
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]  # rows are dataclasses
     own = {name: value for name, value in item.items() if name in names}
-    return cls(**own, **json.loads(loosened(str(item["body"]))))
+    return cls(**own, **json.loads(decompress_json(str(item["body"]))))
 
 
 @dataclass(slots=True)
@@ -78,7 +70,7 @@ class TaskRow:
     order: int = 0
     spec: str = ""  # a long one is kept elsewhere
     first: bool = False
-    then: dict[str, int] = field(default_factory=dict)  # who needs it, and which of its needs it is
+    dependants: dict[str, int] = field(default_factory=dict)  # who needs it, and which of its needs it is
     unmet: int = 0  # a bit per need
     epoch: int = 0  # of the job: a lease of before its cancellation is over
     due: int | None = None
@@ -92,7 +84,7 @@ class TaskRow:
     state: TaskState = TaskState.WAITING
     fence: int = 0
     worker: str = ""
-    take: str = ""  # which claim leased it
+    claim_id: str = ""  # of the claim that leased it
     outcome: str = ""  # of the last attempt: done, failed, lost, given_back
     progress: str = "0.0"
     started: int | None = None
@@ -103,53 +95,44 @@ class TaskRow:
 
     @property
     def key(self) -> Key:
-        """Where it is."""
         return task_key(self.id)
 
     @property
-    def at(self) -> tuple[int, int, str]:
-        """Its place in the plan."""
+    def plan_order(self) -> tuple[int, int, str]:
         return 0 if self.first else 1, self.order, self.id
 
     def item(self, job: "JobRow | None") -> Item:
-        """The task, listed where its job wants it."""
-        item = pack(self, self.key, ("state", "fence", "worker", "take", "outcome", "progress", "started"))
-        place = "" if job is None else self._place(job)
-        if job is None or not place:
+        """The task, in the list that its state and its job put it in."""
+        item = pack(self, _CLAIMED)
+        listed = "" if job is None else self._list(job)
+        if job is None or not listed:
             return item
-        if place == HELD:
-            return item | {"place": place, "rank": held_rank(self.worker, job, self.id)}
-        due = place in (DUE, PARKED)
-        return item | {"place": place, "rank": f"{self.due:015d}#{self.id}" if due else self.rank(job)}
+        if listed == HELD:
+            rank = held_rank(self.worker, job.number, self.id)
+        else:
+            rank = f"{self.due:015d}#{self.id}" if listed in (DUE, PARKED) else self.rank(job)
+        return item | {"list_name": listed, "rank": rank}
 
     def rank(self, job: "JobRow") -> str:
         """The order of claims."""
-        begins, order, id = self.at
-        return f"{10**6 - job.priority:07d}#{job.number:012d}#{begins}{order:08d}#{id}"
+        group, order, id = self.plan_order
+        return f"{10**6 - job.priority:07d}#{job.number:012d}#{group}{order:08d}#{id}"
 
-    def _place(self, job: "JobRow") -> str:
+    def _list(self, job: "JobRow") -> str:
         if self.state is TaskState.LEASED:
             return HELD
         if self.state is not TaskState.READY:
             return ""
         if self.due is not None:
             return PARKED if job.stopped else DUE
-        return "" if job.stopped else ready_place(self.lane)
+        return "" if job.stopped else ready_list(self.lane)
 
-    def held_by(self, worker: str | None, fence: int) -> bool:
-        """Whether that lease is the one that counts."""
-        return self.state is TaskState.LEASED and self.fence == fence and worker in (None, self.worker)
-
-    def said(self, fence: int, outcome: str, cancelled: bool) -> Verdict:
-        """The answer to a lease that holds no more."""
-        if self.fence == fence and self.state is not TaskState.LEASED and self.outcome == outcome:
-            return Verdict.OK
-        return Verdict.CANCELLED if cancelled else Verdict.LOST
-
-    def told(self, **more: JSON) -> dict[str, JSON]:
-        """What an event about its attempt says."""
-        about = {"stage": self.stage, "chunk": self.chunk, "fence": self.fence, "worker": self.worker or None}
-        return {**about, **more}
+    def status(self, job: "JobRow") -> TaskStatus:
+        """Where it stands."""
+        return TaskStatus(
+            self.id, self.stage, self.chunk, self.state, self.fence, self.worker or None, self.outcome, self.losses,
+            job.cancelled, job.paused,
+        )  # fmt: skip
 
     def lease(self, spec: str) -> Lease:
         """What its worker is given."""
@@ -158,13 +141,12 @@ class TaskRow:
             spec=spec, failures=self.failures, losses=self.losses,
         )  # fmt: skip
 
-    def seen(self, job: "JobRow", wall: int) -> Task:
+    def task(self, job: "JobRow", wall: int) -> Task:
         """The task as readers see it."""
-        gone = job.cancelled and self.state not in (TaskState.DONE, TaskState.DEAD)
         failure = None if self.failure is None or self.state is TaskState.DONE else Failure.from_json(self.failure)
         return Task(
             id=self.id, job=self.job, stage=self.stage, chunk=self.chunk, lane=self.lane, order=self.order,
-            state=TaskState.CANCELLED if gone else self.state, fence=self.fence, failures=self.failures,
+            state=visible_state(self.state, cancelled=job.cancelled), fence=self.fence, failures=self.failures,
             losses=self.losses, unmet=self.unmet.bit_count(), spec=self.spec, worker=self.worker or None,
             parked=self.state is TaskState.READY and job.stopped and not job.cancelled,
             due_in=None if self.due is None else max(0.0, (self.due - wall) / 1000), progress=float(self.progress),
@@ -195,8 +177,8 @@ class JobRow:
     live: int = 0
     losses: int = 0
     failures: int = 0
-    seq: int = 0
-    moved: str = ""  # when the last event came, and its number
+    last_event: int = 0
+    changed_at: str = ""  # when the last event came, and its number
     started: int | None = None
     finished: int | None = None
     owed: list[dict[str, JSON]] = field(default_factory=list)
@@ -207,7 +189,6 @@ class JobRow:
 
     @property
     def key(self) -> Key:
-        """Where it is."""
         return job_key(self.id)
 
     @property
@@ -217,22 +198,21 @@ class JobRow:
 
     @property
     def counts(self) -> Counts:
-        """Its counters."""
         return Counts(self.total, self.done, self.dead, self.live, self.losses, self.failures)
 
     def item(self) -> Item:
         """The job, in every list that it is in."""
         age = f"{self.number:012d}"
-        item = pack(self, self.key, ("moved",)) | {"of_owner": f"jobs#{self.owner}", "age": age, "of_change": "jobs"}
+        item = pack(self, ("changed_at",)) | {"of_owner": f"jobs#{self.owner}", "age": age, "of_change": "jobs"}
         since = f"{self.finished:015d}#{age}" if self.state in FINAL and self.finished is not None else age
         item |= {"of_state": f"jobs#{self.owner}#{self.state.value}", "since": since}
         if self.state is JobState.COMPLETED and not self.owed:
             return item
-        return item | {"place": OWED if self.owed else LEFT, "rank": self.id}
+        return item | {"list_name": OWED if self.owed else UNFINISHED, "rank": self.id}
 
 
 @dataclass(slots=True)
-class AboutRow:
+class JobDetails:
     """What stays of a job as it was submitted, and what its first task found."""
 
     new: dict[str, JSON]
@@ -241,79 +221,76 @@ class AboutRow:
 
     @property
     def key(self) -> Key:
-        """Where it is."""
-        return about_key(self.new["id"])
+        return details_key(self.new["id"])
 
     def item(self) -> Item:
-        """The item."""
-        return pack(self, self.key)
+        return pack(self)
 
-    def seen(self, job: JobRow) -> Job:
+    def job(self, row: JobRow) -> Job:
         """The job as readers see it."""
         new = NewJob(**self.new)
         return Job(
             id=new.id, owner=new.owner, team=new.team, request_id=new.request_id, name=new.name, recipe=new.recipe,
-            payload=new.payload, facts=self.facts, state=job.state, paused=bool(job.paused), priority=job.priority,
-            counts=job.counts, last_event=job.seq, created_at=iso(job.created), started_at=iso_or_none(job.started),
-            finished_at=iso_or_none(job.finished),
+            payload=new.payload, facts=self.facts, state=row.state, paused=bool(row.paused), priority=row.priority,
+            counts=row.counts, last_event=row.last_event, created_at=iso(row.created),
+            started_at=iso_or_none(row.started), finished_at=iso_or_none(row.finished),
         )  # fmt: skip
 
 
 @dataclass(slots=True)
 class WorkerRow:
-    """A worker incarnation; `beat` grows with every renewal, and who sees it stand still for a lease calls it over."""
+    """A worker incarnation; `heartbeat` grows with every renewal; whoever sees it stand still for a lease ends it."""
 
     who: dict[str, JSON]
     number: int
     started: int
-    beat: int = 0
+    heartbeat: int = 0
     note: str = ""
     draining: bool = False
     left: bool = False
     over: bool = False
-    clean: bool = False  # over, and nothing was found in its hands a lease later
+    retired: bool = False  # over, and nothing was found in its hands a lease later
     expires: int | None = None
     rev: int = 0
 
     @property
     def id(self) -> str:
-        """Its name."""
         return str(self.who["id"])
 
     @property
     def key(self) -> Key:
-        """Where it is."""
-        return f"worker#{self.id}", "worker"
+        return worker_key(self.id)
 
     @property
     def incarnation(self) -> Incarnation:
-        """Who it is."""
         return Incarnation(**{**self.who, "lanes": tuple(self.who["lanes"])})
+
+    def end(self, wall: int) -> None:
+        """Its lease is over for good; the row is kept for a while, so that it finds out."""
+        self.over, self.expires = True, wall // 1000 + TOMBSTONE_SECONDS
 
     def item(self) -> Item:
         """The worker, listed until there is nothing more to find."""
-        item = pack(self, self.key, ("expires",))
-        return item if self.clean else item | {"place": WORKERS, "rank": f"{self.number:012d}"}
+        item = pack(self, ("expires",))
+        return item if self.retired else item | {"list_name": WORKERS, "rank": f"{self.number:012d}"}
 
 
 @dataclass(slots=True)
-class KeyRow:
+class BlobKeyRow:
     """A blob key that tasks need, or that has arrived."""
 
     name: str
-    there: bool = False
+    arrived: bool = False
     etags: list[str] = field(default_factory=list)
-    then: dict[str, int] = field(default_factory=dict)
+    dependants: dict[str, int] = field(default_factory=dict)
     rev: int = 0
 
     @property
     def key(self) -> Key:
-        """Where it is."""
-        return f"key#{self.name}", "key"
+        return blob_key(self.name)
 
     def item(self) -> Item:
-        """The item."""
-        return pack(self, self.key)
+        return pack(self)
 
 
 @dataclass(slots=True)
@@ -325,27 +302,16 @@ class LanesRow:
     key = ("lanes", "lanes")
 
     def item(self) -> Item:
-        """The item."""
-        return pack(self, self.key)
+        return pack(self)
 
 
 def draft_item(draft: Draft, fence: int, expires: int) -> Item:
     """A draft as an item that only its attempt's completion looks at."""
     sk = f"draft#{fence:08d}#{draft.id}"
-    return {"pk": f"job#{draft.job}", "sk": sk, "body": squeezed(encode(asdict(draft))), "expires": expires}
-
-
-def plan_item(job: str, fence: int, facts: str, expires: int) -> Item:
-    """What an attempt found out, beside its drafts."""
-    return {"pk": f"job#{job}", "sk": f"plan#{fence:08d}", "body": squeezed(encode(facts)), "expires": expires}
+    return {"pk": f"job#{draft.job}", "sk": sk, "body": compress_json(encode(asdict(draft))), "expires": expires}
 
 
 def draft_of(item: Item) -> Draft:
     """The draft of an item."""
-    doc = json.loads(loosened(str(item["body"])))
+    doc = json.loads(decompress_json(str(item["body"])))
     return Draft(**{**doc, "needs": tuple(Need(**need) for need in doc["needs"])})
-
-
-def failure_doc(failure: Failure) -> dict[str, JSON]:
-    """A failure as it is kept."""
-    return asdict(failure)
