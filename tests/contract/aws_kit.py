@@ -25,7 +25,7 @@ from rushes.aws.client import CONDITION, ConditionFailed, Service
 from rushes.aws.table import Item, Table, Write
 from rushes.domain.errors import RushesError
 from rushes.ledger.clock import Millis, Seconds
-from rushes.ledger.dynamodb.heartbeats import Heartbeats
+from rushes.ledger.dynamodb.store import Heartbeats
 from rushes.servers.process import Running
 from rushes.transport.sqs import SqsHints
 

@@ -21,7 +21,7 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger, transaction
-from rushes.ledger.dynamodb.heartbeats import Heartbeats
+from rushes.ledger.dynamodb.store import Heartbeats
 from rushes.ledger.dynamodb.transaction import PAGE
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Conflict

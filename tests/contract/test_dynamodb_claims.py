@@ -15,8 +15,8 @@ from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.task import Lease, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger
-from rushes.ledger.dynamodb.heartbeats import Heartbeats
 from rushes.ledger.dynamodb.rows import TOMBSTONE_SECONDS
+from rushes.ledger.dynamodb.store import Heartbeats
 from rushes.ledger.dynamodb.sweep import STRAYS_SECONDS
 
 pytestmark = pytest.mark.skipif(aws_kit.MOTO, reason="moto: no PartiQL: claims are sent one by one here")

@@ -13,8 +13,7 @@ from rushes.domain.task import Draft, Failure, Finish, Lease, Task, TaskState, V
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger.clock import Seconds, boot_seconds
 from rushes.ledger.dynamodb import claims, control, intake, queries, results, sweep, work
-from rushes.ledger.dynamodb.heartbeats import Heartbeats
-from rushes.ledger.dynamodb.store import Store
+from rushes.ledger.dynamodb.store import Heartbeats, Store
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 

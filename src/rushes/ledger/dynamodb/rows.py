@@ -14,21 +14,8 @@ from rushes.domain.keys import JSON
 from rushes.domain.task import Draft, Failure, Lease, Need, Task, TaskState
 from rushes.domain.worker import Incarnation
 from rushes.ledger.clock import iso, iso_or_none
-from rushes.ledger.dynamodb.keys import (
-    DUE,
-    HELD,
-    OWED,
-    PARKED,
-    UNFINISHED,
-    WORKERS,
-    blob_key,
-    details_key,
-    held_rank,
-    job_key,
-    ready_list,
-    task_key,
-    worker_key,
-)
+from rushes.ledger.dynamodb import keys
+from rushes.ledger.dynamodb.keys import DUE, HELD, OWED, PARKED, UNFINISHED, WORKERS
 from rushes.ledger.dynamodb.texts import compress_json, decompress_json
 from rushes.ledger.rules import TaskStatus, visible_state
 
@@ -95,7 +82,7 @@ class TaskRow:
 
     @property
     def key(self) -> Key:
-        return task_key(self.id)
+        return keys.task_key(self.id)
 
     @property
     def plan_order(self) -> tuple[int, int, str]:
@@ -108,7 +95,7 @@ class TaskRow:
         if job is None or not listed:
             return item
         if listed == HELD:
-            rank = held_rank(self.worker, job.number, self.id)
+            rank = keys.held_rank(self.worker, job.number, self.id)
         else:
             rank = f"{self.due:015d}#{self.id}" if listed in (DUE, PARKED) else self.rank(job)
         return item | {"list_name": listed, "rank": rank}
@@ -125,7 +112,7 @@ class TaskRow:
             return ""
         if self.due is not None:
             return PARKED if job.stopped else DUE
-        return "" if job.stopped else ready_list(self.lane)
+        return "" if job.stopped else keys.ready_list(self.lane)
 
     def status(self, job: "JobRow") -> TaskStatus:
         """Where it stands."""
@@ -189,7 +176,7 @@ class JobRow:
 
     @property
     def key(self) -> Key:
-        return job_key(self.id)
+        return keys.job_key(self.id)
 
     @property
     def stopped(self) -> bool:
@@ -221,7 +208,7 @@ class JobDetails:
 
     @property
     def key(self) -> Key:
-        return details_key(self.new["id"])
+        return keys.details_key(self.new["id"])
 
     def item(self) -> Item:
         return pack(self)
@@ -259,7 +246,7 @@ class WorkerRow:
 
     @property
     def key(self) -> Key:
-        return worker_key(self.id)
+        return keys.worker_key(self.id)
 
     @property
     def incarnation(self) -> Incarnation:
@@ -287,7 +274,7 @@ class BlobKeyRow:
 
     @property
     def key(self) -> Key:
-        return blob_key(self.name)
+        return keys.blob_key(self.name)
 
     def item(self) -> Item:
         return pack(self)
