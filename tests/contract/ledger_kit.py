@@ -85,11 +85,7 @@ def _sqlite(backend: Backend) -> Handle:
 def _postgres(version: int) -> Callable[[Backend], Handle]:
     def opened(backend: Backend) -> Handle:
         db = postgres_kit.database(version, backend.folder)
-        ledger = PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
-        postgres_kit.watch_open(db)
-        if version == min(postgres_kit.VERSIONS):
-            ledger._claims.large = 2  # so that both ways are tried: whole runs leased, and task by task
-        return ledger
+        return PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
 
     return opened
 

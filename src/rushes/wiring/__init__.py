@@ -23,7 +23,7 @@ from rushes.jobs.opening import Opening
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger
-from rushes.ledger.presence import host_id, process_start
+from rushes.ledger.process import host_id, process_start
 from rushes.records.port import Records
 from rushes.settings import HOME_NAME, Loaded, Settings, load, models_folder, own_model
 from rushes.sources.port import Awaited, Source
