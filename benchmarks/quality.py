@@ -21,8 +21,8 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.faces import SAME_PERSON, unpacked
 from rushes.engines.models.text import side
 from rushes.engines.pictures import decoded
+from rushes.jobs.intake import JobRequest
 from rushes.library import Library
-from rushes.library.intake import Wish
 from rushes.plan.planner import results_of
 
 RATE = 25  # frames a second of demo_55s
@@ -113,7 +113,7 @@ def moving(profiles: Sequence[str]) -> None:
 def _run(film: Path, home: Path, profile: str) -> Seen:
     with Library(home / "home") as library:
         start = cpu()
-        (job,) = library.run([film], Wish(profile=profile), beside=False).jobs
+        (job,) = library.run([film], JobRequest(profile=profile), beside=False).jobs
         spent = cpu() - start
         rows: dict[str, list[Observation]] = {}
         cuts, directions = list[int](), np.zeros((0, 128), np.float32)

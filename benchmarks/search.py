@@ -20,7 +20,7 @@ from rushes.domain.span import Span
 from rushes.index import sqlite
 from rushes.index.port import Offer, Run
 from rushes.index.sqlite import SqliteIndex
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 from rushes.statements import statements
 
 PER_FILM = 2_000

@@ -16,8 +16,8 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.speech import ears, speech_model, speech_models
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, Heard, Hearing, Pcm, Phrase, Word
-from rushes.media.audio import extract
-from rushes.media.probe import probe
+from rushes.media.developing.audio import extract
+from rushes.media.reading.probe import probe
 from rushes.settings import load, models_folder
 from rushes.stages.speech.listener import Listener
 from rushes.stages.speech.pcm import PcmFile, open_pcm

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.pictures import decoded
-from rushes.media.depth import DepthWriter, read_map
-from rushes.media.depth_grade import Wanted, grades
-from rushes.media.depth_time import DepthInTime
-from rushes.media.stereo_warp import FINE, Fine, Planes, Shift, widened
+from rushes.media.stereo.depth import DepthWriter, read_map
+from rushes.media.stereo.depth_time import DepthInTime
+from rushes.media.stereo.grade import Wanted, grades
+from rushes.media.stereo.warp import FINE, Fine, Planes, Shift, widened
 from rushes.settings import load, models_folder
 
 cv2: Any = import_module("cv2")  # opencv-python-headless: the peer, and nothing of ours

@@ -6,8 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from rushes.domain.task import Finish, Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import Engine
-from rushes.jobs.opening import Opening
-from rushes.wiring import VERSION, Home, incarnation
+from rushes.home import VERSION, Home
+from rushes.jobs.open_plan import Opening
+from rushes.wiring import incarnation
 from rushes.worker.slot import Parts, run_task
 
 Watch = Callable[[Lease], AbstractContextManager[None]]

@@ -15,15 +15,15 @@ from proof.kills import TOYS
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
-from rushes.jobs.alone import alone
-from rushes.jobs.gc import gc
-from rushes.jobs.wanted import Rules
-from rushes.library import Library, Wish
-from rushes.library.upload import Uploads
+from rushes.jobs.maintenance.gc import gc
+from rushes.jobs.maintenance.lock import alone
+from rushes.jobs.maintenance.retention import Rules
+from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
+from rushes.uploads.service import Uploads
 from tests.acceptance.conftest import draw
 
-WISH = Wish(only=("toy_join",), chunk="5")
+WISH = JobRequest(only=("toy_join",), chunk="5")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -182,7 +182,7 @@ def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Librar
     key = results_of(probe.spec)["facts"]
     facts = read_manifest(library.home.blobs, "me", key).artifact("facts.json")
     spoil(library.home.folder / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
-    ran = library.run([toy_film], Wish(only=("toy_join",), chunk="10"))
+    ran = library.run([toy_film], JobRequest(only=("toy_join",), chunk="10"))
     assert ran.exit_code == 0
     assert library.verify().damages == ()
 

@@ -13,17 +13,18 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
+from rushes.estimates.estimate import resume
+from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
-from rushes.library import Library, Wish
-from rushes.library.estimate import resume
-from rushes.library.intake import TRIAL
+from rushes.library import JobRequest, Library
 from rushes.library.run import Work
 from rushes.library.weights import Weights
 from rushes.plan.planner import results_of
-from rushes.worker.happenings import Happening, Settled
+from rushes.wiring import worker
+from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import draw
 
-SMALL = Wish(chunk="5", profile="fast", only=("playlist", "shots"))
+SMALL = JobRequest(chunk="5", profile="fast", only=("playlist", "shots"))
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.library.estimate"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.estimates.estimate"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
@@ -74,7 +75,7 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    ran = library.run([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    ran = library.run([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
     assert ran.lacks == ("whisper-base", "whisper-tiny.en")
     tasks = library.tasks(ran.jobs[0].id)
@@ -95,12 +96,12 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    (added,) = library.add([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    (added,) = library.add([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     weights = Weights(library.home, lambda _models, error: told.append(str(error or "fetching")))
     work = Work(library.home, (), until_idle=True, weights=weights)
 
-    def seen(happening: Happening) -> None:
-        if isinstance(happening, Settled) and happening.letter.lease.stage == "shots":
+    def seen(happening: Input) -> None:
+        if isinstance(happening, OutboxEntryWritten) and happening.letter.lease.stage == "shots":
             worked.set()
 
     work.shell.seen = seen
@@ -157,10 +158,10 @@ def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: L
 def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library, tmp_path: Path) -> None:
     mine = film(tmp_path, "mine.mp4")
     with pytest.raises(Refused, match="klingon") as refused:
-        library.add([mine], Wish(language="klingon"))
+        library.add([mine], JobRequest(language="klingon"))
     assert "en, de, fr" in refused.value.advice
     for known in ("en", "eng", "de-CH", "jv", "yue"):
-        assert library.add([mine], Wish(language=known))[0].job
+        assert library.add([mine], JobRequest(language=known))[0].job
     assert library.jobs().rows
 
 
@@ -208,13 +209,13 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
         counts = library.job(job).counts
         return counts.total > 1 and counts.done > counts.total / 2
 
-    library.home.worker(slots=1, until=half).run()
+    worker(library.home, slots=1, until=half).run()
     left = library.expected(library.job(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
     resume(library.home, library.job(job))
-    library.home.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
+    worker(library.home, slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
 
 

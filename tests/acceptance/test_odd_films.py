@@ -11,12 +11,12 @@ import pytest
 
 from rushes.domain.job import JobState
 from rushes.domain.observation import Observation
-from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
+from rushes.jobs.intake import missing_models
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import sights
 from tests.acceptance.one_process import work
 
-FAST = Wish(profile="fast")
+FAST = JobRequest(profile="fast")
 RATE = 16000
 TITLE = "Quarterly Results 2025"
 NTSC = Fraction(24000, 1001)

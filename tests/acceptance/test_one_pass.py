@@ -17,14 +17,14 @@ import pytest
 from rushes.domain.task import Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import RATE, Pcm
-from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
-from rushes.media import frames, line, probe
+from rushes.jobs.intake import missing_models
+from rushes.library import JobRequest, Library
+from rushes.media.reading import frames, probe, sample_timeline
 from rushes.stages.speech.windows import voices
 from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
-FAST = Wish(chunk="5", profile="fast")
+FAST = JobRequest(chunk="5", profile="fast")
 SEEING = frozenset({"read", "things", "faces", "places"})
 
 
@@ -91,7 +91,12 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
     with Library(tmp_path_factory.mktemp("home")) as library, pytest.MonkeyPatch.context() as patch:
         library.pull(missing_models(library.home, FAST))
         library.add([seen_film], FAST)
-        for module, name in ((av, "open"), (frames, "video_stream"), (probe, "video_stream"), (line, "audio_stream")):
+        for module, name in (
+            (av, "open"),
+            (frames, "video_stream"),
+            (probe, "video_stream"),
+            (sample_timeline, "audio_stream"),
+        ):
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
         engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)
         work(library.home, counts.watch, engine)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from rushes.annotations import select, sidecars
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
-from rushes.index.gather import PERSON
-from rushes.library import Library, sidecars
+from rushes.index.face_clustering import PERSON
+from rushes.library import Library
 from rushes.library.desk import Desk
-from rushes.library.said import select
 from tests.acceptance.planted import Film, plant
 
 SECOND = Span(0, 1000, Fraction(1, 1000))

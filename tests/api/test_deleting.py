@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rushes.annotations import Anchor, correct, every, rename, select
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.index.follower import Follower
 from rushes.index.port import Video
-from rushes.library import Library, Wish
-from rushes.library.said import Anchor, correct, every, rename, select
+from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main
 from tests.acceptance.conftest import draw
 from tests.api.kit import Serving, serving
 
-WISH = Wish(only=("playlist", "shots"))
+WISH = JobRequest(only=("playlist", "shots"))
 UPLOADED = ".rushes/uploads/up_1/source.mp4"
 
 

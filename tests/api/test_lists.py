@@ -13,7 +13,7 @@ import pytest
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Failure
 from rushes.index.port import Run
-from rushes.index.sqlite_file import Database
+from rushes.index.sqlite.file import Database
 from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.sqlite.file import SqliteFile

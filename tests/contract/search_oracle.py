@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import to_us
-from rushes.index.moments import Moment, moments
 from rushes.index.query import Clause, Link, Query, Term
+from rushes.index.searchable import Moment, moments
 
 Seen = tuple[str, str, int, str, int, int]  # video, kind, start of the line, its text, start and end of the hit
 Range = tuple[int, int]

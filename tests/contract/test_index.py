@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index.port import Correction, Found, Hit, Index, Offer, Rate, Run, Track, Video
+from rushes.index.port import Correction, Hit, Index, Offer, Rate, Run, SearchResult, Track, Video
 from rushes.index.postgres import PostgresIndex
 from rushes.index.query import parse
 from rushes.index.sqlite import SqliteIndex
@@ -460,7 +460,7 @@ def _film(parts: list[tuple[str, str, float]]) -> list[Observation]:
     return lines
 
 
-def _found(answer: Found) -> set[search_oracle.Seen]:
+def _found(answer: SearchResult) -> set[search_oracle.Seen]:
     seen = [(h.video, h.kind, h.line.start_us, h.text, h.start_us, h.end_us) for h in answer.hits]
     assert answer.total == len(seen) == len(set(seen))
     assert answer.videos == len({h.video for h in answer.hits})

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import av
 import numpy as np
-from film_work import FilmWork, chunks
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
@@ -18,6 +17,7 @@ from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder
 from rushes.stages import develop, faces, objects, places, probe, read_text, segments
+from tests.unit.film_work import FilmWork, chunks
 
 MODELS = {
     "text": "ppocr-v6-tiny",

@@ -22,7 +22,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.transport.poll import Poll
 from rushes.transport.port import Transport
 from rushes.worker.core import Limits
-from rushes.worker.shell import Outfit, Shell
+from rushes.worker.shell import Shell, WorkerDeps
 
 DEADLINE = 240.0  # far more than anything here takes
 
@@ -57,7 +57,7 @@ class Bench:
     def worker(self, until: Callable[[Shell], bool] = lambda _shell: False, limits: Limits | None = None) -> Shell:
         limits = limits or Limits(slots=2, task_seconds=0.0, drain_seconds=DEADLINE)
         limits = replace(limits, by_hint=self.transport.queues)
-        outfit = Outfit(
+        outfit = WorkerDeps(
             ledger=self.ledger,
             transport=self.transport,
             blobs=self.blobs,

@@ -22,11 +22,11 @@ from rushes.domain.result import Manifest
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import machine_of
-from rushes.index.choose import Candidate, Policy, choose
-from rushes.index.gather import FACE, KEY, PERSON, Gatherer
-from rushes.index.gone import GONE, gone_among
+from rushes.index.deleted_jobs import GONE, gone_among
+from rushes.index.face_clustering import FACE, KEY, PERSON, Gatherer
 from rushes.index.people import Person
 from rushes.index.port import Correction, Index, Offer, Rate, Run
+from rushes.index.run_selection import Candidate, Policy, choose
 from rushes.ledger.port import Ledger
 from rushes.records.port import Record, Records
 from rushes.telemetry import log

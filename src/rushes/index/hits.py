@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rushes.domain.keys import JSON
-from rushes.index.near import Met, exact, occurrences, times_said
-from rushes.index.places import cursor_of, place_of
+from rushes.index.cursors import cursor_of, place_of
+from rushes.index.match import Met, exact, occurrences, times_said
 from rushes.index.port import Hit, Matched, Piece, Posting, Shelved
 from rushes.index.query import Term
-from rushes.index.words import Token, safe, tokens
+from rushes.index.tokenizer import Token, safe, tokens
 
 _LIBRARY = 1e6  # moments: how rare a word is does not depend on how many there are
 _LINE = 12.0  # words of a usual line

@@ -114,7 +114,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The answer to a search: some hits, how many there are in how many videos, and where the next ones begin."""
 
     hits: tuple[Hit, ...] = ()
@@ -214,7 +214,7 @@ class Reader(Protocol):
 
     def search(
         self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
-    ) -> Found:
+    ) -> SearchResult:
         """Hits, best first, or in `order` "time" as they were shot. Any text is a query; none raises."""
 
     def count(self, owner: str, term: Term, most: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 
 FIELDS = {
     "say": "speech",

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing
-from rushes.index.about import About, asks, spelled_out
+from rushes.index.filters import allowed, speaks
 from rushes.index.hits import Order, Rated, facets, hit_of, page, rated
-from rushes.index.near import Occurrence, evaluate, grouped, occurrences, reach
-from rushes.index.port import Found, Hit, Posting, Reader, Shelved, Window
+from rushes.index.match import Occurrence, evaluate, grouped, occurrences, reach
+from rushes.index.port import Hit, Posting, Reader, SearchResult, Shelved, Window
 from rushes.index.query import Clause, Query, Term, parse
-from rushes.index.shelf import allowed, speaks
+from rushes.index.semantic import About, asks, spelled_out
 
 MOST = 2_500  # moments read of the rarest term, so that no library is too large; what that leaves out is said
 MANY = 2_000  # moments of a term that are counted: beyond, it is common
@@ -51,19 +51,19 @@ class Searching:
         cursor: str = "",
         video: str = "",
         order: str = "best",
-    ) -> Found:
+    ) -> SearchResult:
         """As the port says."""
         begun = time.perf_counter()
         asked = parse(query)
         if not asked.clauses:
-            return Found(note=asked.note, took_ms=_since(begun))
+            return SearchResult(note=asked.note, took_ms=_since(begun))
         found, note = _found(self, owner, asked, {video} if video else None)
         videos = {f.met.anchor.video for f in found}
         shelf = {s.id: s for s in self.shelf(owner, videos)}
         sort = Order(order, shelf)
         shown, more = page(sorted(found, key=sort.key), sort, max(1, min(limit, _PAGE)), cursor)
         hits = tuple(hit_of(f, _name(shelf, f.met.anchor.video)) for f in shown)
-        return Found(hits, len(found), len(videos), more, note, _since(begun), facets(found, shelf))
+        return SearchResult(hits, len(found), len(videos), more, note, _since(begun), facets(found, shelf))
 
 
 def _found(index: Primitives, owner: str, asked: Query, only: Collection[str] | None) -> tuple[list[Rated], str]:

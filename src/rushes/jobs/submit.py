@@ -8,11 +8,11 @@ from rushes.domain.keys import JSON, digest, job_id
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Need
 from rushes.ledger.port import Ledger, Submitted
-from rushes.plan.planner import Asked, clip_task, first_task
+from rushes.plan.planner import JobSpec, clip_task, first_task
 from rushes.transport.port import Transport
 
 
-def request_of(asked: Asked, cards: Mapping[str, StageSpec]) -> str:
+def request_of(asked: JobSpec, cards: Mapping[str, StageSpec]) -> str:
     """The request id: everything that decides the work, so that a new version of a stage is a new request."""
     doc: dict[str, JSON] = asdict(asked)
     doc["versions"] = {name: cards[name].version for name in asked.stages}
@@ -23,7 +23,7 @@ def submit(
     ledger: Ledger,
     transport: Transport,
     cards: Mapping[str, StageSpec],
-    asked: Asked,
+    asked: JobSpec,
     name: str,
     recipe: str,
     priority: int = 0,
@@ -41,7 +41,7 @@ def submit_clip(
     ledger: Ledger,
     transport: Transport,
     card: StageSpec,
-    asked: Asked,
+    asked: JobSpec,
     name: str,
     sha256: str,
     inputs: Mapping[str, list[str]],
@@ -58,7 +58,7 @@ def display_name(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _new(job: str, asked: Asked, request: str, name: str, recipe: str, priority: int) -> NewJob:
+def _new(job: str, asked: JobSpec, request: str, name: str, recipe: str, priority: int) -> NewJob:
     return NewJob(job, asked.owner, request, display_name(name), recipe, asked.to_text(), priority)
 
 

@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
+from rushes.home import Home
 from rushes.index.port import Video
-from rushes.index.words import words
-from rushes.wiring import Home
+from rushes.index.tokenizer import words
 
 
 @dataclass(frozen=True, slots=True)

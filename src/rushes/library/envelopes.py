@@ -10,8 +10,8 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import JSON, short
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
+from rushes.home import Home
 from rushes.index.port import Offer
-from rushes.wiring import Home
 
 KINDS = {
     "speech": "transcript.segment",

@@ -14,13 +14,13 @@ from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
+from rushes.home import Home
 from rushes.index.follower import SELECTION
-from rushes.index.moments import SEEN, ranges
 from rushes.index.port import Video
-from rushes.library.footage import at_home, probed
+from rushes.index.searchable import SEEN, ranges
+from rushes.jobs.originals import at_home, probed
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
-from rushes.wiring import Home
 
 
 def export(home: Home, video: Video, kind: str, out: Path | None = None) -> bytes:

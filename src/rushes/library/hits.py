@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
-from rushes.index.port import Found, Hit
+from rushes.home import Home
+from rushes.index.port import Hit, SearchResult
 from rushes.library.export import footage_of
-from rushes.wiring import Home
 
 KINDS = ("csv", "jsonl", "edl")
 
 
-def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Found]) -> bytes:
+def export_hits(home: Home, query: str, kind: str, search: Callable[[str], SearchResult]) -> bytes:
     """Everything that a search finds, page after page by its cursor.
 
     Raises:
@@ -28,7 +28,7 @@ def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Found
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
 
 
-def _every(search: Callable[[str], Found]) -> Iterator[Hit]:
+def _every(search: Callable[[str], SearchResult]) -> Iterator[Hit]:
     cursor, more = "", True
     while more:
         page = search(cursor)

@@ -1,10 +1,10 @@
 """Brings what `~about this` needs to the index: an engine on this machine, made only when somebody asks."""
 
 from rushes.engines.local import LocalEngine
-from rushes.index.about import About
+from rushes.home import Home
 from rushes.index.port import Index
 from rushes.index.search import Searching
-from rushes.wiring import Home
+from rushes.index.semantic import About
 
 MODEL = "minilm-l6"
 

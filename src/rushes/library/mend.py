@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
+from rushes.annotations import every
 from rushes.domain.keys import parse_task_id
-from rushes.jobs.missing import missing
-from rushes.jobs.repair import repair, rounds
-from rushes.jobs.verify import Damage, Verified, verify
-from rushes.library.intake import Added
-from rushes.library.remove import deleted
-from rushes.library.run import Looker, OnRoom, Ran, run
-from rushes.library.said import every
-from rushes.wiring import Home
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult
+from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import Damage, Verified, verify
+from rushes.jobs.maintenance.video_removal import deleted
+from rushes.library.run import Looker, OnRoom, RunReport, run
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 
@@ -34,7 +34,7 @@ def mend(
     *,
     signals: bool = False,
     on_room: OnRoom = lambda _room: None,
-) -> Ran:
+) -> RunReport:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
     for some in rounds(home.ledger, damages):
         ran = _round(home, some, look, signals, on_room)
@@ -43,7 +43,7 @@ def mend(
     return ran
 
 
-def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
+def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> RunReport:
     owner = home.settings.owner
     for damage in damages:
         home.records.put(MENDING, owner, damage.key, asdict(damage))
@@ -52,4 +52,4 @@ def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals
         home.records.delete(MENDING, owner, damage.key)
     home.follower.check(owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-    return run(home, [Added(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)
+    return run(home, [IntakeResult(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)

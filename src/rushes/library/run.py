@@ -12,26 +12,27 @@ from rushes.domain import errors
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult
+from rushes.jobs.models import missing
 from rushes.jobs.progress import Snapshot, Watches
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
-from rushes.library.intake import Added
-from rushes.library.models import missing
-from rushes.library.own import AbleWork, OwnWork, is_due
 from rushes.library.weights import Weights
-from rushes.plan.planner import Asked
-from rushes.wiring import Home
+from rushes.plan.planner import JobSpec
+from rushes.wiring import worker
 from rushes.worker import drain
-from rushes.worker.happenings import Happening, Room
+from rushes.worker.inputs import DiskSpace, Input
 from rushes.worker.publish import sweep
 from rushes.worker.shell import Shell
+from rushes.worker.task_filter import AbleWork, OwnWork, is_due
 
 LOOK_SECONDS = 0.25
 FIRST_SECONDS = 2.0  # for the first look, which tells what was done before; hundreds of films hold nothing up
 
 Looker = Callable[[Sequence[Snapshot]], None]
 OnSignal = Callable[[int], None]
-OnRoom = Callable[[Room], None]  # called in the worker's loop, more than once for one change
+OnRoom = Callable[[DiskSpace], None]  # called in the worker's loop, more than once for one change
 
 
 def stopped(number: int) -> RushesError:
@@ -41,17 +42,17 @@ def stopped(number: int) -> RushesError:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunReport:
     """How a run ended."""
 
     jobs: tuple[Job, ...]
-    refused: tuple[Added, ...]
+    refused: tuple[IntakeResult, ...]
     seconds: float
     before: Mapping[str, int] = field(default_factory=dict)  # jobs that were open when it began: tasks done by then
     signal: int = 0  # the signal that ended it
     due_in: float | None = None  # nothing is left but work that backs off this long
     lacks: tuple[str, ...] = ()  # nothing is left but work that needs these models
-    skipped: tuple[Added, ...] = ()  # passed over, which is no fault
+    skipped: tuple[IntakeResult, ...] = ()  # passed over, which is no fault
     code: int = 1  # when nothing came of it: the only thing's own, if there was but one
     due_job: str = ""  # whose turn it is then
 
@@ -104,7 +105,7 @@ class Work:
         self._open = list(self.jobs)
         until = self._nothing_left if self.jobs else self._is_idle
         lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        self.shell = self.home.worker(slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
+        self.shell = worker(self.home, slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
         self.shell.seen = self._seen
 
     def _some_work(self) -> Ledger | None:
@@ -170,7 +171,7 @@ class Work:
     def _missing(self, job: str) -> Mapping[str, tuple[str, ...]]:
         """The models that the stages of a job lack, looked up once: whoever fetches them begins again."""
         if job not in self._lacking:
-            asked = Asked.from_text(self.home.ledger.job(job).payload)
+            asked = JobSpec.from_text(self.home.ledger.job(job).payload)
             self._lacking[job] = missing(self.home, asked.stages, asked.profile)
         return self._lacking[job]
 
@@ -210,8 +211,8 @@ class Work:
         with drain.signals(self._told), drain.notices(self.home.settings.spot_notice, self._noticed):
             yield
 
-    def _seen(self, happening: Happening) -> None:
-        if isinstance(happening, Room):
+    def _seen(self, happening: Input) -> None:
+        if isinstance(happening, DiskSpace):
             self.on_room(happening)
 
     def _told(self, number: int) -> None:
@@ -226,14 +227,14 @@ class Work:
 
 def run(
     home: Home,
-    added: Sequence[Added],
+    added: Sequence[IntakeResult],
     slots: int | None = None,
     look: Looker | None = None,
     *,
     signals: bool = False,
     on_signal: OnSignal = lambda _number: None,
     on_room: OnRoom = lambda _room: None,
-) -> Ran:
+) -> RunReport:
     """Work on what was added until it is done, and say how it ended."""
     begun = time.monotonic()
     jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
@@ -246,7 +247,7 @@ def run(
         sweep(home.ledger, home.blobs)  # names that a killed worker still owed
     rows = tuple(home.ledger.job(job) for job in jobs)
     skipped = tuple(a for a in added if a.skipped)
-    return Ran(
+    return RunReport(
         rows,
         refused,
         time.monotonic() - begun,
@@ -260,7 +261,7 @@ def run(
     )
 
 
-def _code(home: Home, jobs: Sequence[Job], refused: Sequence[Added]) -> int:
+def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> int:
     """What the failure of the only thing means as an exit code; several things have none of their own."""
     if len(jobs) + len(refused) != 1:
         return 1

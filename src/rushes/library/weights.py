@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from rushes.domain.errors import RushesError
-from rushes.library.intake import Wish, missing_models
-from rushes.wiring import Home
+from rushes.home import Home
+from rushes.jobs.intake import JobRequest, missing_models
 
 LOOK_SECONDS = 10.0  # between two looks whether somebody else has fetched them
 
@@ -17,7 +17,7 @@ class Weights:
     def __init__(self, home: Home, told: Callable[[Sequence[str], RushesError | None], None]) -> None:
         """`told` hears what is fetched, and how it ended if it could not be (called in another thread)."""
         self._house, self._told = home, told
-        self._lacks = missing_models(home, Wish())
+        self._lacks = missing_models(home, JobRequest())
         self._looked = time.monotonic()
         self._thread = threading.Thread(target=self._fetch, name="weights", daemon=True)
         if self._lacks:
@@ -44,4 +44,4 @@ class Weights:
 
     def _look(self) -> None:
         self._looked = time.monotonic()
-        self._lacks = missing_models(self._house, Wish())
+        self._lacks = missing_models(self._house, JobRequest())

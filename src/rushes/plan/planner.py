@@ -17,7 +17,7 @@ from rushes.plan.grid import grid, trial_grid
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JobSpec:
     """What a job asks, as its payload carries it: everything that decides the plan but what probe will find."""
 
     owner: str
@@ -36,12 +36,12 @@ class Asked:
         return canonical(asdict(self)).decode("ascii")
 
     @staticmethod
-    def from_text(text: str) -> "Asked":
+    def from_text(text: str) -> "JobSpec":
         """The inverse of to_text."""
         doc = json.loads(text)
         doc["source"] = Fingerprint.from_json(doc["source"])
         doc["stages"] = tuple(doc["stages"])
-        return Asked(**doc)
+        return JobSpec(**doc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Planned:
     keys: Mapping[str, str]  # output -> result key
 
 
-def first_task(job: str, asked: Asked, card: StageSpec, needs: Sequence[Need] = ()) -> Draft:
+def first_task(job: str, asked: JobSpec, card: StageSpec, needs: Sequence[Need] = ()) -> Draft:
     """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
     question = {
         "source": asdict(asked.source),
@@ -67,7 +67,7 @@ def first_task(job: str, asked: Asked, card: StageSpec, needs: Sequence[Need] = 
     return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0, tuple(needs))
 
 
-def clip_task(job: str, asked: Asked, card: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
+def clip_task(job: str, asked: JobSpec, card: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
     keys = _keys(card, asked, sha256, None, inputs)
     spec = _spec(card, asked, None, keys, inputs)
@@ -75,7 +75,7 @@ def clip_task(job: str, asked: Asked, card: StageSpec, sha256: str, inputs: Mapp
 
 
 def plan(
-    job: str, asked: Asked, facts: VideoFacts, cards: Mapping[str, StageSpec], probe_spec: str
+    job: str, asked: JobSpec, facts: VideoFacts, cards: Mapping[str, StageSpec], probe_spec: str
 ) -> tuple[Draft, ...]:
     """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
     spans = trial_grid(facts) if asked.trial else grid(facts, asked.chunk_seconds, asked.chunk_bytes)
@@ -115,7 +115,7 @@ def needs_of(spec: str) -> tuple[str, ...]:
     return tuple(json.loads(spec)["needs"])
 
 
-def job_facts(asked: Asked, facts: VideoFacts, name: str) -> str:
+def job_facts(asked: JobSpec, facts: VideoFacts, name: str) -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
@@ -141,7 +141,7 @@ def job_facts(asked: Asked, facts: VideoFacts, name: str) -> str:
 
 def _task(
     job: str,
-    asked: Asked,
+    asked: JobSpec,
     facts: VideoFacts,
     card: StageSpec,
     chunk: int | None,
@@ -165,7 +165,7 @@ def _task(
 
 
 def _keys(
-    card: StageSpec, asked: Asked, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
+    card: StageSpec, asked: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     question = {
         "owner": asked.owner,
@@ -178,13 +178,13 @@ def _keys(
     return {o: result_key(sha256, question | _output_question(card, asked, o)) for o in card.outputs}
 
 
-def _output_question(card: StageSpec, asked: Asked, output: str) -> dict[str, JSON]:
+def _output_question(card: StageSpec, asked: JobSpec, output: str) -> dict[str, JSON]:
     """Only the options that change an output are part of its question."""
     options = _options(card, asked)
     return {"output": output, "options": {n: options[n] for n in card.asked.get(output, options)}}
 
 
-def _stage_question(card: StageSpec, asked: Asked) -> dict[str, JSON]:
+def _stage_question(card: StageSpec, asked: JobSpec) -> dict[str, JSON]:
     return {
         "stage": card.name,
         "version": card.version,
@@ -193,13 +193,13 @@ def _stage_question(card: StageSpec, asked: Asked) -> dict[str, JSON]:
     }
 
 
-def _options(card: StageSpec, asked: Asked) -> dict[str, JSON]:
+def _options(card: StageSpec, asked: JobSpec) -> dict[str, JSON]:
     return {**card.options, **asked.options.get(card.name, {})}
 
 
 def _spec(
     card: StageSpec,
-    asked: Asked,
+    asked: JobSpec,
     span: Span | None,
     keys: Mapping[str, str],
     inputs: Mapping[str, Sequence[str]],

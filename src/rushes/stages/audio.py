@@ -7,7 +7,7 @@ from pathlib import Path
 from rushes.domain.errors import BadMedia
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.port import RATE
-from rushes.media.audio import AudioFacts, extract
+from rushes.media.developing.audio import AudioFacts, extract
 from rushes.stages.port import Work
 from rushes.stages.speech.pcm import open_pcm
 from rushes.stages.speech.windows import Window, voices, windows

@@ -3,8 +3,8 @@
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.pictures import decoded
-from rushes.media.depth import DepthWriter
-from rushes.media.pack import PackIndex, read_frame
+from rushes.media.developing.pack import PackIndex, read_frame
+from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work
 
 

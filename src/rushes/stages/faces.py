@@ -8,7 +8,7 @@ from rushes.engines.models.faces import packed, side
 from rushes.engines.port import Face
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE, box, points
-from rushes.stages.sight.looks import Look, looks
+from rushes.stages.sight.looks import SampledFrame, looks
 
 
 class Faces:
@@ -39,7 +39,7 @@ class Faces:
         work.note("faces", kinds=["face"], dimensions=len(directions[0]) if rows else 0)
 
 
-def _observation(row: int, look: Look, face: Face) -> Observation:
+def _observation(row: int, look: SampledFrame, face: Face) -> Observation:
     return Observation(
         kind="face",
         span=look.span,

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.depth import Depth, DepthIndex
-from rushes.media.depth_grade import AUTO, Wanted, grades
+from rushes.media.stereo.depth import Depth, DepthIndex
+from rushes.media.stereo.grade import AUTO, Wanted, grades
 from rushes.stages.port import Input, Work
 
 

@@ -4,10 +4,10 @@ from functools import partial
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.join import join
-from rushes.media.join_pictures import Part
-from rushes.media.stereo_text import ass
-from rushes.media.stereo_view import LOOKS, Format
+from rushes.media.joining.join import join
+from rushes.media.joining.pictures import Part
+from rushes.media.stereo.text import ass
+from rushes.media.stereo.view import LOOKS, Format
 from rushes.stages.port import Work
 
 

@@ -4,7 +4,7 @@ from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE
-from rushes.stages.sight.looks import Look, looks
+from rushes.stages.sight.looks import SampledFrame, looks
 
 UNKNOWN = "unknown"
 
@@ -30,7 +30,7 @@ class Places:
         work.note("places", kinds=["place"])
 
 
-def _place(work: Work, look: Look) -> Observation:
+def _place(work: Work, look: SampledFrame) -> Observation:
     guesses = work.engine.places(work.models["places"], look.picture, int(work.options["top_k"]))
     label, share = guesses[0] if guesses else (UNKNOWN, 0.0)
     if share < float(work.options["min_confidence"]):

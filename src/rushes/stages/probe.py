@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.open import Limits
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 from rushes.stages.port import Work
 
 

@@ -9,7 +9,7 @@ from rushes.engines.models.text import language_of, side
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE, box, points, round_about
 from rushes.stages.sight.lines import sure_alone
-from rushes.stages.sight.looks import Look, looks
+from rushes.stages.sight.looks import SampledFrame, looks
 
 
 class ReadText:
@@ -35,7 +35,7 @@ class ReadText:
         work.note("lines", kinds=["text"])
 
 
-def _lines(work: Work, look: Look) -> Iterator[Observation]:
+def _lines(work: Work, look: SampledFrame) -> Iterator[Observation]:
     languages = [bcp47(str(x)) for x in work.options["languages"]]
     profile, least = str(work.options["profile"]), float(work.options["min_confidence"])
     for line in work.engine.read(work.models["text"], look.picture, side(profile), languages):

@@ -1,8 +1,8 @@
 """Shots: where one ends and the next begins, decided over all chunks at once."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.metrics import Metrics, joined
-from rushes.media.shots import shots
+from rushes.media.developing.metrics import Metrics, joined
+from rushes.media.developing.shots import shots
 from rushes.stages.port import Work
 
 

@@ -8,14 +8,14 @@ from typing import BinaryIO
 from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
-from rushes.media.depth import Depth, DepthIndex, Map, read_map
-from rushes.media.depth_grade import Grade
-from rushes.media.depth_time import REACH, DepthInTime
-from rushes.media.develop import develop
-from rushes.media.picture import shown_size
-from rushes.media.stereo_piece import StereoPiece
-from rushes.media.stereo_render import Renderer
-from rushes.media.stereo_view import View, format_of
+from rushes.media.developing.develop import develop
+from rushes.media.reading.picture import shown_size
+from rushes.media.stereo.depth import Depth, DepthIndex, Map, read_map
+from rushes.media.stereo.depth_time import REACH, DepthInTime
+from rushes.media.stereo.grade import Grade
+from rushes.media.stereo.piece import StereoPiece
+from rushes.media.stereo.render import Renderer
+from rushes.media.stereo.view import View, format_of
 from rushes.stages.port import Input, Work
 
 

@@ -5,8 +5,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from rushes.engines.local import LocalEngine
+from rushes.home import VERSION
 from rushes.telemetry import log_to
-from rushes.wiring import VERSION, open_home
+from rushes.wiring import open_home
 from rushes.worker.slot import Parts, die_with_parent, serve
 
 

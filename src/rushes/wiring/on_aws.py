@@ -19,17 +19,17 @@ from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.transport.port import Transport
 from rushes.transport.sqs import SqsHints
-from rushes.wiring.stores import blobs_of, hints_of
+from rushes.wiring.stores import Shared, blobs_of, hints_of
 
 LONG_POLL_SECONDS = 25.0
 ELSEWHERE = "us-east-1"  # what services with the same API answer to
 
 
-class OnAws:
+class OnAws(Shared):
     """One table, a queue for each lane, one bucket."""
 
     def __init__(self, settings: Settings, home: Path) -> None:
-        self._settings, self._home = settings, home
+        super().__init__(settings, home)
         self._name = settings.store.removeprefix("dynamodb://").strip("/")
 
     @cached_property
@@ -68,6 +68,14 @@ class OnAws:
             "this home's ledger is a DynamoDB table, which has its own backup",
             "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
         )
+
+    def clock(self) -> float:
+        """By the date of an answer, which has whole seconds."""
+        service = service_of(self._settings, "dynamodb")
+        service.ask("describe_table", TableName=self._name)
+        now = service.wall_millis() / 1000
+        service.close()
+        return now
 
 
 def service_of(settings: Settings, name: str, answer_seconds: float = 5.0) -> Service:

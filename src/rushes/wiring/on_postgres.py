@@ -13,19 +13,15 @@ from rushes.ledger.postgres import PostgresLedger
 from rushes.postgres.store import Postgres
 from rushes.records.port import Records
 from rushes.records.postgres import PostgresRecords
-from rushes.settings import Settings
 from rushes.transport.notify import Notify
 from rushes.transport.port import Transport
-from rushes.wiring.stores import blobs_of, hints_of
+from rushes.wiring.stores import Shared, blobs_of, hints_of
 
 POOL = 10  # connections of one process (CONTRACTS: a worker's share)
 
 
-class OnPostgres:
+class OnPostgres(Shared):
     """One database and a bucket (or a folder that every worker sees)."""
-
-    def __init__(self, settings: Settings, home: Path) -> None:
-        self._settings, self._home = settings, home
 
     @cached_property
     def _db(self) -> Postgres:
@@ -58,3 +54,11 @@ class OnPostgres:
             "this home's ledger is a PostgreSQL database, which has its own backup",
             "Use pg_dump for the database and a copy of the bucket: see docs/guides/run-on-postgres.md.",
         )
+
+    def clock(self) -> float:
+        """The database's."""
+        db = Postgres(self._settings.store, size=1, prepared=False)
+        try:
+            return float(db.ask("SELECT extract(epoch FROM clock_timestamp())", {})[0][0])
+        finally:
+            db.close()

@@ -15,7 +15,7 @@ import psutil
 from rushes.domain.keys import JSON
 from rushes.domain.task import Lease
 from rushes.telemetry import log
-from rushes.worker.lines import Lines
+from rushes.worker.child_output import ChildOutput
 
 LINE_BYTES = 2000
 GONE_SECONDS = 10.0  # to be heard after a kill; a process that the kernel holds back is left behind
@@ -27,7 +27,7 @@ class Child:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], hear: Callable[["Child", JSON], None]) -> None:
         """`hear` is called from a thread of this child with each message, and with {"say": "died", ...} at the end."""
         self._hear = hear
-        self.lines = Lines()
+        self.lines = ChildOutput()
         self.task: Lease | None = None
         self.killed = ""
         self.tasks_run = 0

@@ -5,35 +5,36 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rushes.domain.task import RENEW_SECONDS, Lease, LeaseStatus, retry_delay
-from rushes.worker.happenings import (
-    Broke,
-    Claimed,
-    Happening,
-    Hinted,
-    Made,
-    Progressed,
-    RenewalCame,
-    Room,
-    Settled,
-    StoreGone,
-    Swept,
-    Told,
-)
-from rushes.worker.intake import NOW, Intake
-from rushes.worker.orders import (
+from rushes.domain.worker import NOW
+from rushes.worker.commands import (
+    Command,
     Complete,
-    Deed,
     Fail,
     GiveBack,
     Kill,
     Leave,
-    Letter,
-    Rebirth,
+    NewIncarnation,
+    OutboxEntry,
     Renew,
     Report,
     Start,
     Sweep,
 )
+from rushes.worker.inputs import (
+    Claimed,
+    DiskSpace,
+    Hinted,
+    Input,
+    OutboxEntryWritten,
+    Progressed,
+    RenewalCame,
+    StopRequested,
+    StoreUnavailable,
+    Swept,
+    TaskFailed,
+    TaskFinished,
+)
+from rushes.worker.intake import Intake
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 15.0  # so what a vanished worker held is taken up within 45 s, though everybody is busy
@@ -73,7 +74,7 @@ class State:
     limits: Limits
     now: float = 0.0
     held: Mapping[str, Holding] = field(default_factory=lambda: MappingProxyType({}))
-    outbox: tuple[Letter, ...] = ()
+    outbox: tuple[OutboxEntry, ...] = ()
     renew_at: float = 0.0
     sweep_at: float = 0.0
     intakes: tuple[Intake, ...] = ()
@@ -123,7 +124,7 @@ class State:
         return min(times)
 
 
-Step = tuple[State, tuple[Deed, ...]]
+Step = tuple[State, tuple[Command, ...]]
 
 
 def begin(limits: Limits) -> State:
@@ -133,7 +134,7 @@ def begin(limits: Limits) -> State:
     return State(limits, intakes=tuple(Intake(group, limits.by_hint, limits.look_seconds) for group in groups))
 
 
-def step(state: State, happening: Happening, now: float) -> Step:
+def step(state: State, happening: Input, now: float) -> Step:
     """What the worker knows and does next."""
     state = replace(state, now=now)
     state, first = _take(state, happening)
@@ -141,15 +142,15 @@ def step(state: State, happening: Happening, now: float) -> Step:
     return state, first + then
 
 
-def _take(state: State, happening: Happening) -> Step:
+def _take(state: State, happening: Input) -> Step:
     match happening:
         case Claimed():
             return _start(state, happening)
         case RenewalCame():
             return _obey(state, happening)
-        case Made(finish):
+        case TaskFinished(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
-        case Broke():
+        case TaskFailed():
             rest = state.rest_until if happening.counts else state.now + REST_SECONDS
             state = replace(state, rest_until=rest)
             return _settle(state, happening.task, happening.fence, lambda held: _failed(held.lease, happening))
@@ -157,7 +158,7 @@ def _take(state: State, happening: Happening) -> Step:
             return _note(state, happening), ()
 
 
-def _note(state: State, happening: Happening) -> State:
+def _note(state: State, happening: Input) -> State:
     match happening:
         case Hinted(lanes, tasks):
             return _each(state, lambda i: i.heard(tasks, state.now) if i.lanes == lanes else i)
@@ -165,17 +166,17 @@ def _note(state: State, happening: Happening) -> State:
             return _swept(state, happening)
         case Progressed(task, fraction) if task in state.held:
             return _hold(state, replace(state.held[task], progress=fraction))
-        case Settled(letter):
+        case OutboxEntryWritten(letter):
             return _drop(state, letter)
-        case StoreGone(doubt):
+        case StoreUnavailable(doubt):
             later, renew = state.now + RETRY_SECONDS, state.now if doubt else state.renew_at
             return replace(_each(state, lambda i: i.put_off(later)), retry_at=later, renew_at=renew)
-        case Room(enough):
+        case DiskSpace(enough):
             if enough and not state.room:
                 state = replace(_each(state, lambda i: i.stirred(state.now)), rest_until=state.now)
             told = state.now if enough != state.room else state.renew_at  # others ask why nothing runs
             return replace(state, room=enough, renew_at=told)
-        case Told():
+        case StopRequested():
             return _told(state, happening)
         case _:
             return state
@@ -183,7 +184,7 @@ def _note(state: State, happening: Happening) -> State:
 
 def _go_on(state: State) -> Step:
     """What is due now, in this order: overdue attempts, renewal, letters, sweep, new work, or the way out."""
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     for due in (_overdue, _drain, _renew, _post, _sweep, _take_in, _leave):
         state, more = due(state)
         deeds += more
@@ -191,7 +192,7 @@ def _go_on(state: State) -> Step:
 
 
 def _start(state: State, claimed: Claimed) -> Step:
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     for lease in claimed.leases:
         if lease.task in state.held:  # cancelled and revived since the last renewal: the lease that it had is lost
             state, ends = _lose(state, lease.task, LeaseStatus.LOST)
@@ -213,17 +214,17 @@ def _swept(state: State, swept: Swept) -> State:
 
 
 def _obey(state: State, came: RenewalCame) -> Step:
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     leases = {(task, held.lease.fence) for task, held in state.held.items()}
     for (task, fence), order in (dict.fromkeys(leases, LeaseStatus.LOST) if came.gone else came.orders).items():
         if (task, fence) in leases and order is not LeaseStatus.KEEP:
             state, ends = _lose(state, task, order)
             deeds += ends
     if came.gone:
-        deeds.append(Rebirth())
+        deeds.append(NewIncarnation())
         state = replace(_each(state, lambda i: i.put_off(state.now)), renew_at=state.now)
     if came.drain and state.drain_until is None:
-        state = _told(state, Told("by order"))
+        state = _told(state, StopRequested("by order"))
     return state, tuple(deeds)
 
 
@@ -238,7 +239,7 @@ def _lose(state: State, task: str, order: LeaseStatus) -> Step:
     return _forget(state, task), ends
 
 
-def _told(state: State, heard: Told) -> State:
+def _told(state: State, heard: StopRequested) -> State:
     told = state.told + (2 if heard.at_once else 1)
     grace = state.limits.drain_seconds if told == 1 else 0.0
     until = state.now + min(grace, grace if heard.within is None else heard.within)
@@ -246,7 +247,7 @@ def _told(state: State, heard: Told) -> State:
     return replace(state, told=told, why=state.why or heard.why, drain_until=until, renew_at=state.now)
 
 
-def _failed(lease: Lease, broke: Broke) -> Letter:
+def _failed(lease: Lease, broke: TaskFailed) -> OutboxEntry:
     if not broke.counts:
         return GiveBack(lease, broke.failure.kind)
     delay = None if broke.final else retry_delay(lease.failures + 1, broke.jitter)
@@ -254,7 +255,7 @@ def _failed(lease: Lease, broke: Broke) -> Letter:
 
 
 def _overdue(state: State) -> Step:
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     for held in list(state.held.values()):
         ran = state.now - held.since
         if not state.limits.task_seconds or held.settled or ran < state.limits.task_seconds:
@@ -271,7 +272,7 @@ def _overdue(state: State) -> Step:
 def _drain(state: State) -> Step:
     if state.drain_until is None or state.now < state.drain_until:
         return state, ()
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     reason = f"drained: {state.why}" if state.why else "drained"
     for task, held in list(state.held.items()):
         if not held.settled:
@@ -304,7 +305,7 @@ def _sweep(state: State) -> Step:
 
 def _take_in(state: State) -> Step:
     takes = state.takes
-    deeds: list[Deed] = []
+    deeds: list[Command] = []
     intakes: list[Intake] = []
     for one in state.intakes:
         intake, more = one.go_on(len(state.free_for(one.lanes)), state.now) if takes else one.turn_away()
@@ -322,7 +323,7 @@ def _leave(state: State) -> Step:
     return replace(state, left=True), (Leave(),)
 
 
-def _settle(state: State, task: str, fence: int, letter_of: Callable[[Holding], Letter]) -> Step:
+def _settle(state: State, task: str, fence: int, letter_of: Callable[[Holding], OutboxEntry]) -> Step:
     held = state.held.get(task)
     if held is None or held.lease.fence != fence or held.settled:
         return state, ()
@@ -339,7 +340,7 @@ def _forget(state: State, task: str) -> State:
     return replace(state, held=held, outbox=tuple(x for x in state.outbox if x.lease.task != task))
 
 
-def _drop(state: State, letter: Letter) -> State:
+def _drop(state: State, letter: OutboxEntry) -> State:
     held = state.held.get(letter.lease.task)
     if held is None or held.lease.fence != letter.lease.fence:
         return state

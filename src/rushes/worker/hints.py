@@ -7,8 +7,8 @@ from functools import partial
 
 from rushes.telemetry import log
 from rushes.transport.port import Transport
-from rushes.worker import happenings, orders
-from rushes.worker.errands import Errands
+from rushes.worker import commands, inputs
+from rushes.worker.background import Background
 
 PAUSE_SECONDS = 1.0
 
@@ -20,14 +20,14 @@ class Hints:
         self,
         transport: Transport,
         lane_of: Callable[[str], str | None],
-        tell: Callable[[happenings.Happening], None],
+        tell: Callable[[inputs.Input], None],
         takes: bool,
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
         self._deaf = transport.queues and not takes
         self._transport, self._lane_of, self._tell = transport, lane_of, tell
-        self._out = Errands()
-        self._ears: dict[tuple[str, ...], Errands] = defaultdict(Errands)
+        self._out = Background()
+        self._ears: dict[tuple[str, ...], Background] = defaultdict(Background)
         self._left = False
 
     def announce(self, tasks: Iterable[str]) -> None:
@@ -47,7 +47,7 @@ class Hints:
         """These are still being worked on."""
         self._say(self._transport.keep, tasks)
 
-    def listen(self, deed: orders.Listen) -> None:
+    def listen(self, deed: commands.Listen) -> None:
         """Wait for hints; what comes is told."""
         if not self._deaf:
             self._ears[deed.lanes].send(partial(self._listen, deed))
@@ -68,7 +68,7 @@ class Hints:
         if self._transport.queues and (some := sorted(tasks)):
             self._out.send(partial(verb, some))
 
-    def _listen(self, deed: orders.Listen) -> None:
+    def _listen(self, deed: commands.Listen) -> None:
         tasks: tuple[str, ...] = ()
         if self._left:
             return
@@ -80,4 +80,4 @@ class Hints:
         if self._left:
             self.announce(tasks)  # taken by somebody who leaves: it is for others
         else:
-            self._tell(happenings.Hinted(deed.lanes, tasks))
+            self._tell(inputs.Hinted(deed.lanes, tasks))

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 from math import inf
 
-from rushes.worker.happenings import Claimed
-from rushes.worker.orders import Claim, Deed, Listen, PassOn
+from rushes.worker.commands import Claim, Command, Listen, PassOn
+from rushes.worker.inputs import Claimed
 
-NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
 ALL = 10_000  # hints that only wake need no place
 LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint told
 
@@ -48,7 +47,7 @@ class Intake:
         """The store is away: whatever was asked is asked again then."""
         return replace(self, asking=False, empty=False, look_at=until)
 
-    def go_on(self, free: int, now: float) -> tuple["Intake", tuple[Deed, ...]]:
+    def go_on(self, free: int, now: float) -> tuple["Intake", tuple[Command, ...]]:
         """What to ask for now, with so many free slots."""
         if self.asking:
             return self, ()
@@ -70,6 +69,6 @@ class Intake:
             return Listen(self.lanes, ALL, LISTEN_SECONDS)
         return Listen(self.lanes, free, LISTEN_SECONDS if self.empty else 0.0)
 
-    def turn_away(self) -> tuple["Intake", tuple[Deed, ...]]:
+    def turn_away(self) -> tuple["Intake", tuple[Command, ...]]:
         """No work is taken now: hints go back to the others."""
         return replace(self, hints=()), (PassOn(self.hints),) if self.hints else ()

@@ -16,10 +16,10 @@ from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.telemetry import log
 from rushes.transport.port import Transport
-from rushes.worker import core, happenings, orders
-from rushes.worker.errands import Errands
+from rushes.worker import commands, core, inputs
+from rushes.worker.background import Background
 from rushes.worker.hints import Hints
-from rushes.worker.letters import Letters
+from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
 from rushes.worker.slots import Slots, handed_back
@@ -28,7 +28,7 @@ HOUSEKEEPING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class WorkerDeps:
     """What a worker is given to work with; nothing in it is a decision."""
 
     ledger: Ledger
@@ -52,20 +52,20 @@ class Outfit:
 class Shell:
     """A worker process: one loop, a child per slot, and the ledger."""
 
-    def __init__(self, outfit: Outfit, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
+    def __init__(self, outfit: WorkerDeps, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
         """`until` is asked about once a second, and when idle, whether there is nothing left to stay for."""
         self._o = outfit
         self._until = until
-        self._mail: queue.SimpleQueue[happenings.Happening] = queue.SimpleQueue()
+        self._mail: queue.SimpleQueue[inputs.Input] = queue.SimpleQueue()
         self.me = outfit.born()
         self.state = core.begin(outfit.limits)
-        self.seen: Callable[[happenings.Happening], None] = lambda _happening: None  # somebody who looks on
-        self._rounds = Errands()
+        self.seen: Callable[[inputs.Input], None] = lambda _happening: None  # somebody who looks on
+        self._rounds = Background()
         self._hints = Hints(outfit.transport, outfit.lane_of, self._mail.put, outfit.limits.by_hint)
         self._slots = Slots(
             outfit.slot_argv, outfit.slot_env, self._mail.put, self._keep_log, self._tidy, outfit.slot_tasks
         )
-        self._letters = Letters(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
+        self._letters = Outbox(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
         self._refusal: WrongHome | None = None
         self._unchecked: list[Lease] = []  # whose plan is open
         self._house_at = 0.0
@@ -78,7 +78,7 @@ class Shell:
 
     def tell(self, why: str = "", within: float | None = None) -> None:
         """A signal or a notice came: once drains, twice stops at once. Safe inside a signal handler."""
-        self._mail.put(happenings.Told(why, within))
+        self._mail.put(inputs.StopRequested(why, within))
 
     def run(self) -> None:
         """Work until told to stop, or until there is nothing left to stay for.
@@ -88,7 +88,7 @@ class Shell:
         """
         self._tidy()
         try:
-            self._happen(happenings.Tick())
+            self._happen(inputs.Tick())
             while not self.state.left:
                 self._happen(self._next())
                 self._guard(self._keep_house)
@@ -111,14 +111,14 @@ class Shell:
             "worker": self.me.id,
         }
 
-    def _next(self) -> happenings.Happening:
+    def _next(self) -> inputs.Input:
         wait = min(self.state.wake_at(), self._house_at) - time.monotonic()
         try:
             return self._mail.get(timeout=max(0.0, wait)) if wait > 0 else self._mail.get_nowait()
         except queue.Empty:
-            return happenings.Tick()
+            return inputs.Tick()
 
-    def _happen(self, happening: happenings.Happening) -> None:
+    def _happen(self, happening: inputs.Input) -> None:
         self.seen(happening)
         before = self.state
         self.state, deeds = core.step(self.state, happening, time.monotonic())
@@ -127,43 +127,43 @@ class Shell:
         if self.state.room != before.room:
             word = "there is room again" if self.state.room else "disk full: intake stopped"
             log.warning(word, extra={"worker": self.me.id})
-        completes = [d for d in deeds if isinstance(d, orders.Complete)]
+        completes = [d for d in deeds if isinstance(d, commands.Complete)]
         for deed in deeds:
-            if not isinstance(deed, orders.Complete):
+            if not isinstance(deed, commands.Complete):
                 self._guard(self._do, deed)
         if completes:
             self._guard(self._complete, completes)
 
-    def _do(self, deed: orders.Deed) -> None:
+    def _do(self, deed: commands.Command) -> None:
         match deed:
-            case orders.Start(slot, lease):
+            case commands.Start(slot, lease):
                 self._begin(slot, lease)
-            case orders.Kill(slot, why):
+            case commands.Kill(slot, why):
                 self._slots.kill(slot, why)
-            case orders.Claim():
+            case commands.Claim():
                 self._claim(deed)
-            case orders.Listen():
+            case commands.Listen():
                 self._hints.listen(deed)
-            case orders.PassOn(tasks):
+            case commands.PassOn(tasks):
                 self._hints.announce(tasks)
                 self._hints.settle(tasks)
-            case orders.Renew():
+            case commands.Renew():
                 self._renew(deed)
-            case orders.Sweep():
+            case commands.Sweep():
                 self._sweep()
-            case orders.Fail() | orders.GiveBack():
+            case commands.Fail() | commands.GiveBack():
                 self._letters.post(self.me.id, deed)
             case _:
                 self._turn(deed)
 
-    def _turn(self, deed: orders.Deed) -> None:
+    def _turn(self, deed: commands.Command) -> None:
         match deed:
-            case orders.Report(lease, seconds):
+            case commands.Report(lease, seconds):
                 log.warning("runs for %.0f s already", seconds, extra=self.about(lease))
-            case orders.Rebirth():
+            case commands.NewIncarnation():
                 log.warning("the lease of this worker was lost; going on as a new one", extra={"worker": self.me.id})
                 self.me = self._o.born()
-            case orders.Leave():
+            case commands.Leave():
                 log.info("leaving (%s)", self.state.why or "nothing left", extra={"worker": self.me.id})
                 self._hints.leave()
                 self._o.ledger.control(self.me.id, JobCommand.LEAVE)
@@ -173,37 +173,37 @@ class Shell:
         try:
             do(*args)
         except LeaseLost:
-            self._mail.put(happenings.StoreGone(doubt=True))  # only a renewal can tell whether the row is over
+            self._mail.put(inputs.StoreUnavailable(doubt=True))  # only a renewal can tell whether the row is over
         except NotFound:
             pass  # leaving: the row is gone already
         except Exception as e:  # noqa: BLE001 - a bug in one deed must not end the others
             log.warning("store away: %s", e, exc_info=not isinstance(e, RushesError), extra={"worker": self.me.id})
-            self._mail.put(happenings.StoreGone())
+            self._mail.put(inputs.StoreUnavailable())
 
     # What the core orders
-    def _claim(self, deed: orders.Claim) -> None:
+    def _claim(self, deed: commands.Claim) -> None:
         leases: tuple[Lease, ...] = ()
         ledger = self._o.ledger
         hinted = () if ledger.finds_next else deed.hinted  # then a hint means "there is work"; order decides which
         if self._has_room():
             leases = ledger.claim(self.me.id, deed.lanes, min(deed.n, ledger.batch), hinted)
-        self._mail.put(happenings.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
+        self._mail.put(inputs.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
         self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
 
-    def _renew(self, deed: orders.Renew) -> None:
+    def _renew(self, deed: commands.Renew) -> None:
         try:
             reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
         except WrongHome as e:
             return self._leave_for(e)
         self._hints.keep(deed.holding)
-        orders = {(task, deed.holding[task]): order for task, order in reply.leases.items()}
-        return self._mail.put(happenings.RenewalCame(orders, reply.drain, reply.gone))
+        commands = {(task, deed.holding[task]): order for task, order in reply.leases.items()}
+        return self._mail.put(inputs.RenewalCame(commands, reply.drain, reply.gone))
 
     def _leave_for(self, refusal: WrongHome) -> None:
         """A ledger that is damaged, or newer than this worker, is not away: waiting for it helps nobody."""
         if not self._refusal:
             self._refusal = refusal
-            self._mail.put(happenings.Told(str(refusal), at_once=True))
+            self._mail.put(inputs.StopRequested(str(refusal), at_once=True))
 
     def _begin(self, slot: int, lease: Lease) -> None:
         """Start a task; what cannot be started is handed back."""
@@ -219,11 +219,11 @@ class Shell:
         known = self._o.ledger.known(spec["owner"], keys)
         if keys and len(known) == len(set(keys)):
             results = tuple(known[k] for k in keys)
-            self._mail.put(happenings.Made(Finish(lease.task, lease.fence, results, adopted=True)))
+            self._mail.put(inputs.TaskFinished(Finish(lease.task, lease.fence, results, adopted=True)))
             return
         self._slots.start(slot, lease)
 
-    def _complete(self, letters: Sequence[orders.Complete]) -> None:
+    def _complete(self, letters: Sequence[commands.Complete]) -> None:
         """Those that open a plan go on a round: they read blobs, which may be slow."""
         for letter in letters:
             if self._o.opens_plan(letter.lease.stage):
@@ -232,7 +232,7 @@ class Shell:
         if some:
             self._deliver(some)
 
-    def _open(self, letter: orders.Complete) -> None:
+    def _open(self, letter: commands.Complete) -> None:
         held = self.state.held.get(letter.lease.task)
         if held and held.lease.fence == letter.lease.fence and self._letters.opened(self.me.id, letter):
             self._deliver([letter])
@@ -249,7 +249,7 @@ class Shell:
                 self._unchecked.append(lease)
                 raise
 
-    def _deliver(self, letters: Sequence[orders.Complete]) -> None:
+    def _deliver(self, letters: Sequence[commands.Complete]) -> None:
         self._letters.complete(self.me.id, letters)
         self._until_at = 0.0  # that may have been the last of it
         if any(r.publishes for x in letters for r in x.finish.results):
@@ -265,7 +265,7 @@ class Shell:
         if more:
             self._sweep()
         lanes = frozenset(lane for task in swept.ready if (lane := self._o.lane_of(task)))
-        self._mail.put(happenings.Swept(lanes, swept.next_due))
+        self._mail.put(inputs.Swept(lanes, swept.next_due))
 
     def _quietly(self, do: Callable[..., None], *args: object) -> None:
         """On a round: a store that is away is asked again on the next."""
@@ -291,13 +291,13 @@ class Shell:
             return
         self._until_at = now + HOUSEKEEPING_SECONDS
         if self._until(self):
-            self._mail.put(happenings.Told(at_once=True))
+            self._mail.put(inputs.StopRequested(at_once=True))
 
     def _has_room(self) -> bool:
         room = self._o.blobs.room()
         enough = room is None or room >= self._o.reserve
         if enough != self.state.room:
-            self._mail.put(happenings.Room(enough, room or 0, self._o.reserve))
+            self._mail.put(inputs.DiskSpace(enough, room or 0, self._o.reserve))
         return enough
 
     def _keep_log(self, lease: Lease, first: int, lines: Sequence[str]) -> None:

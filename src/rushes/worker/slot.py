@@ -27,7 +27,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
 from rushes.stages.port import Input, Saved, Stage, Work
-from rushes.worker.lines import BEGIN, END
+from rushes.worker.child_output import BEGIN, END
 from rushes.worker.scratch import scratch
 
 PR_SET_PDEATHSIG = 1

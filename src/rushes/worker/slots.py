@@ -9,11 +9,11 @@ from rushes.domain.errors import RushesError
 from rushes.domain.keys import JSON
 from rushes.domain.result import Result
 from rushes.domain.task import Failure, Finish, Lease
-from rushes.worker import happenings
+from rushes.worker import inputs
 from rushes.worker.child import Child
-from rushes.worker.lines import Send
+from rushes.worker.child_output import Send
 
-Tell = Callable[[happenings.Happening], None]
+Tell = Callable[[inputs.Input], None]
 
 
 class Slots:
@@ -84,7 +84,7 @@ class Slots:
         if lease is None:
             return
         if said["say"] == "progress":
-            self._tell(happenings.Progressed(lease.task, float(said["fraction"])))
+            self._tell(inputs.Progressed(lease.task, float(said["fraction"])))
             return
         if said["say"] in ("made", "broke"):
             child.lines.end()
@@ -94,22 +94,22 @@ class Slots:
         self._tell(told)
 
 
-def outcome(lease: Lease, said: JSON, killed: str, lines: tuple[str, ...]) -> happenings.Happening:
+def outcome(lease: Lease, said: JSON, killed: str, lines: tuple[str, ...]) -> inputs.Input:
     """What a child's last word about a task means."""
     if said["say"] == "made":
         results = tuple(Result(**r) for r in said["results"])
-        return happenings.Made(Finish(lease.task, lease.fence, results, seconds=float(said["seconds"])))
+        return inputs.TaskFinished(Finish(lease.task, lease.fence, results, seconds=float(said["seconds"])))
     if said["say"] == "broke":
         failure = Failure(said["kind"], said["message"], said["hint"], said["verdict"], lines)
-        return happenings.Broke(lease.task, lease.fence, failure, jitter(), said["final"], said["counts"])
+        return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), said["final"], said["counts"])
     if said["say"] == "unsent":
         return handed_back(lease, "SlotDied", said["message"])
-    return happenings.Broke(lease.task, lease.fence, _death(said["code"], killed, lines), jitter())
+    return inputs.TaskFailed(lease.task, lease.fence, _death(said["code"], killed, lines), jitter())
 
 
-def handed_back(lease: Lease, kind: str, message: str) -> happenings.Broke:
+def handed_back(lease: Lease, kind: str, message: str) -> inputs.TaskFailed:
     """A task that was never begun: handed back, counted as nothing."""
-    return happenings.Broke(lease.task, lease.fence, Failure(kind, message, "", ""), 0.0, counts=False)
+    return inputs.TaskFailed(lease.task, lease.fence, Failure(kind, message, "", ""), 0.0, counts=False)
 
 
 def jitter() -> float:

@@ -10,14 +10,14 @@ from rushes.engines.pictures import Floats, Points
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class Component:
     """Pixels that hang together: the corners of their runs, and the mean of the map over them."""
 
     points: Points
     mean: float
 
 
-def blobs(chances: Floats, mask: NDArray[np.bool_]) -> Iterator[Blob]:
+def blobs(chances: Floats, mask: NDArray[np.bool_]) -> Iterator[Component]:
     """The blobs of a mask from top to bottom, by runs of pixels: text fills few of them."""
     edges = np.diff(np.pad(mask, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     rows, starts = np.nonzero(edges == 1)
@@ -28,7 +28,7 @@ def blobs(chances: Floats, mask: NDArray[np.bool_]) -> Iterator[Blob]:
     for run in _joined(rows, starts, ends, mask.shape[1] + 2):
         x, y = np.concatenate([starts[run], ends[run]]), np.concatenate([rows[run], rows[run]])
         points = np.stack([np.concatenate([x, x]), np.concatenate([y, y + 1])], axis=1).astype(np.float64)
-        yield Blob(points, float(mass[run].sum() / (ends[run] - starts[run]).sum()))
+        yield Component(points, float(mass[run].sum() / (ends[run] - starts[run]).sum()))
 
 
 def _joined(

@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.worker import Worker
+from rushes.home import VERSION, Home
 from rushes.index.port import Summary
 from rushes.settings import Settings, shown
-from rushes.surfaces.api.reach import ADesk, AHouse, ALibrary
-from rushes.wiring import VERSION, Home
+from rushes.surfaces.http.deps import ADesk, AHouse, ALibrary
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])

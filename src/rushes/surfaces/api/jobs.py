@@ -11,13 +11,13 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
+from rushes.jobs.dead_letters import Acted, Choice, FailureGroup
 from rushes.jobs.progress import StageProgress, Watch
-from rushes.jobs.why import Because
+from rushes.jobs.why import WaitReason
 from rushes.library.desk import Step
-from rushes.library.failed import Acted, Choice, FailureGroup
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, seal, unseal
-from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
-from rushes.surfaces.api.shapes import JobShape, TaskShape
+from rushes.surfaces.http.deps import MOST, ADesk, ALibrary, Id, Name
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
+from rushes.surfaces.http.schemas import JobShape, TaskShape
 
 router = APIRouter(tags=["jobs"])
 FAILED = "failed"  # the list that cursors of dead letters belong to
@@ -157,7 +157,7 @@ def get_progress(library: ALibrary, desk: ADesk, job_id: Id) -> Progress:
 
 
 @router.get("/jobs/{job_id}/why")
-def explain_job(desk: ADesk, job_id: Id) -> list[Because]:
+def explain_job(desk: ADesk, job_id: Id) -> list[WaitReason]:
     """Why what does not run does not run."""
     return list(desk.why(job_id))
 

@@ -11,46 +11,46 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.settings import find_home
-from rushes.surfaces.cli import trouble
+from rushes.surfaces.cli import errors
+from rushes.surfaces.cli.command import Resolved, everywhere, resolved, session_of
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import Resolved, everywhere, resolved, session_of
 
 # Modules are loaded when their command is used: `rushes --help` and the completion of a shell need no video library.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Develop": {
         "run": "run",
-        "add": "adding",
-        "worker": "working",
-        "watch": "watching",
-        "estimate": "adding",
-        "init": "care",
+        "add": "add",
+        "worker": "worker",
+        "watch": "watch",
+        "estimate": "add",
+        "init": "maintenance",
         "up": "up",
     },
     "Look": {
-        "ls": "looking",
-        "show": "looking",
-        "search": "looking",
+        "ls": "browse",
+        "show": "browse",
+        "search": "browse",
         "people": "people",
-        "clip": "cutting",
+        "clip": "cut",
         "stereo": "stereo",
-        "export": "cutting",
-        "compare": "comparing",
-        "serve": "serving",
+        "export": "cut",
+        "compare": "compare",
+        "serve": "serve",
     },
     "Steer": {"jobs": "jobs", "failed": "failed"},
     "Care": {
-        "verify": "care",
-        "rm": "removing",
-        "gc": "care",
-        "backup": "care",
-        "restore": "care",
-        "index": "indexing",
-        "reindex": "care",
+        "verify": "maintenance",
+        "rm": "remove",
+        "gc": "maintenance",
+        "backup": "maintenance",
+        "restore": "maintenance",
+        "index": "index",
+        "reindex": "maintenance",
         "models": "models",
         "doctor": "about",
         "config": "about",
-        "version": "itself",
-        "completion": "itself",
+        "version": "meta",
+        "completion": "meta",
     },
 }
 SENTENCES: Mapping[str, str] = {
@@ -110,7 +110,7 @@ class Rushes(click.Group):
         """A command, its module loaded now."""
         for group in COMMANDS.values():
             if name in group:
-                module = import_module(f"rushes.surfaces.cli.{group[name]}")
+                module = import_module(f"rushes.surfaces.cli.commands.{group[name]}")
                 command: click.Command = module.COMMANDS[name]
                 return command
         return None
@@ -153,19 +153,19 @@ def _guarded(go: Any, session: Session) -> int:
         code = go()
         sys.stdout.flush()
     except (BrokenPipeError, ReaderLeft):
-        return trouble.unread()
+        return errors.unread()
     except (KeyboardInterrupt, click.Abort):
-        return trouble.tell_interrupt(session)
+        return errors.tell_interrupt(session)
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.ClickException as e:
-        return trouble.tell_usage(session, e)
+        return errors.tell_usage(session, e)
     except RushesError as e:
-        return trouble.tell_known(session, e)
+        return errors.tell_known(session, e)
     except Exception as e:  # noqa: BLE001 - the last door: whatever comes here is a bug and is told as one
         logs = find_home(Path.cwd(), session.home or None) / "logs"
-        return trouble.tell_system(session, e, logs) if isinstance(e, OSError) else trouble.tell_bug(session, e, logs)
-    return code if isinstance(code, int) else trouble.OK
+        return errors.tell_system(session, e, logs) if isinstance(e, OSError) else errors.tell_bug(session, e, logs)
+    return code if isinstance(code, int) else errors.OK
 
 
 @click.command(

@@ -6,20 +6,20 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.stage import StageSpec
-from rushes.library import Added, Library, Wish
-from rushes.library.forecast import forecast
-from rushes.library.intake import missing_models
-from rushes.library.said import PATH, every, keep_path, take_back
-from rushes.library.upload_state import Upload
+from rushes.estimates.forecast import forecast
+from rushes.home import machine
+from rushes.jobs.intake import missing_models
+from rushes.library import IntakeResult, JobRequest, Library
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.api.reach import ALibrary, Place
 from rushes.surfaces.api.uploads import uploads_of
 from rushes.surfaces.api.videos import check_places
-from rushes.surfaces.web.there import SHOWN, there
+from rushes.surfaces.http.deps import ALibrary, Place
+from rushes.surfaces.web.browse_server import SHOWN, there
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import plural
-from rushes.wiring import machine
+from rushes.uploads.state import Upload
 
 router = APIRouter(include_in_schema=False)
 PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most
@@ -60,7 +60,7 @@ def show_add(
         roots=_roots(request, library),
         room=library.home.blobs.room(),
         profile=library.home.settings.profile,
-        missing=missing_models(library.home, Wish(recipe=chosen)),
+        missing=missing_models(library.home, JobRequest(recipe=chosen)),
         shown=SHOWN,
         part=PART,
         straight=library.home.multipart is not None,
@@ -106,7 +106,7 @@ def add_place(
 ) -> Response:
     """Take in everything at a place."""
     check_places(request, library.home, [place])
-    added = library.add([place], Wish(recipe=recipe, profile=profile, language=language))
+    added = library.add([place], JobRequest(recipe=recipe, profile=profile, language=language))
     if remember:
         keep_path(library.home, place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
@@ -159,7 +159,7 @@ def _roots(request: Request, library: Library) -> list[str]:
     return list(dict.fromkeys([*named, *here]))
 
 
-def _told(added: Iterable[Added]) -> str:
+def _told(added: Iterable[IntakeResult]) -> str:
     rows = list(added)
     new, here = sum(a.created for a in rows), sum(bool(a.job) and not a.created for a in rows)
     faults = [a for a in rows if a.error]

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
+from rushes.jobs.dead_letters import Cause as Said
+from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
-from rushes.library.failed import Cause as Said
-from rushes.library.failed import Choice, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.jobs import FAILED
-from rushes.surfaces.api.pages import seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.web.wording import plural
 

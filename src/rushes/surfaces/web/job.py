@@ -16,12 +16,12 @@ from rushes.jobs.progress import Snapshot
 from rushes.ledger.pages import all_tasks
 from rushes.library import Library
 from rushes.library.desk import Desk, video_of
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id
-from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id
+from rushes.surfaces.http.schemas import of_video
 from rushes.surfaces.web.chunks import CELLS, ORDER, SIGNS, rows, seconds, span_of, ticks
+from rushes.surfaces.web.live_jobs import look
 from rushes.surfaces.web.state import hands, task_word, word_of
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.watched import look
 from rushes.surfaces.web.wording import plural
 
 router = APIRouter(include_in_schema=False)

@@ -16,14 +16,14 @@ from rushes.library import Library
 from rushes.library.desk import Desk, video_of
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.api.pages import seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import seal, unseal
+from rushes.surfaces.http.schemas import of_video
 from rushes.surfaces.web import job
 from rushes.surfaces.web.chunks import seconds
+from rushes.surfaces.web.live_jobs import look
 from rushes.surfaces.web.state import Hands, hands, word_of
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.watched import look
 from rushes.surfaces.web.wording import plural
 
 router = APIRouter(include_in_schema=False)

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.index.port import Video
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.api.videos import delete_video, source_of
-from rushes.surfaces.web.figures import figures
-from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.video import KEPT
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import language, plural
@@ -65,7 +65,7 @@ def show_library(
 def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe: Annotated[str, Form()]) -> Response:
     """Put chosen videos through a recipe; what is there already is adopted."""
     places = [source_of(desk, desk.video(id)) for id in video]
-    jobs = [a.job for a in library.add(places, Wish(recipe=recipe)) if a.job]
+    jobs = [a.job for a in library.add(places, JobRequest(recipe=recipe)) if a.job]
     return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
 
 

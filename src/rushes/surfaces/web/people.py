@@ -6,13 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
+from rushes.annotations.acts import undo
+from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound
 from rushes.index.people import Person
 from rushes.index.port import Track, Video
 from rushes.library import Library
-from rushes.library.said.acts import undo
-from rushes.library.said.people import hide_person, merge_people, name_person, split_person
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.web.wording import nameless, plural
 

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.job import JobState
-from rushes.index.port import Found, Hit, Summary, Video
+from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.index.query import FIELDS
 from rushes.library import Library
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ALibrary
-from rushes.surfaces.api.shapes import HitShape
-from rushes.surfaces.web.asked import read_back, toggled, words_of
-from rushes.surfaces.web.figures import figures
+from rushes.surfaces.http.deps import ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.query_facets import read_back, toggled, words_of
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.web.wording import kind, language
 
@@ -53,7 +53,7 @@ def show_search(
     """Hits, or what there is to find."""
     newest, _ = library.videos("", 6)
     asks = bool(q.strip())
-    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else Found()
+    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
     return render(
         request,
         "search.html",
@@ -94,7 +94,7 @@ def _completions(last: str, known: Summary) -> list[str]:
     return fields + [word for word in seen if " " not in word]
 
 
-def _groups(library: Library, found: Found) -> list[Group]:
+def _groups(library: Library, found: SearchResult) -> list[Group]:
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
@@ -105,7 +105,7 @@ def _groups(library: Library, found: Found) -> list[Group]:
     ]
 
 
-def _facets(q: str, order: str, video: str, found: Found) -> list[Facet]:
+def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
     asked = {"q": q, "order": order if order != "best" else "", "video": video}
 
     def by(token: str, word: str, count: int) -> tuple[str, str, int, bool]:
@@ -125,7 +125,7 @@ def _facets(q: str, order: str, video: str, found: Found) -> list[Facet]:
     return [(title, some) for title, some in rows if len(some) > 1 or any(on for *_, on in some)]
 
 
-def _looser(library: Library, q: str, found: Found) -> tuple[str, int] | None:
+def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | None:
     """The plain words, where the query finds less than they do."""
     plain = words_of(q)
     if not plain or plain == q.strip() or found.total > PAGE:

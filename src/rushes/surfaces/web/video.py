@@ -5,21 +5,21 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.annotations import Anchor, correct, rename, take_back
 from rushes.domain.errors import Refused
 from rushes.domain.job import FINAL
 from rushes.index.follower import CORRECTION
 from rushes.index.port import Video
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
-from rushes.library.said import Anchor, correct, rename, take_back
 from rushes.library.stereo import Depths, published
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
-from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
-from rushes.surfaces.api.shapes import FILES, of_video
 from rushes.surfaces.api.videos import delete_video, runs_of, source_of
-from rushes.surfaces.web.film import film_of, lanes
+from rushes.surfaces.http.deps import MOST, ADesk, ALibrary, Id, Name, Text
+from rushes.surfaces.http.schemas import FILES, of_video
+from rushes.surfaces.web.video_view import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
 
 router = APIRouter(include_in_schema=False)
@@ -149,8 +149,8 @@ def ask_again(
 ) -> Response:
     """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
     video = desk.video(video_id)
-    wish = Wish(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
-    return back(request, _wished(library, desk, video, wish), f"/videos/{video.id}")
+    wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    return back(request, _wished(library, desk, video, wanted), f"/videos/{video.id}")
 
 
 @router.post("/videos/{video_id}/3d")
@@ -159,11 +159,11 @@ def make_3d(
 ) -> Response:
     """Ask for a film for both eyes."""
     video = desk.video(video_id)
-    return back(request, _wished(library, desk, video, Depths(format).wish()), f"/videos/{video.id}#in-3d")
+    return back(request, _wished(library, desk, video, Depths(format).wanted()), f"/videos/{video.id}#in-3d")
 
 
-def _wished(library: Library, desk: Desk, video: Video, wish: Wish) -> str:
-    (added,) = library.add([source_of(desk, video)], wish)
+def _wished(library: Library, desk: Desk, video: Video, wanted: JobRequest) -> str:
+    (added,) = library.add([source_of(desk, video)], wanted)
     if added.error:
         raise added.error
     return "A new job is on its way." if added.created else "That job is there already."

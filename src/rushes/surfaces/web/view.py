@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
-from rushes.surfaces.api.reach import house_of
+from rushes.surfaces.http.deps import house_of
 from rushes.surfaces.web import wording
 
 THEME = "rushes_theme"  # cookie: auto, light or dark

@@ -11,7 +11,7 @@ from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
 from rushes.library import Library
 from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.http.deps import ADesk, ALibrary
 from rushes.surfaces.web.state import host_of
 from rushes.surfaces.web.view import back, render
 

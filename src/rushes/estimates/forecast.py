@@ -1,0 +1,45 @@
+"""How long films of a length would take here, before anybody has opened them: by what was learnt on this machine."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
+from rushes.estimates.estimate import guess_stages, together
+from rushes.home import Home
+from rushes.plan.recipes import stages_of
+
+MS = Fraction(1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Seconds as (p50, p90) for a recipe and each of its stages, and bytes that will be kept."""
+
+    recipe: str
+    stages: dict[str, tuple[float, float]]
+    whole: tuple[float, float]
+    size: int
+    unknown: tuple[str, ...]  # stages that nothing is known of on this machine, so not in it
+
+
+def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], machine: str) -> Forecast:
+    """What so many seconds of film would take.
+
+    Raises:
+        Refused: there is no such recipe.
+    """
+    found = guess_stages(home, _film(seconds, pixels), stages_of(recipe, home.cards), machine, least=1)
+    known = {stage: guess for stage, guess in found.items() if guess}
+    return Forecast(
+        recipe,
+        {stage: (g.p50, g.p90) for stage, g in known.items()},
+        together(home, known),
+        int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
+        tuple(stage for stage, guess in found.items() if guess is None),
+    )
+
+
+def _film(seconds: float, pixels: tuple[int, int]) -> VideoFacts:
+    end = max(1, round(seconds * 1000))
+    picture = VideoTrack(0, "", *pixels, base=MS, start=0, end=end, frames=0, keys=(), rate=None)
+    return VideoFacts("", 0, "", picture, (AudioTrack(1, "", 48000, 2, MS, 0, end),))

@@ -1,0 +1,95 @@
+"""Doing the work here and now."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from rushes.domain.errors import RushesError
+from rushes.domain.job import Job
+from rushes.library import IntakeResult, JobRequest, Library, RunReport
+from rushes.library.beside import Beside
+from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views import summary
+from rushes.surfaces.cli.views.model_download import Pulling
+from rushes.surfaces.cli.views.progress import watcher
+from rushes.surfaces.cli.views.summary import Notes
+
+
+@verb(
+    "run",
+    "rushes run holiday.mp4",
+    "rushes run ~/Films --recipe subtitles --language en",
+    "rushes run interview.mov --only transcript --no-beside",
+)
+@paths_argument
+@wishes
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
+@click.option("--beside/--no-beside", default=None, help="Write subtitles and a sidecar beside the film (else yes).")
+@click.pass_obj
+def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bool | None, **words: Any) -> int:
+    """Develop footage here and now: watchable, searchable, cuttable.
+
+    Files and folders; nothing is copied, no server is needed. Ctrl-C pauses and loses nothing (twice stops at once):
+    the same command goes on where it stopped, even after a crash. What is finished is not done again.
+    """
+    library, wanted = opened(session, create=True), wish_of(words)
+    notes = Notes()
+    ran = watched(session, library, paths, wanted, slots, notes)
+    subtitles = library.home.settings.beside if beside is None else beside
+    summary.tell(session, library, ran, _beside(library, ran) if subtitles else [], notes)
+    return ran.exit_code
+
+
+def _beside(library: Library, ran: RunReport) -> list[Beside]:
+    """Written beside every film; what belongs to one that was finished before is no news."""
+    library.write_beside(j for j in ran.jobs if j.id not in ran.before)
+    return library.write_beside(j for j in ran.jobs if j.id in ran.before)
+
+
+def watched(
+    session: Session, library: Library, paths: Sequence[str], wanted: JobRequest, slots: int | None, notes: Notes
+) -> RunReport:
+    """Do the work while the terminal shows it."""
+    pulling = Pulling(session)
+    watching = watcher(session, _expecting(library, notes))
+
+    def added(some: Sequence[IntakeResult]) -> None:
+        pulling.close()
+        watching.begin(sum(one.job is not None for one in some))
+
+    try:
+        return library.run(
+            paths,
+            wanted,
+            slots=slots,
+            look=watching.look,
+            signals=True,
+            beside=False,  # the caller does it, to name the files
+            on_pull=pulling.look,
+            on_added=added,
+            on_signal=watching.told,
+            on_room=watching.room,
+        )
+    finally:
+        pulling.close()
+        watching.close()
+
+
+def _expecting(library: Library, notes: Notes) -> Callable[[Job], tuple[float, float] | None]:
+    def expect(job: Job) -> tuple[float, float] | None:
+        try:
+            found = library.expected(job)
+        except RushesError:  # a busy store: the work matters more than its estimate
+            return None
+        if found:
+            notes.estimates[job.id] = found
+        return found
+
+    return expect
+
+
+COMMANDS = {"run": run}

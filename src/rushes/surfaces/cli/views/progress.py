@@ -1,0 +1,357 @@
+"""Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from rushes.domain.job import FINAL, Job
+from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import between, many, times
+from rushes.surfaces.cli.views.disk_space import News, fields, words
+from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.worker.inputs import DiskSpace
+
+CELLS = 20
+STATUS_SECONDS = 1.0
+NAME_CELLS, HEADS = 32, 12  # on a terminal: room for a name, and films that are told one by one
+KEEPS = "Ctrl-C pauses, loses nothing"
+
+Range = tuple[float, float]
+Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the picture: a stage of all films together, or the total."""
+
+    name: str
+    done: int
+    total: int
+    running: float
+    active: int
+    speed: float | None = None
+    remaining: Range | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is left."""
+        return self.done >= self.total
+
+
+class Watcher(Protocol):
+    """Somebody who looks at the work."""
+
+    def begin(self, films: int) -> None:
+        """So many films were taken in; nothing is known of them yet."""
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """The jobs at one moment; called a few times a second."""
+
+    def told(self, signal: int) -> None:
+        """A signal asked to stop; called in the middle of anything, so it only takes note."""
+
+    def room(self, room: DiskSpace) -> None:
+        """The disk has no room for more, or has again; called in the middle of anything, so it only takes note."""
+
+    def close(self) -> None:
+        """The work has stopped."""
+
+
+def stopping(told: int) -> str:
+    """What is done about a signal, the first and any other."""
+    return "stopping after the running chunks; again stops at once" if told == 1 else "stopping at once"
+
+
+def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
+    """One row per stage over all films, in the order of the plan."""
+    rows: dict[str, Row] = {}
+    for snapshot in snapshots:
+        for stage in snapshot.stages:
+            rows[stage.stage] = _plus(rows.get(stage.stage), stage)
+    return list(rows.values())
+
+
+def total_of(snapshots: Sequence[Snapshot]) -> Row:
+    """The row for everything; its remaining time is known only if each film's is."""
+    rows = rows_of(snapshots)
+    still = [s.remaining for s in snapshots if s.job.state not in FINAL]
+    left = _sum(still) if still else (0.0, 0.0)
+    speeds = [s.speed for s in snapshots if s.speed]
+    done, total = sum(r.done for r in rows), sum(r.total for r in rows)
+    running, active = sum(r.running for r in rows), sum(r.active for r in rows)
+    return Row("total", done, total, running, active, sum(speeds) if speeds else None, left)
+
+
+def bar(row: Row, *, utf8: bool) -> list[Part]:
+    """Done, running now, still to do; film time runs left to right."""
+    full, now, left = "█▓░" if utf8 else "#>."
+    done = CELLS * row.done // max(1, row.total)
+    reached = min(CELLS, round(CELLS * (row.done + row.running) / max(1, row.total)))
+    running = max(reached - done, 1 if row.active and done < CELLS else 0)
+    return [(full * done, DONE), (now * running, NOW), (left * (CELLS - done - running), DONE)]
+
+
+def watcher(session: Session, expect: Expect) -> Watcher:
+    """Who looks, by where the output goes."""
+    if session.json:
+        return Lines(session, expect)
+    if session.bars:
+        return Bars(session.err, expect)
+    return Plain(session, expect)
+
+
+class Bars:
+    """Live bars; a header for each film as soon as its plan is known."""
+
+    def __init__(self, screen: Screen, expect: Expect) -> None:
+        self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
+        self._live = Live(console=screen.console, auto_refresh=False, transient=True)
+        self._told, self._room = 0, News()
+
+    def begin(self, films: int) -> None:
+        """Something to see while the first look is prepared."""
+        self._live.start()
+        self._live.update(self._screen.styled((f"reading {many(films, 'film')}", NOW)), refresh=True)
+
+    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
+        """The foot of the picture says it from now on."""
+        self._told += 1
+
+    def room(self, room: DiskSpace) -> None:
+        """The picture says it as long as it holds."""
+        self._room.hear(room)
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Draw."""
+        snapshots = self._heads.look(snapshots)
+        self._live.update(self.picture(snapshots), refresh=True)
+
+    def close(self) -> None:
+        """Take the bars away; what stays is said by the summary."""
+        self._live.update(Text(), refresh=True)
+        self._live.stop()
+
+    def picture(self, snapshots: Sequence[Snapshot]) -> Group:
+        """The rows of the moment."""
+        rows = rows_of(snapshots)
+        shown = [r for r in rows if not r.over and (r.active or r.done)]
+        lines = [self._row(row) for row in shown]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
+        if not self._room.last.enough:
+            lines.append(self._cut(self._screen.styled((words(self._room.last), NOW))))
+        lines.append(self._foot(rows, snapshots))
+        return Group(*lines)
+
+    def _row(self, row: Row, *, last: bool = False) -> Text:
+        left = between(row.remaining) if last or row.remaining else ""
+        count = f"{row.done}/{row.total}"
+        parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
+        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {times(row.speed):>6}  {left:>11}"))
+
+    def _reading(self, snapshots: Sequence[Snapshot]) -> Text:
+        return self._cut(self._screen.styled((f"reading {many(len(snapshots), 'film')}", NOW)))
+
+    def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
+        films = sum(s.job.state in FINAL for s in snapshots)
+        count = f"{films} of {len(snapshots)} films, " if len(snapshots) > 1 else ""
+        dead = sum(s.job.counts.dead for s in snapshots)
+        failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
+        last: Part = (stopping(self._told), NOW) if self._told else (KEEPS, DONE)
+        room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
+        return self._cut(
+            self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
+        )
+
+    def _cut(self, text: Text) -> Text:
+        text.truncate(self._screen.width, overflow="crop")
+        return text
+
+
+class Plain:
+    """For a pipe or a log: a header per film and a line per finished stage."""
+
+    def __init__(self, session: Session, expect: Expect) -> None:
+        self._session, self._ended, self._room = session, Ended(), News()
+        self._told, self._said = 0, 0
+        self._heads = Heads(session.remark, expect)
+
+    def begin(self, films: int) -> None:
+        """A log needs no such word."""
+
+    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
+        """Said at the next look."""
+        self._told += 1
+
+    def room(self, room: DiskSpace) -> None:
+        """Said at the next look."""
+        self._room.hear(room)
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Say what has ended since the last look."""
+        snapshots = self._heads.look(snapshots)
+        if self._told > self._said:
+            self._said = self._told
+            self._session.remark(stopping(self._told))
+        if room := self._room.tell():
+            self._session.remark((words(room), NOW))
+        for snapshot in snapshots if self._session.progress else ():
+            film = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
+            for row in self._ended.look(snapshot):
+                self._session.remark(f"{film}{row.name} done, {row.done}/{row.total}  {times(row.speed)}".rstrip())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Lines:
+    """JSON lines: a status per running stage at most once a second, a stage when it ends."""
+
+    def __init__(self, session: Session, expect: Expect) -> None:
+        self._session, self._ended, self._last, self._room = session, Ended(), 0.0, News()
+        self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
+
+    def begin(self, films: int) -> None:
+        """So many films."""
+        self._session.message("status", stage="probe", films=films)
+
+    def told(self, signal: int) -> None:
+        """The summary says it."""
+
+    def room(self, room: DiskSpace) -> None:
+        """Said at the next look."""
+        self._room.hear(room)
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Say where each running stage of each job stands."""
+        snapshots = self._heads.look(snapshots)
+        if room := self._room.tell():
+            self._session.message("status", **fields(room))
+        for snapshot in snapshots:
+            for row in self._ended.look(snapshot):
+                self._session.message("stage", **_line(snapshot, row))
+        now = time.monotonic()
+        if not self._session.progress or now - self._last < STATUS_SECONDS:
+            return
+        self._last = now
+        for snapshot in snapshots:
+            rows = rows_of([snapshot])
+            shown = [*(r for r in rows if r.active), total_of([snapshot])] if rows else [Row("probe", 0, 1, 0.0, 1)]
+            for row in shown:
+                self._session.message("status", **_line(snapshot, row))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Heads:
+    """Says what a film is, once, as soon as that is known; with the estimate where there is one."""
+
+    def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
+        """`room` for a name, and `most` films that are told one by one (0 = no limit)."""
+        self._say, self._expect = say, expect
+        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and how the job stood then
+        self._room, self._most = room, most
+
+    def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        """A line for each film whose plan is new; answers them with the estimate where nothing is measured yet."""
+        for snapshot in snapshots:
+            job = snapshot.job
+            if job.id in self._expected or not facts_of(job) or not snapshot.stages:
+                continue
+            expected = self._expect(job)
+            self._expected[job.id] = expected, snapshot
+            if not self._most or len(snapshots) <= self._most:
+                self._tell(snapshot, expected, alone=len(snapshots) == 1)
+        return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
+
+    def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
+        """What is left of the estimate: of one film by the clock, of several, which take turns, by the tasks."""
+        expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
+        if expected is None:
+            return snapshot
+        spent, share = snapshot.elapsed - then.elapsed, _to_do(snapshot) / (_to_do(then) or 1.0)
+        low, high = (e - spent if alone else e * share for e in expected)
+        return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
+
+    def _tell(self, snapshot: Snapshot, expected: Range | None, *, alone: bool) -> None:
+        chunks = many(max(s.total for s in snapshot.stages), "chunk")
+        words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
+        if not expected:
+            self._say(words)
+        elif alone:
+            self._say(words)
+            self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+        else:
+            self._say(words, (f", {between(expected)}", DONE))
+
+
+class Ended:
+    """Says which stages of a film have ended since the last look; what was over at the first is no news."""
+
+    def __init__(self) -> None:
+        self._over: dict[str, set[str]] = {}
+
+    def look(self, snapshot: Snapshot) -> list[Row]:
+        """The stages that are over now and were not before."""
+        over = [row for row in rows_of([snapshot]) if row.over]
+        names = {row.name for row in over}
+        before = self._over.get(snapshot.job.id, names)
+        self._over[snapshot.job.id] = names
+        return [row for row in over if row.name not in before]
+
+
+def _to_do(snapshot: Snapshot) -> float:
+    return sum(s.total - s.done - s.running for s in snapshot.stages)
+
+
+def _over(names: Sequence[str], room: int) -> str:
+    """What is done, as many names as there is room for, and how many more."""
+    for shown in range(len(names), 0, -1):
+        rest = f" and {len(names) - shown} more" if shown < len(names) else ""
+        words = f"done: {' '.join(names[:shown])}{rest}   "
+        if len(words) <= room:
+            return words
+    return ""
+
+
+def _sum(ranges: Sequence[Range | None]) -> Range | None:
+    """All together; unknown if one is."""
+    known = [r for r in ranges if r is not None]
+    return (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
+
+
+def _plus(row: Row | None, stage: StageProgress) -> Row:
+    if row is None:
+        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed, stage.remaining)
+    return replace(
+        row,
+        done=row.done + stage.done,
+        total=row.total + stage.total,
+        running=row.running + stage.running,
+        active=row.active + stage.active,
+        speed=stage.speed or row.speed,
+        remaining=_sum([row.remaining, stage.remaining]),
+    )
+
+
+def _line(snapshot: Snapshot, row: Row) -> dict[str, object]:
+    left = row.remaining
+    return {
+        "job": snapshot.job.id,
+        "name": snapshot.job.name,
+        "stage": row.name,
+        "chunks_done": row.done,
+        "chunks_total": row.total,
+        "percent_done": round((row.done + row.running) / max(1, row.total), 4),
+        "seconds_elapsed": round(snapshot.elapsed, 1),
+        "seconds_remaining": [round(left[0], 1), round(left[1], 1)] if left else None,
+        "speed_x": round(row.speed, 2) if row.speed else None,
+        "errors": snapshot.job.counts.dead,
+    }
