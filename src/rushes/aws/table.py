@@ -30,7 +30,7 @@ class Table:
     def __init__(
         self, service: Service, name: str = "rushes", prefix: str = "", wall: Callable[[], int] | None = None
     ) -> None:
-        """`wall` is the service's clock (in milliseconds) unless told."""
+        """`wall` is the service's clock (in milliseconds) by default."""
         self.service, self.name, self._prefix = service, name, prefix
         self.wall = wall or service.wall_millis
 

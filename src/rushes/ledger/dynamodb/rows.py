@@ -20,7 +20,7 @@ from rushes.ledger.dynamodb.texts import compress_json, decompress_json
 from rushes.ledger.rules import TaskStatus, visible_state
 
 R = TypeVar("R")
-TOMBSTONE_SECONDS = 7 * 86_400  # a worker that slept so long enters anew; its fences are stale all the same
+TOMBSTONE_SECONDS = 7 * 86_400  # a worker that slept so long enters as a new one; its fences are stale all the same
 _CLAIMED = ("state", "fence", "worker", "claim_id", "outcome", "progress", "started")
 encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
 
@@ -115,7 +115,7 @@ class TaskRow:
         return "" if job.stopped else keys.ready_list(self.lane)
 
     def status(self, job: "JobRow") -> TaskStatus:
-        """Where it stands."""
+        """Where it and its job stand."""
         return TaskStatus(
             self.id, self.stage, self.chunk, self.state, self.fence, self.worker or None, self.outcome, self.losses,
             job.cancelled, job.paused,

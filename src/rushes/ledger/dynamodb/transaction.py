@@ -116,7 +116,7 @@ class Transaction:
         return self._row(WorkerRow, keys.worker_key(id))
 
     def blob_key(self, name: str) -> BlobKeyRow:
-        """A blob key, made when nobody spoke of it before."""
+        """A blob key, also one that nobody has needed before."""
         return self._row(BlobKeyRow, keys.blob_key(name)) or self._keep(BlobKeyRow(name))
 
     def lanes(self) -> LanesRow:

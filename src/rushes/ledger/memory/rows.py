@@ -103,7 +103,7 @@ class TaskRow:
 
     @property
     def status(self) -> TaskStatus:
-        """Where it stands."""
+        """Where it and its job stand."""
         d, job = self.draft, self.job
         return TaskStatus(
             d.id, d.stage, d.chunk, self.state, self.fence, self.worker, self.outcome, self.losses, job.cancelled,
