@@ -32,7 +32,7 @@ _ATTRIBUTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Receipt:
     """The right to delete a message or hold it back, and since when it is held."""
 
@@ -94,20 +94,20 @@ class SqsHints:
         """Hold messages back once more when half of their time is over."""
         late = self._clock() - VISIBLE_AFTER_SECONDS / 2
         with self._changed:
-            old = [(task, r) for task in tasks for r in self._held.get(task, ()) if r.since <= late]
+            old = [r for task in tasks for r in self._held.get(task, ()) if r.since <= late]
         self._show(old, VISIBLE_AFTER_SECONDS)
         with self._changed:
-            for task, receipt in old:
-                self._held[task] = [
-                    _Receipt(r.queue, r.handle, self._clock()) if r is receipt else r for r in self._held.get(task, ())
-                ]
+            for receipt in old:
+                receipt.since = self._clock()
 
     def settle(self, tasks: Sequence[str]) -> None:
         """Delete messages, ten at once: one that is left when the process dies comes again and is settled again."""
         with self._changed:
             now = self._clock()
             gone = [receipt for task in tasks for receipt in self._held.pop(task, ())]
-            self._settled += [_Receipt(r.queue, r.handle, now) for r in gone]
+            for receipt in gone:
+                receipt.since = now
+            self._settled += gone
             old = bool(self._settled) and self._settled[0].since < now - _UNSETTLED_SECONDS
             count = len(self._settled) if old else len(self._settled) // _BATCH * _BATCH
         self._delete(count)
@@ -131,7 +131,7 @@ class SqsHints:
         self._delete(len(self._settled))
         with self._changed:
             held, self._held = self._held, {}
-        self._show([(task, r) for task, receipts in held.items() for r in receipts], 0)
+        self._show([r for receipts in held.values() for r in receipts], 0)
 
     def create(self, lanes: Iterable[str]) -> None:
         """Make the queues, each with one for messages that nobody could settle; those that are there stay.
@@ -193,7 +193,7 @@ class SqsHints:
                 if not self._waits[lane]:
                     self._receiving.remove(lane)
                     late, self._received[lane] = self._received[lane], []
-                    receipts = [(task, r) for task in late for r in self._held.pop(task, ())]
+                    receipts = [r for task in late for r in self._held.pop(task, ())]
                     break
                 self._changed.wait_for(lambda: not self._waits[lane], max(0.0, self._breaker.rest()))
         self._show(receipts, 0)
@@ -223,9 +223,9 @@ class SqsHints:
             gone, self._settled = self._settled[:count], self._settled[count:]
         self._batches("delete_message_batch", gone, {})
 
-    def _show(self, receipts: Iterable[tuple[str, _Receipt]], seconds: int) -> None:
+    def _show(self, receipts: Sequence[_Receipt], seconds: int) -> None:
         """Let others see these messages after so many seconds."""
-        self._batches("change_message_visibility_batch", [r for _, r in receipts], {"VisibilityTimeout": seconds})
+        self._batches("change_message_visibility_batch", receipts, {"VisibilityTimeout": seconds})
 
     def _batches(self, operation: str, receipts: Sequence[_Receipt], more: dict[str, int]) -> None:
         for queue in dict.fromkeys(receipt.queue for receipt in receipts):

@@ -131,7 +131,6 @@ class _Claim:
         claim_id = self._store.unconfirmed.begin(self._claims, [key])
 
         def work(tx: Transaction) -> TaskRow | None:
-            tx.load_tasks([_task(key)])
             row = tx.task(_task(key))
             if row is None or _is_leased(row, self._worker, claim_id):
                 return row  # leased: the reply was cut

@@ -51,7 +51,6 @@ def _add_job(tx: Transaction, new: NewJob, number: int, first: Draft) -> None:
 def draft(store: Store, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
     """Keep a page of the plan: only its own attempt's completion reads it."""
     tx = store.begin()
-    tx.load_tasks([task])
     if not held(tx, None, task, fence):
         return verdict(tx, task, fence, "done")
     expires = tx.wall // 1000 + DRAFT_SECONDS

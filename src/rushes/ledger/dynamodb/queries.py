@@ -80,7 +80,6 @@ def tasks(
 def _all_tasks(store: Store, job: str, state: TaskState | None, ids: Collection[str], cursor: str) -> Iterator[Task]:
     tx = store.begin()
     if ids:
-        tx.load_tasks(ids)
         yield from _tasks(tx, tx.tasks(set(ids)))
     elif job:
         yield from _tasks(tx, tx.tasks_of(job))
@@ -128,7 +127,6 @@ def in_plan_order(store: Store, tasks: Sequence[str]) -> list[str]:
     if len(tasks) < 2:
         return list(tasks)
     tx = store.begin(store.recall(map(task_key, tasks)))
-    tx.load_tasks(tasks)
     return [row.id for row in _sorted(tx, tx.tasks(tasks))]
 
 

@@ -36,8 +36,10 @@ def _release_orphans(store: Store, is_gone: Callable[[Incarnation], bool], limit
     """Release what workers hold whose row stood still for a lease, or who are gone."""
     heartbeats = store.heartbeats
     dead = [r for r in worker_rows(store) if r.over or heartbeats.lease_left(r) <= 0 or is_gone(r.incarnation)]
-    held = {row.id: held_by_worker(store, row.id).get(row.id, []) for row in dead if row.over or _end(store, row)}
+    held: dict[str, list[str]] = {}
     for row in dead:
+        if row.over or store.change("sweep", partial(_end, worker=row.id, heartbeat=row.heartbeat)):
+            held |= {row.id: [], **held_by_worker(store, row.id)}
         if row.over and not held[row.id] and heartbeats.since_over(row.id) > LEASE_SECONDS:
             store.change("sweep", partial(_retire, worker=row.id))
     held |= _strays(store)
@@ -56,18 +58,14 @@ def _strays(store: Store) -> dict[str, list[str]]:
     return {id: tasks for id, tasks in held.items() if id not in living}
 
 
-def _end(store: Store, dead: WorkerRow) -> bool:
+def _end(tx: Transaction, worker: str, heartbeat: int) -> bool:
     """End a worker, unless it has renewed since."""
-
-    def work(tx: Transaction) -> bool:
-        row = tx.worker(dead.id)
-        if row is None or row.heartbeat != dead.heartbeat:
-            return False
-        row.end(tx.wall)
-        tx.put(row)
-        return True
-
-    return store.change("sweep", work)
+    row = tx.worker(worker)
+    if row is None or row.heartbeat != heartbeat:
+        return False
+    row.end(tx.wall)
+    tx.put(row)
+    return True
 
 
 def _retire(tx: Transaction, worker: str) -> None:
@@ -79,7 +77,6 @@ def _retire(tx: Transaction, worker: str) -> None:
 
 
 def _lose(tx: Transaction, tasks: Sequence[str], dead: Collection[str]) -> int:
-    tx.load_tasks(tasks)
     rows = [row for row in tx.tasks(tasks) if row.worker in dead]
     for row in rows:
         lose(tx, row)
@@ -98,7 +95,6 @@ def _end_back_offs(store: Store) -> None:
 
 
 def _end_back_off(tx: Transaction, tasks: Sequence[str]) -> None:
-    tx.load_tasks(tasks)
     for row in tx.tasks(tasks):
         if row.due is not None and row.due <= tx.wall:
             row.due = None

@@ -86,6 +86,7 @@ class Transaction:
 
     def task(self, id: str) -> TaskRow | None:
         """A task; one that was leased before its job was cancelled is leased no more (`relist` writes it so)."""
+        self.load_tasks([id])
         row = self._row(TaskRow, task_key(id))
         if row is None or not row.stage:
             return None
@@ -96,7 +97,9 @@ class Transaction:
         return row
 
     def tasks(self, ids: Iterable[str]) -> list[TaskRow]:
-        """Those of these tasks that are there."""
+        """Those of these tasks that are there, read at once."""
+        ids = list(ids)
+        self.load_tasks(ids)
         return [row for id in ids if (row := self.task(id))]
 
     def tasks_of(self, job: str, begin: str = "") -> list[TaskRow]:

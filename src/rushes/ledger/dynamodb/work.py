@@ -179,7 +179,6 @@ def fail(store: Store, worker: str, task: str, fence: int, failure: Failure, del
     """Record a failure of the lease that counts."""
 
     def work(tx: Transaction) -> Verdict:
-        tx.load_tasks([task])
         row = held(tx, worker, task, fence)
         if row is None:
             return verdict(tx, task, fence, "failed")
