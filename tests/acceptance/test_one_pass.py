@@ -123,11 +123,11 @@ def test_one_picture_is_held_at_a_time(counts: Counts) -> None:
 
 _SLOT = """
 import resource, sys
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.one_process import work
 with Library(sys.argv[1]) as library:
-    library.add([sys.argv[2]], Wish(only=("shots",), chunk="10"))
-    work(library.house)
+    library.add([sys.argv[2]], JobRequest(only=("shots",), chunk="10"))
+    work(library.home)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
