@@ -43,7 +43,6 @@ class S3Blobs:
         self._scratch = Scratch(scratch, most)
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
-        """As the port says."""
         blob_place(owner, "0" * 64)
         data, blob = _measured(source)
         key = blob_place(owner, blob.sha256)
@@ -53,12 +52,10 @@ class S3Blobs:
         return blob
 
     def size(self, owner: str, sha256: str) -> int | None:
-        """As the port says."""
         found = self._head(blob_place(owner, sha256))
         return None if found is None else found[0]
 
     def age(self, owner: str, sha256: str) -> float | None:
-        """As the port says."""
         found = self._head(blob_place(owner, sha256))
         return None if found is None else found[1]
 
@@ -70,11 +67,9 @@ class S3Blobs:
         return self._local(owner, sha256, size).open("rb")
 
     def local(self, owner: str, sha256: str) -> Path:
-        """As the port says."""
         return self._local(owner, sha256, self._there(owner, sha256))
 
     def sound(self, owner: str, sha256: str) -> bool:
-        """As the port says."""
         try:
             _tried(lambda: self._fetch(owner, sha256, None))
         except DamagedBlob:
@@ -114,7 +109,6 @@ class S3Blobs:
         raise StoreAway(f"creating {key}: others create and delete it all the time")
 
     def read(self, key: str) -> bytes | None:
-        """As the port says."""
         found = self._document(checked_key(key))
         return None if found is None else found[0]
 
@@ -133,7 +127,6 @@ class S3Blobs:
             self._delete(checked_key(key))
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """As the port says."""
         folder = prefix.rpartition("/")[0]
         with translated("listing keys"):
             found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
@@ -141,7 +134,6 @@ class S3Blobs:
         return iter(sorted(key for key in found if key.startswith(prefix) and not key.startswith(".")))
 
     def publish(self, name: str, owner: str, sha256: str) -> None:
-        """As the port says."""
         key = blob_place(owner, sha256)
         with effect("publish"), translated(f"publishing {checked_key(name)}"):
             try:
@@ -150,7 +142,6 @@ class S3Blobs:
                 raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
 
     def address(self, name: str) -> str:
-        """As the port says."""
         return f"{self._place.url}/{checked_key(name)}"
 
     def room(self) -> int | None:
@@ -158,7 +149,6 @@ class S3Blobs:
         return self._scratch.room()
 
     def tidy(self) -> int:
-        """As the port says."""
         return self._scratch.tidy()
 
     def _there(self, owner: str, sha256: str) -> int:
