@@ -60,7 +60,7 @@ class S3Blobs:
         return None if found is None else found[1]
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
-        """As the port says; a small blob is read whole, a large one through scratch: both are verified."""
+        """A small blob is read whole, a large one through scratch: both are verified."""
         size = self._there(owner, sha256)
         if size <= _SMALL:
             return io.BytesIO(_tried(lambda: self._read_blob(owner, sha256)))
@@ -77,7 +77,7 @@ class S3Blobs:
         return True
 
     def quarantine(self, owner: str, sha256: str) -> None:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         key = blob_place(owner, sha256)
         self._scratch.drop(f"{owner}-{sha256}")
         with effect("drop"), translated("setting a blob aside"), contextlib.suppress(FileNotFoundError):
@@ -86,7 +86,7 @@ class S3Blobs:
                 self._store.delete(key)
 
     def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         key = blob_place(owner, sha256)
         found = self._head(key)
         if found is None or found[1] < older:
@@ -96,7 +96,7 @@ class S3Blobs:
         return True
 
     def create(self, key: str, data: bytes) -> bool:
-        """As the port says. A refusal is our own success if what is there carries our token: the answer was lost."""
+        """A refusal is our own success if what is there carries our token: the answer was lost."""
         token = secrets.token_hex(8)
         labels = {"sha256": hashlib.sha256(data).hexdigest(), "token": token}
         with effect("manifest"):
@@ -113,7 +113,7 @@ class S3Blobs:
         return None if found is None else found[0]
 
     def part(self, key: str, start: int, end: int) -> Part | None:
-        """As the port says; a part cannot be verified, so only players read by parts."""
+        """A part cannot be verified, so only players read by parts."""
         with translated(f"reading {key}"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(checked_key(key))
             end = min(end, meta["size"])
@@ -122,7 +122,7 @@ class S3Blobs:
         return None
 
     def remove(self, key: str, was: bytes | None = None) -> None:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         if was is None or self._is_still(checked_key(key), was):
             self._delete(checked_key(key))
 
