@@ -49,14 +49,6 @@ def database(version: int, folder: Path) -> Postgres:
     return Postgres(POOLED or url, prepared=not POOLED)
 
 
-def watch_open(db: Postgres) -> None:
-    """Have the database check what every statement that moves a task must say of it."""
-    if not db.ask("SELECT FROM pg_constraint WHERE conname = 'open_follows'", {}):
-        follows = "CHECK (open = (state = 'ready' AND NOT parked AND due IS NULL))"
-        with psycopg.connect(db.url, autocommit=True) as connection:
-            connection.execute(f"ALTER TABLE rushes.task ADD CONSTRAINT open_follows {follows}".encode())
-
-
 def direct(version: int) -> str:
     """The address of the server itself."""
     return GIVEN or server(version).url

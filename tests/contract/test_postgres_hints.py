@@ -179,7 +179,7 @@ def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch
         froze.set()
         thaws.wait()
 
-    monkeypatch.setattr(hints, "_turn", frozen)
+    monkeypatch.setattr(hints, "_listen_once", frozen)
     hints.wait(["cpu"], 0.01)
     assert froze.wait(LONG)
     leaving = threading.Thread(target=hints.close, daemon=True)

@@ -14,7 +14,7 @@ from rushes.jobs.open_plan import Opening
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.port import Ledger
-from rushes.ledger.presence import host_id, process_start
+from rushes.ledger.process import host_id, process_start
 from rushes.settings import NO_OPTIONS, Options, load
 from rushes.wiring.stores import stores_of
 from rushes.worker import core

@@ -13,7 +13,7 @@ from rushes.index.port import Index
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
-from rushes.ledger.presence import is_gone_from_here
+from rushes.ledger.process import is_gone_from_here
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Records
 from rushes.settings import Settings

@@ -145,7 +145,7 @@ def test_a_queue_or_bucket_that_is_not_there_is_named(aws_server: Running, fleet
     events, results = found["events"], found["results"]
     assert (events.ok, results.ok) == (False, False)
     assert events.detail.startswith("no-such-queue: ")
-    assert "yours to make" in events.hint
+    assert "create the queue of storage events" in events.hint
     assert results.detail.startswith("s3://nosuch/home: ")
     assert "\n" not in results.detail
     assert results.hint.startswith("Create it")
