@@ -19,9 +19,8 @@ import psutil
 import psycopg
 import pytest
 
-from tests.unit.cli_worker import films
-
 from rushes.servers.postgres_wheel import programs
+from tests.unit.cli_worker import films
 
 DEADLINE = 240.0
 ROOT = Path(__file__).resolve().parents[2]

@@ -88,9 +88,7 @@ def make_ready(tx: Transaction, jobs: JobRows, counted: Iterable[Row]) -> tuple[
     return tuple(id for key, id in ready if key not in parked)
 
 
-def _insert_tasks(
-    tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft], before: int
-) -> tuple[str, ...]:
+def _insert_tasks(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft], before: int) -> tuple[str, ...]:
     """Drafts become tasks with keys after `before`, in plan order; those that can be claimed at once."""
     known = _known(tx, jobs, job, drafts)
     new = sorted((d for d in drafts if d.id not in known.keys), key=lambda d: (d.order, d.id))
