@@ -62,14 +62,14 @@ def left(library: Library) -> dict[str, JSON]:
     kinds = ("name", "correction", "selection", "clip")
     return {
         "videos": [v.id for v in home.index.videos("me")[0]],
-        "keys": home.index.keys(),
+        "results": [r for v in home.index.catalog("me") for r in home.index.state("me", v.id).results],
         "manifests": sorted(home.blobs.keys("results/")),
         "names": sorted(home.blobs.keys("videos/")) + sorted(home.blobs.keys("thumbs/")),
         "said": [r.id for kind in kinds for r in every(home, kind)],
     }
 
 
-NOTHING: dict[str, JSON] = {"videos": [], "keys": (), "manifests": [], "names": [], "said": []}
+NOTHING: dict[str, JSON] = {"videos": [], "results": [], "manifests": [], "names": [], "said": []}
 
 
 def only(library: Library) -> Video:

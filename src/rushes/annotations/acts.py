@@ -6,7 +6,7 @@ from contextlib import suppress
 from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON
 from rushes.home import Home
-from rushes.index.face_clustering import PERSON
+from rushes.index.people import PERSON
 from rushes.records.port import Conflict, Record
 
 ACTS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}

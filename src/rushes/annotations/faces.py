@@ -11,9 +11,9 @@ from rushes.annotations import of_video
 from rushes.annotations.people import marks_in
 from rushes.domain.keys import JSON, is_id
 from rushes.home import Home
-from rushes.index.face_clustering import PERSON, Gatherer
-from rushes.index.people import Mark
-from rushes.index.port import Track
+from rushes.index.changes import Track, TrackUpdate
+from rushes.index.people import PERSON, FaceLabel
+from rushes.index.people.updater import PeopleUpdater
 from rushes.index.tracks import track_doc, track_of
 from rushes.records.port import Conflict
 
@@ -27,12 +27,12 @@ class Faces:
 
 
 def written(home: Home, video: str) -> dict[str, JSON]:
-    """Its tracks with their directions, and marks; a name that was given in another video is said of this one too."""
+    """Its tracks with their embeddings, and marks; a name that was given in another video is said of this one too."""
     tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
     if not tracks:
         return {}
     said = marks_in(home, video) | {record.id: dict(record.doc) for record in of_video(home, PERSON, video)}
-    faces = [{**track_doc(track), "direction": base64.b64encode(track.direction).decode()} for track in tracks]
+    faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 
 
@@ -42,27 +42,27 @@ def checked(video: str, people: Mapping[str, JSON]) -> Faces:
     Raises:
         ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
     """
-    tracks = tuple(track_of(video, doc, _direction(doc["direction"])) for doc in people.get("tracks", ()))
+    tracks = tuple(track_of(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
     for id, doc in said.items():
         if not is_id(id):
             raise ValueError("what is said of a face has no id")
-        Mark.from_doc(doc)
+        FaceLabel.from_doc(doc)
     return Faces(tracks, said)
 
 
-def _direction(text: str) -> bytes:
+def _embedding(text: str) -> bytes:
     data = base64.b64decode(text, validate=True)
     if not data or not np.isfinite(np.frombuffer(data, np.float32)).all():
-        raise ValueError("a face has no direction")
+        raise ValueError("a face has no embedding")
     return data
 
 
 def read_in(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
     owner = home.settings.owner
-    home.index.keep_tracks(owner, video, faces.tracks)
+    home.index.apply(TrackUpdate(owner, video, faces.tracks))
     for id, doc in faces.said.items():
         with suppress(Conflict):
             home.records.put(PERSON, owner, id, doc, expected=0)
-    Gatherer(home.records, home.blobs, home.index).stale(owner)
+    PeopleUpdater(home.records, home.blobs, home.index).mark_stale(owner)

@@ -7,9 +7,8 @@ from rushes.annotations.acts import act
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
-from rushes.index.face_clustering import PERSON
-from rushes.index.people import Mark, Person
-from rushes.index.port import Track
+from rushes.index.changes import Track
+from rushes.index.people import PERSON, FaceLabel, Person
 from rushes.records.port import Record
 
 _Doc = dict[str, JSON]
@@ -124,11 +123,11 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in every(home, PERSON) if Mark.from_doc(r.doc).label == person.id]
+    return [r for r in every(home, PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
-    mark = Mark.from_doc(record.doc)
+    mark = FaceLabel.from_doc(record.doc)
     return mark.video == track.video and _is_seen(track, (mark.start_us + mark.end_us) // 2)
 
 

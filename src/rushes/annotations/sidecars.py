@@ -14,9 +14,10 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.home import Home
-from rushes.index.face_clustering import FACE
+from rushes.index.changes import CursorMove, IndexedResult, ResultRemoval, Run, RunUpdate, SelectionUpdate
 from rushes.index.follower import SIDECAR
-from rushes.index.port import Offer, Run
+from rushes.index.people import FACE
+from rushes.index.port import find_video
 from rushes.index.videos import are_facts
 from rushes.telemetry import log
 
@@ -75,8 +76,8 @@ def read_again(home: Home) -> None:
         return
     wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
     away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
-    with home.index.alone(60.0):
-        home.index.queue(READ, " ".join([str(time.time()), *away]) if away else _ALL)
+    with home.index.lock(60.0):
+        home.index.apply(CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
     home.follower.catch_up()
 
 
@@ -117,26 +118,28 @@ def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
     facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
     owner, video = home.settings.owner, str(facts["video"])
     job, key = f"side_{short(video)}", SIDECAR + made.sha256
-    with home.index.alone(60.0):
-        shown = home.index.shown(owner, video)
+    with home.index.lock(60.0):
+        shown = home.index.state(owner, video).shown
         there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
         kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
-        offers = [Offer(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
-        if offers or not there:
+        results = [IndexedResult(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
+        if results or not there:
             run = Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
-            home.index.take_in(run, offers, {}, ())
-        add = [(o, [line for line in made.found.lines if line.kind == o.kind]) for o in offers]
-        home.index.show(owner, video, add, [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)])
+            home.index.apply(RunUpdate(run, results))
+        add = [(r, [line for line in made.found.lines if line.kind == r.kind]) for r in results]
+        drop = [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)]
+        home.index.apply(SelectionUpdate(owner, video, add, drop))
         if FACE not in there:
             faces.read_in(home, video, made.people)
-        old = {o.key for o, _ in home.index.offers(owner, video) if o.key.startswith(SIDECAR)} - {key}
-        home.index.forget(owner, sorted(old))
+        results_now = home.index.state(owner, video).results
+        old = {r.key for r, _ in results_now if r.key.startswith(SIDECAR)} - {key}
+        home.index.apply(ResultRemoval(owner, sorted(old)))
     return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
 
 
 def _created(home: Home, video: str, made_at: datetime) -> str:
     """When its run began, as the index orders runs: before those of this home, which count more."""
-    known = home.index.video(home.settings.owner, video)
+    known = find_video(home.index, home.settings.owner, video)
     times = [min(made_at, datetime.now(UTC))]
     for id in known.jobs if known else ():
         with suppress(NotFound):

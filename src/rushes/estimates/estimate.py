@@ -10,6 +10,7 @@ from rushes.domain.stage import Scope
 from rushes.domain.task import TaskState
 from rushes.domain.video import VideoFacts
 from rushes.estimates.guess import Guess, guess
+from rushes.estimates.rates import Rate, RateHistory
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add, wake
 from rushes.jobs.originals import probed
@@ -104,10 +105,10 @@ def learn(home: Home, added: Sequence[IntakeResult], wanted: JobRequest, machine
     Raises:
         Interrupted, Terminated: a signal came.
     """
-    home.follower.catch_up()
     stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
     new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(home)]
-    if new and not all(home.index.rates(s, machine, 1) for s in stages if home.cards[s].scope is Scope.CHUNK):
+    chunked = [s for s in stages if home.cards[s].scope is Scope.CHUNK]
+    if new and not all(_rates(home, chunked, machine).values()):
         estimate(home, [new[0].path], wanted, machine, WORTH_A_TRIAL, signals=signals)
 
 
@@ -153,12 +154,16 @@ def guess_stages(
     home: Home, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
 ) -> dict[str, Guess | None]:
     """What each stage will need of a film; None where nothing that was seen on this machine tells."""
-    home.follower.catch_up()
-    return {stage: _guess(home, facts, stage, machine, least) for stage in stages}
+    known = _rates(home, stages, machine)
+    return {stage: _guess(home, facts, stage, known[stage], least) for stage in stages}
 
 
-def _guess(home: Home, facts: VideoFacts, stage: str, machine: str, least: int) -> Guess | None:
-    card, rates = home.cards.get(stage), home.index.rates(stage, machine)
+def _rates(home: Home, stages: Sequence[str], machine: str) -> dict[str, list[Rate]]:
+    return RateHistory(home.ledger, home.records, home.blobs, home.settings.owner).of(stages, machine)
+
+
+def _guess(home: Home, facts: VideoFacts, stage: str, rates: Sequence[Rate], least: int) -> Guess | None:
+    card = home.cards.get(stage)
     if card is None:  # of a package that is not installed any more
         return None
     if card.scope is not Scope.CHUNK:  # work on whole videos is quick beside that on chunks

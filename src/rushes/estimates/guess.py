@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushes.domain.video import VideoFacts
-from rushes.index.port import Rate
+from rushes.estimates.rates import Rate
 
 _HEARD = 0.5  # seconds of speech below which a time says nothing about listening
 

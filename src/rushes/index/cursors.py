@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from rushes.domain.keys import JSON
 
 
-def cursor_of(place: Sequence[object]) -> str:
+def encode_cursor(place: Sequence[object]) -> str:
     """The cursor that means a place."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def place_of(cursor: str, size: int) -> tuple[JSON, ...] | None:
+def decode_cursor(cursor: str, size: int) -> tuple[JSON, ...] | None:
     """The place a cursor means; one that is not ours begins at the beginning."""
     with contextlib.suppress(ValueError, TypeError):
         place = json.loads(base64.urlsafe_b64decode(cursor))

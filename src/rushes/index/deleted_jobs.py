@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from rushes.domain.job import Job
 from rushes.records.port import Records
 
-GONE = "gone"  # records of this kind delete a video: id = the video's, doc = {"jobs": [those gone with it], ...}
+DELETED = "gone"  # records of this kind delete a video: id = the video's, doc = {"jobs": [those gone with it], ...}
 
 
-def is_gone(records: Records, job: Job) -> bool:
+def is_deleted(records: Records, job: Job) -> bool:
     """Whether a job was deleted with its video."""
-    return bool(gone_among(records, [job]))
+    return bool(deleted_among(records, [job]))
 
 
-def gone_among(records: Records, jobs: Iterable[Job]) -> set[str]:
+def deleted_among(records: Records, jobs: Iterable[Job]) -> set[str]:
     """Those of these jobs that were deleted with their videos: one question for each owner."""
     films: dict[str, dict[str, str]] = {}
     for job in jobs:
@@ -24,5 +24,5 @@ def gone_among(records: Records, jobs: Iterable[Job]) -> set[str]:
 
 
 def _gone(records: Records, owner: str, videos: dict[str, str]) -> list[str]:
-    found = records.get_many(GONE, owner, set(videos.values()))
+    found = records.get_many(DELETED, owner, set(videos.values()))
     return [job for job, video in videos.items() if video in found and job in found[video].doc["jobs"]]

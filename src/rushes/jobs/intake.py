@@ -11,7 +11,7 @@ from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_spoken
 from rushes.home import Home
-from rushes.index.deleted_jobs import is_gone
+from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs.models import missing, question
 from rushes.jobs.own_outputs import ours
 from rushes.jobs.submit import display_name, request_of, submit
@@ -147,7 +147,7 @@ def _submit(
     request = request_of(asked, home.cards)
     while True:
         done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wanted.priority, (), request)
-        if done.created or not is_gone(home.records, done.job):
+        if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
             return IntakeResult(found.path, skipped="it was deleted: name it to take it in")

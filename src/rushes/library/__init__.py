@@ -4,6 +4,7 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +20,7 @@ from rushes.engines.models.store import ModelStore
 from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
 from rushes.home import Home, machine
 from rushes.index.port import Hit, SearchResult, Summary, Video
-from rushes.index.search import next_hit
+from rushes.index.search import SemanticIndex, next_hit, search
 from rushes.jobs.dead_letters import Choice, DeadLetters, FailureGroup, all_of, chosen
 from rushes.jobs.follow import follow
 from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add, missing_models, wake
@@ -40,7 +41,6 @@ from rushes.library.doctor import Check, doctor
 from rushes.library.export import export, shots_of
 from rushes.library.hits import export_hits
 from rushes.library.idempotency import forget_requests
-from rushes.library.meaning import meaning
 from rushes.library.mend import damaged, mend
 from rushes.library.names import means, the_one
 from rushes.library.run import Looker, OnRoom, OnSignal, RunReport, Work, run
@@ -184,7 +184,7 @@ class Library:
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
-        return meaning(self.home, query).search(self._owner, query, limit, cursor, video, order)
+        return search(self.home.index, self._owner, query, limit, cursor, video, order, self._semantic(query))
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -193,7 +193,8 @@ class Library:
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
         self._catch_up()
-        return next_hit(meaning(self.home, query), self._owner, query, video, at_us, back=back)
+        semantic = self._semantic(query)
+        return next_hit(self.home.index, self._owner, query, video, at_us, back=back, semantic=semantic)
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -377,6 +378,15 @@ class Library:
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
         return doctor(self.home)
+
+    def _semantic(self, query: str) -> SemanticIndex | None:
+        return self._semantic_index if "~" in query else None
+
+    @cached_property
+    def _semantic_index(self) -> SemanticIndex:
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.home.models, self.home.folder)
 
     def _catch_up(self) -> None:
         sidecars.catch_up(self.home)

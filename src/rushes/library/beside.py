@@ -16,7 +16,7 @@ from rushes.exports import sidecar
 from rushes.exports.beside import beside, write_beside
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
-from rushes.index.port import Video
+from rushes.index.port import Video, find_video
 from rushes.jobs.originals import at_home
 from rushes.jobs.submit import display_name
 from rushes.library.export import everything, export
@@ -70,7 +70,7 @@ def write_sidecar(home: Home, job: Job) -> list[Beside]:
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
     home.follower.catch_up()
-    video = home.index.video(job.owner, json.loads(job.facts)["video"])
+    video = find_video(home.index, job.owner, json.loads(job.facts)["video"])
     return _sidecar(home, video, home.originals / source.path) if video else []
 
 

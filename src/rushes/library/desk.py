@@ -11,7 +11,7 @@ from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
-from rushes.index.port import Video
+from rushes.index.port import Video, find_video
 from rushes.jobs.models import explained
 from rushes.jobs.originals import at_home
 from rushes.jobs.why import WaitReason, why
@@ -55,7 +55,7 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         catch_up(self.home)
-        found = self.home.index.video(self.owner, id) if is_id(id) else None
+        found = find_video(self.home.index, self.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")
         return at_home(self.home, found)

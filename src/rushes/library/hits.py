@@ -37,6 +37,6 @@ def _every(search: Callable[[str], SearchResult]) -> Iterator[Hit]:
 
 
 def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
-    videos = home.index.videos_of(home.settings.owner, {hit.video for hit in found})
+    videos = home.index.videos(home.settings.owner, ids={hit.video for hit in found})[0]
     films = {video.id: footage_of(home, video) for video in videos}
     return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])

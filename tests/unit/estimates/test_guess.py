@@ -6,7 +6,7 @@ import pytest
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.estimates.guess import Guess, guess
-from rushes.index.port import Rate
+from rushes.estimates.rates import Rate
 
 
 def facts(seconds: int = 600, height: int = 1080, sound: bool = True) -> VideoFacts:

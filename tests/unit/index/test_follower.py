@@ -5,114 +5,27 @@ import signal
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from rushes.blobs.folder import FolderBlobs
-from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
-from rushes.domain.job import JobCommand, NewJob
-from rushes.domain.keys import canonical, manifest_key, task_id
-from rushes.domain.observation import MEDIA_TYPE, Observation, dump
-from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
-from rushes.domain.span import Span
-from rushes.domain.task import Draft, Finish, Need
-from rushes.domain.worker import Incarnation
-from rushes.index.deleted_jobs import GONE
-from rushes.index.follower import NAME, Follower
+from rushes.domain.job import JobCommand
+from rushes.domain.keys import manifest_key
+from rushes.domain.observation import dump
+from rushes.index.changes import CursorMove, Reset
+from rushes.index.deleted_jobs import DELETED
+from rushes.index.follower import NAME
+from rushes.index.port import find_video
 from rushes.index.run_selection import Candidate, choose
+from rushes.index.search import search
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
-from rushes.ledger.port import Ledger
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.records.memory import MemoryRecords
-from rushes.records.port import Record, Records
-
-MS = Fraction(1, 1000)
-WORKER = Incarnation("arm-4.host.boot.w1", "host", "boot", 1, "1", machine="arm-4")
-
-
-def _line(text: str, second: int, language: str = "en") -> Observation:
-    return Observation("speech", Span(second * 1000, second * 1000 + 1000, MS), text, 0.9, language)
-
-
-@dataclass
-class Studio:
-    """A ledger with a worker that does exactly what a test says."""
-
-    ledger: Ledger
-    blobs: Blobs
-    records: Records
-    index: SqliteIndex
-    fences: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def follower(self) -> Follower:
-        return Follower(self.ledger, self.records, self.blobs, self.index)
-
-    def open(self, job: str, chunks: int = 3, take: str = "", video: str = "v", adopted: bool = False) -> None:
-        """Submit a job and open its plan: transcribe per chunk, then transcript."""
-        probe = task_id(job, "probe", None)
-        self.ledger.renew(WORKER, {}, {})
-        first = Draft(probe, job, "probe", None, _spec({"facts": f"{job}-facts"}))
-        self.ledger.submit(NewJob(job, "anna", job, "a.mp4", "searchable", "{}"), first)
-        self._claim()
-        parts = [(f"{take}{video}-{n}", task_id(job, "transcribe", n), n) for n in range(chunks)]
-        drafts = [
-            Draft(id, job, "transcribe", n, _spec({"lines": key}, n), order=n, adopted=adopted) for key, id, n in parts
-        ]
-        needs = tuple(Need(id) for _, id, _ in parts)
-        whole = _spec({"transcript": f"{take}{video}-whole"})
-        drafts.append(Draft(task_id(job, "transcript", None), job, "transcript", None, whole, order=99, needs=needs))
-        facts = {
-            "video": video,
-            "name": "a.mp4",
-            "path": "a.mp4",
-            "duration_us": 180_000_000,
-            "width": 10,
-            "height": 10,
-        }
-        self.ledger.draft(job, probe, self.fences[probe], drafts, canonical(facts).decode())
-        self._complete(probe, self.save(f"{job}-facts", []))
-
-    def chunk(self, job: str, n: int, *lines: Observation, take: str = "", video: str = "v") -> None:
-        """Finish one chunk."""
-        self._claim()
-        self._complete(task_id(job, "transcribe", n), self.save(f"{take}{video}-{n}", lines))
-
-    def whole(self, job: str, *lines: Observation, take: str = "", video: str = "v") -> None:
-        """Finish the transcript."""
-        self._claim()
-        result = self.save(f"{take}{video}-whole", lines, "thumbs/v/poster.jpg")
-        self._complete(task_id(job, "transcript", None), result)
-
-    def save(self, key: str, lines: tuple[Observation, ...] | list[Observation], publish: str | None = None) -> Result:
-        """Blob, then manifest."""
-        blob = self.blobs.put("anna", dump(lines))
-        artifact = Artifact("lines.ndjson", blob.sha256, blob.size, MEDIA_TYPE, publish)
-        origin = Provenance("r", "transcribe", "p", "1", "balanced", "c", "i", 1)
-        manifest = Manifest(key, "lines", (artifact,), origin, count=len(lines))
-        self.blobs.create(manifest_key("anna", key), manifest.to_bytes())
-        return result_of(manifest, "sha")
-
-    def said(self, query: str = "word OR other") -> list[str]:
-        """What readers find now."""
-        return sorted(h.text for h in self.index.search("anna", query).hits)
-
-    def _claim(self) -> None:
-        for lease in self.ledger.claim(WORKER.id, ["cpu"], 50):
-            self.fences[lease.task] = lease.fence
-
-    def _complete(self, task: str, result: Result) -> None:
-        self.ledger.complete(WORKER.id, [Finish(task, self.fences[task], (result,), seconds=2.5)])
-
-
-def _spec(results: dict[str, str], chunk: int | None = None) -> str:
-    span = None if chunk is None else Span(chunk * 60_000, (chunk + 1) * 60_000, MS).to_json()
-    return canonical({"results": results, "span": span}).decode()
+from rushes.records.port import Record
+from tests.unit.studio import Studio, line
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -126,21 +39,21 @@ def studio(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Studio]:
 
 def test_a_word_of_the_first_chunk_is_found_while_the_others_are_not_done(studio: Studio) -> None:
     studio.open("job_a", chunks=30)
-    studio.chunk("job_a", 2, _line("a word of minute two", 125))
+    studio.chunk("job_a", 2, line("a word of minute two", 125))
     assert studio.said() == []
     assert studio.follower.catch_up() == 1
     assert studio.said() == ["a word of minute two"]
-    video = studio.index.video("anna", "v")
+    video = find_video(studio.index, "anna", "v")
     assert video is not None
     assert (video.name, video.state, video.languages) == ("a.mp4", "chunking_complete", ("en",))
 
 
 def test_nothing_is_read_twice_and_nothing_is_doubled(studio: Studio) -> None:
     studio.open("job_a")
-    studio.chunk("job_a", 0, _line("word", 1))
+    studio.chunk("job_a", 0, line("word", 1))
     studio.follower.catch_up()
     assert studio.follower.catch_up() == 0
-    studio.index.queue("ledger", "", ["job_a"])
+    studio.index.apply(CursorMove("ledger", "", ["job_a"]))
     studio.follower.catch_up()
     assert studio.said() == ["word"]
     assert studio.index.summary("anna").kinds == {"speech": 1}
@@ -148,14 +61,14 @@ def test_nothing_is_read_twice_and_nothing_is_doubled(studio: Studio) -> None:
 
 def test_the_assembled_transcript_stands_for_its_chunks(studio: Studio) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word one", 1))
-    studio.chunk("job_a", 1, _line("word two", 61))
+    studio.chunk("job_a", 0, line("word one", 1))
+    studio.chunk("job_a", 1, line("word two", 61))
     studio.follower.catch_up()
     assert studio.said() == ["word one", "word two"]
-    studio.whole("job_a", _line("word one", 1), _line("word two, corrected", 61))
+    studio.whole("job_a", line("word one", 1), line("word two, corrected", 61))
     studio.follower.catch_up()
     assert studio.said() == ["word one", "word two, corrected"]
-    video = studio.index.video("anna", "v")
+    video = find_video(studio.index, "anna", "v")
     assert video is not None
     assert (video.state, video.poster) == ("completed", "thumbs/v/poster.jpg")
 
@@ -163,31 +76,31 @@ def test_the_assembled_transcript_stands_for_its_chunks(studio: Studio) -> None:
 def test_a_new_run_is_shown_when_its_step_is_done_and_not_before(studio: Studio) -> None:
     studio.open("job_a", chunks=2)
     for n in range(2):
-        studio.chunk("job_a", n, _line(f"word {n}", n * 60))
+        studio.chunk("job_a", n, line(f"word {n}", n * 60))
     studio.open("job_b", chunks=2, take="again-")
-    studio.chunk("job_b", 0, _line("other 0", 0), take="again-")
+    studio.chunk("job_b", 0, line("other 0", 0), take="again-")
     studio.follower.catch_up()
     assert studio.said() == ["word 0", "word 1"]
-    studio.chunk("job_b", 1, _line("other 1", 60), take="again-")
+    studio.chunk("job_b", 1, line("other 1", 60), take="again-")
     studio.follower.catch_up()
     assert studio.said() == ["other 0", "other 1"]
 
 
 def test_before_any_run_is_done_the_newest_partial_one_is_shown(studio: Studio) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word 0", 0))
+    studio.chunk("job_a", 0, line("word 0", 0))
     studio.open("job_b", chunks=2, take="again-")
-    studio.chunk("job_b", 0, _line("other 0", 0), take="again-")
+    studio.chunk("job_b", 0, line("other 0", 0), take="again-")
     studio.follower.catch_up()
     assert studio.said() == ["other 0"]
 
 
 def test_adopted_results_are_found_as_soon_as_the_plan_is_open(studio: Studio) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word 0", 0))
-    studio.chunk("job_a", 1, _line("word 1", 60))
+    studio.chunk("job_a", 0, line("word 0", 0))
+    studio.chunk("job_a", 1, line("word 1", 60))
     studio.open("job_b", chunks=2, adopted=True)
-    studio.index.reset()
+    studio.index.apply(Reset())
     studio.follower.catch_up()
     assert studio.said() == ["word 0", "word 1"]
     assert len(studio.index.videos("anna")[0]) == 1
@@ -195,37 +108,37 @@ def test_adopted_results_are_found_as_soon_as_the_plan_is_open(studio: Studio) -
 
 def test_a_result_set_aside_disappears(studio: Studio) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word 0", 0))
-    studio.chunk("job_a", 1, _line("word 1", 60))
+    studio.chunk("job_a", 0, line("word 0", 0))
+    studio.chunk("job_a", 1, line("word 1", 60))
     studio.follower.catch_up()
     studio.ledger.set_aside("anna", ["v-0"], "damaged")
-    assert studio.follower.check() == 1
+    assert studio.follower.check("anna") == 1
     assert studio.said() == ["word 1"]
-    assert studio.follower.check() == 0
+    assert studio.follower.check("anna") == 0
 
 
 def test_a_repaired_result_is_found_again(studio: Studio) -> None:
     studio.open("job_a", chunks=1)
-    studio.chunk("job_a", 0, _line("word", 0))
+    studio.chunk("job_a", 0, line("word", 0))
     studio.follower.catch_up()
     studio.ledger.set_aside("anna", ["v-0"], "damaged")
     studio.blobs.remove(manifest_key("anna", "v-0"))
     studio.ledger.revive("job_a", stage="transcribe", again=True)
     studio.follower.catch_up()
     assert studio.said() == []
-    studio.chunk("job_a", 0, _line("word again", 0))
+    studio.chunk("job_a", 0, line("word again", 0))
     studio.follower.catch_up()
     assert studio.said() == ["word again"]
 
 
 def test_damaged_results_are_left_out_and_the_rest_is_found(studio: Studio) -> None:
     studio.open("job_a", chunks=3)
-    studio.chunk("job_a", 0, _line("word 0", 0))
-    studio.chunk("job_a", 1, _line("word 1", 60))
-    blob = studio.blobs.put("anna", dump([_line("word 1", 60)]))
+    studio.chunk("job_a", 0, line("word 0", 0))
+    studio.chunk("job_a", 1, line("word 1", 60))
+    blob = studio.blobs.put("anna", dump([line("word 1", 60)]))
     studio.blobs.drop("anna", blob.sha256)
     studio.blobs.create(manifest_key("anna", "v-2"), b"not a manifest")
-    studio.chunk("job_a", 2, _line("word 2", 120))
+    studio.chunk("job_a", 2, line("word 2", 120))
     studio.follower.catch_up()
     assert studio.said() == ["word 0"]
 
@@ -234,8 +147,8 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_left_out_and_the_rest_is_f
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word 0", 0))
-    studio.chunk("job_a", 1, _line("word 1", 60))
+    studio.chunk("job_a", 0, line("word 0", 0))
+    studio.chunk("job_a", 1, line("word 1", 60))
     read = studio.blobs.read
 
     def refused(key: str) -> bytes | None:
@@ -251,24 +164,23 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_left_out_and_the_rest_is_f
 def test_reindex_gives_the_same_answers(studio: Studio) -> None:
     for name in ("u", "v"):
         studio.open(f"job_{name}", chunks=2, video=name)
-        studio.chunk(f"job_{name}", 0, _line("word one", 1), _line("un mot word", 2, "fr"), video=name)
-        studio.chunk(f"job_{name}", 1, _line("word two", 61), video=name)
+        studio.chunk(f"job_{name}", 0, line("word one", 1), line("un mot word", 2, "fr"), video=name)
+        studio.chunk(f"job_{name}", 1, line("word two", 61), video=name)
         studio.follower.catch_up()
     studio.open("job_x", chunks=1, take="again-")
-    studio.chunk("job_x", 0, _line("word anew", 1), take="again-")
+    studio.chunk("job_x", 0, line("word anew", 1), take="again-")
     studio.records.put(NAME, "anna", "v", {"name": "Holiday"})
     studio.follower.catch_up()
     before = _answers(studio.index)
-    said = {h.text for h in studio.index.search("anna", "word", limit=99).hits}
+    said = {h.text for h in search(studio.index, "anna", "word", limit=99).hits}
     assert studio.follower.reindex() == 3
     assert _answers(studio.index) == before
     assert said == {"word anew", "word one", "un mot word", "word two"}
 
 
 def _answers(index: SqliteIndex) -> tuple[object, ...]:
-    found = index.search("anna", "word OR mot", limit=1000)
-    rates = [index.rates(stage, "arm-4") for stage in ("probe", "transcribe", "transcript")]
-    return (found.hits, found.total, index.videos("anna"), index.lines("anna", "v"), index.summary("anna"), rates)
+    found = search(index, "anna", "word OR mot", limit=1000)
+    return (found.hits, found.total, index.videos("anna"), index.lines("anna", "v"), index.summary("anna"))
 
 
 class Asked(MemoryRecords):
@@ -277,11 +189,11 @@ class Asked(MemoryRecords):
     asked = 0
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        self.asked += kind == GONE
+        self.asked += kind == DELETED
         return super().get_many(kind, owner, ids)
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
-        self.asked += kind == GONE
+        self.asked += kind == DELETED
         return super().get(kind, owner, id)
 
 
@@ -289,9 +201,9 @@ def test_deletions_of_many_jobs_are_one_question(studio: Studio) -> None:
     studio.records = records = Asked()
     for video in "vwxyz":
         studio.open(f"job_{video}", chunks=1, video=video)
-        studio.chunk(f"job_{video}", 0, _line(f"word {video}", 1), video=video)
-    records.put(GONE, "anna", "x", {"jobs": ["job_x"], "over": True})
-    records.put(GONE, "anna", "y", {"jobs": ["job_before"], "over": True})
+        studio.chunk(f"job_{video}", 0, line(f"word {video}", 1), video=video)
+    records.put(DELETED, "anna", "x", {"jobs": ["job_x"], "over": True})
+    records.put(DELETED, "anna", "y", {"jobs": ["job_before"], "over": True})
     assert studio.follower.catch_up() == 5
     assert studio.said() == ["word v", "word w", "word y", "word z"]
     assert records.asked == 1
@@ -299,7 +211,7 @@ def test_deletions_of_many_jobs_are_one_question(studio: Studio) -> None:
 
 def test_a_new_index_finds_results_whose_events_are_gone(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word one", 1))
+    studio.chunk("job_a", 0, line("word one", 1))
     monkeypatch.setattr(type(studio.ledger), "events", lambda *_, **__: ())
     assert studio.follower.reindex() == 1
     assert studio.said() == ["word one"]
@@ -307,9 +219,9 @@ def test_a_new_index_finds_results_whose_events_are_gone(studio: Studio, monkeyp
 
 def test_only_what_is_new_is_read(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     studio.open("job_a", chunks=2)
-    studio.chunk("job_a", 0, _line("word one", 1))
+    studio.chunk("job_a", 0, line("word one", 1))
     studio.follower.catch_up()
-    studio.chunk("job_a", 1, _line("word two", 61))
+    studio.chunk("job_a", 1, line("word two", 61))
     read: list[str] = []
     real = FolderBlobs.read
 
@@ -323,33 +235,24 @@ def test_only_what_is_new_is_read(studio: Studio, monkeypatch: pytest.MonkeyPatc
     assert studio.said() == ["word one", "word two"]
 
 
-def test_rates_are_learnt_from_what_was_done(studio: Studio) -> None:
-    studio.open("job_a")
-    studio.chunk("job_a", 1, _line("word", 61))
-    studio.follower.catch_up()
-    (rate,) = studio.index.rates("transcribe", "arm-4")
-    assert (rate.machine, rate.seconds, rate.media_seconds, rate.pixels) == ("arm-4", 2.5, 60.0, 100)
-    assert studio.index.rates("probe", "arm-4")[0].media_seconds == 180.0
-
-
 def test_names_that_people_gave_are_followed(studio: Studio) -> None:
     studio.records.put(NAME, "anna", "v", {"name": "Holiday"})
     studio.open("job_a")
-    studio.chunk("job_a", 0, _line("word", 1))
+    studio.chunk("job_a", 0, line("word", 1))
     studio.follower.catch_up()
-    assert studio.index.search("anna", "word").hits[0].name == "Holiday"
+    assert search(studio.index, "anna", "word").hits[0].name == "Holiday"
     studio.records.delete(NAME, "anna", "v")
     studio.follower.catch_up()
-    assert studio.index.search("anna", "word").hits[0].name == "a.mp4"
+    assert search(studio.index, "anna", "word").hits[0].name == "a.mp4"
 
 
 def test_a_cancelled_job_keeps_what_it_found(studio: Studio) -> None:
     studio.open("job_a")
-    studio.chunk("job_a", 0, _line("word", 1))
+    studio.chunk("job_a", 0, line("word", 1))
     studio.ledger.control("job_a", JobCommand.CANCEL)
     studio.follower.catch_up()
     assert studio.said() == ["word"]
-    video = studio.index.video("anna", "v")
+    video = find_video(studio.index, "anna", "v")
     assert video is not None
     assert video.state == "cancelled"
 
@@ -357,15 +260,15 @@ def test_a_cancelled_job_keeps_what_it_found(studio: Studio) -> None:
 def test_few_jobs_at_a_time_still_reach_the_end(studio: Studio) -> None:
     for n in range(5):
         studio.open(f"job_{n}", chunks=1, video=f"v{n}")
-        studio.chunk(f"job_{n}", 0, _line("word", 1), video=f"v{n}")
+        studio.chunk(f"job_{n}", 0, line("word", 1), video=f"v{n}")
     assert [studio.follower.catch_up(limit=2) for _ in range(4)] == [2, 2, 1, 0]
     assert len(studio.said()) == 5
 
 
 def test_who_finds_another_following_reads_what_there_is(studio: Studio) -> None:
     studio.open("job_a")
-    studio.chunk("job_a", 0, _line("word", 1))
-    with studio.index.alone():
+    studio.chunk("job_a", 0, line("word", 1))
+    with studio.index.lock():
         assert studio.follower.catch_up(patience=0) == 0
         assert studio.said() == []
     assert studio.follower.catch_up() == 1
@@ -390,8 +293,8 @@ def test_killed_at_every_write_the_next_one_finds_everything_once(tmp_path: Path
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     studio = Studio(ledger, FolderBlobs(tmp_path / "files"), MemoryRecords(), SqliteIndex(tmp_path / "truth.sqlite"))
     studio.open("job_v", chunks=2)
-    studio.chunk("job_v", 0, _line("word one", 1))
-    studio.chunk("job_v", 1, _line("word two", 61))
+    studio.chunk("job_v", 0, line("word one", 1))
+    studio.chunk("job_v", 1, line("word two", 61))
     studio.follower.catch_up()
     truth = _answers(studio.index)
     studio.index.close()

@@ -6,10 +6,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from rushes.index import match
-from rushes.index.match import Occurrence, evaluate, grouped, occurrences
 from rushes.index.port import Posting
 from rushes.index.query import Term, parse
+from rushes.index.search import match
+from rushes.index.search.match import Occurrence, evaluate, grouped, occurrences
 
 NO = Term(("no",))
 
@@ -83,7 +83,7 @@ def test_what_must_not_be_there_is_looked_for_in_its_own_video_and_at_its_own_ti
     assert asked.call_count <= len(cats)
 
 
-class _Counted(match.Met):
+class _Counted(match.Match):
     """Counts how often somebody asks when it is."""
 
     asked = 0
@@ -94,7 +94,7 @@ class _Counted(match.Met):
 
 
 def test_many_hits_in_one_long_moment_are_not_each_held_against_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match, "Met", _Counted)
+    monkeypatch.setattr(match, "Match", _Counted)
     monkeypatch.setattr(_Counted, "asked", 0)
     day = _seen(0, "dog", 0, 10_000)
     cats = [_seen(n, "cat", n * 10, n * 10 + 5) for n in range(1, 301)]

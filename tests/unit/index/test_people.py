@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index.people import Mark, Person, persons, tracks_of
-from rushes.index.port import Track
+from rushes.index.changes import Track
+from rushes.index.people import FaceLabel, Person
+from rushes.index.people.face_clustering import persons, tracks_of
 
 BOX = (0.4, 0.2, 0.1, 0.2)
 
 
-def _direction(who: int, wobble: float) -> np.ndarray:
+def _embedding(who: int, wobble: float) -> np.ndarray:
     found = np.zeros(8, np.float32)
     found[who], found[7] = 1.0, wobble
     return np.asarray(found / np.linalg.norm(found), np.float32)
@@ -26,7 +27,7 @@ def _faces(*seen: tuple[int, int], x: float = 0.4) -> list[tuple[Observation, np
     return [
         (
             Observation("face", Span(at, at + 1, Fraction(1)), "", 0.9, box=(x, 0.2, 0.1, 0.2)),
-            _direction(who, at % 3 / 9),
+            _embedding(who, at % 3 / 9),
         )
         for at, who in seen
     ]
@@ -62,18 +63,20 @@ def test_nobody_is_nobody() -> None:
 
 
 def test_a_name_holds_for_every_face_that_is_alike() -> None:
-    assert _who(persons(_library(), [Mark("b", 3_000_000, 4_000_000, BOX, "Anna")])) == {"Anna": [("a", 0), ("b", 3)]}
+    assert _who(persons(_library(), [FaceLabel("b", 3_000_000, 4_000_000, BOX, "Anna")])) == {
+        "Anna": [("a", 0), ("b", 3)]
+    }
 
 
 def test_a_mark_that_stands_on_nothing_names_nobody() -> None:
-    assert _who(persons(_library(), [Mark("b", 90_000_000, 91_000_000, BOX, "Anna")])) == {}
-    assert _who(persons(_library(), [Mark("b", 3_000_000, 4_000_000, (0.9, 0.9, 0.1, 0.1), "Anna")])) == {}
+    assert _who(persons(_library(), [FaceLabel("b", 90_000_000, 91_000_000, BOX, "Anna")])) == {}
+    assert _who(persons(_library(), [FaceLabel("b", 3_000_000, 4_000_000, (0.9, 0.9, 0.1, 0.1), "Anna")])) == {}
 
 
 def test_two_with_one_name_are_one_and_one_with_two_names_is_two() -> None:
-    anna, also = Mark("a", 0, 1_000_000, BOX, "Anna"), Mark("a", 9_000_000, 10_000_000, BOX, "Anna")
+    anna, also = FaceLabel("a", 0, 1_000_000, BOX, "Anna"), FaceLabel("a", 9_000_000, 10_000_000, BOX, "Anna")
     assert _who(persons(_library(), [anna, also])) == {"Anna": [("a", 0), ("a", 9), ("b", 3), ("b", 4)]}
-    bert = Mark("b", 3_000_000, 4_000_000, BOX, "Bert")
+    bert = FaceLabel("b", 3_000_000, 4_000_000, BOX, "Bert")
     assert _who(persons(_library(), [anna, bert])) == {"Anna": [("a", 0)], "Bert": [("b", 3)]}
 
 

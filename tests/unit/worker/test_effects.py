@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,7 +13,21 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, NewJob
 from rushes.domain.task import Draft, Failure, Finish
 from rushes.domain.worker import Incarnation
-from rushes.index.port import Feed, Run
+from rushes.index.changes import (
+    Change,
+    CorrectionUpdate,
+    CursorMove,
+    JobRead,
+    Reselection,
+    Reset,
+    ResultRemoval,
+    Run,
+    RunUpdate,
+    SelectionUpdate,
+    TrackUpdate,
+    VideoRemoval,
+    VideoRename,
+)
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.port import Ledger
 from rushes.ledger.sqlite import SqliteLedger
@@ -21,7 +35,6 @@ from rushes.records.sqlite import SqliteRecords
 from rushes.transport.poll import Poll
 
 LOOKING = {"known", "job", "jobs", "tasks", "events", "changed", "workers"}
-READING = {"alone", "cursor", "queued", "unsettled", "offers", "shown", "keys", "tracks"}
 
 
 @pytest.fixture
@@ -98,7 +111,7 @@ def test_every_writing_verb_of_the_blob_store(tmp_path: Path, passed: Callable[[
     assert {"drop:before", "drop:after"} <= passed()
 
 
-def test_hints_records_and_every_writing_verb_of_the_index(tmp_path: Path, passed: Callable[[], set[str]]) -> None:
+def test_hints_records_and_every_change_of_the_index(tmp_path: Path, passed: Callable[[], set[str]]) -> None:
     Poll().announce("cpu", ["task"])
     assert passed() == {"hint:before", "hint:after"}
     records = SqliteRecords(tmp_path / "records.sqlite")
@@ -109,23 +122,22 @@ def test_hints_records_and_every_writing_verb_of_the_index(tmp_path: Path, passe
     records.close()
     index = SqliteIndex(tmp_path / "index.sqlite")
     run = Run("job_a", "me", "vid_a", "recipe", "completed", "2026-01-01T00:00:00Z", {})
-    calls: dict[str, Callable[[], Any]] = {
-        "reset": index.reset,
-        "queue": lambda: index.queue("ledger", "1", ["job_a"]),
-        "met": lambda: index.met("job_a", 1),
-        "take_in": lambda: index.take_in(run, [], {}, []),
-        "learn": lambda: index.learn([]),
-        "rename": lambda: index.rename("me", "vid_a", "a name"),
-        "correct": lambda: index.correct("me", "line", None),
-        "unsettle": lambda: index.unsettle("me"),
-        "keep_tracks": lambda: index.keep_tracks("me", "vid_a", []),
-        "show": lambda: index.show("me", "vid_a", [], []),
-        "forget": lambda: index.forget("me", ["key"]),
-        "drop": lambda: index.drop("me", "vid_a"),
-    }
-    assert set(calls) == verbs(Feed) - READING
+    changes: list[Change] = [
+        Reset(),
+        CursorMove("ledger", "1", ["job_a"]),
+        JobRead("job_a", 1),
+        RunUpdate(run),
+        VideoRename("me", "vid_a", "a name"),
+        CorrectionUpdate("me", "line", None),
+        Reselection("me"),
+        TrackUpdate("me", "vid_a", []),
+        SelectionUpdate("me", "vid_a"),
+        ResultRemoval("me", ["key"]),
+        VideoRemoval("me", "vid_a"),
+    ]
+    assert {type(change) for change in changes} == {*get_args(Change)}
     passed()
-    for verb, call in calls.items():
-        call()
-        assert {"index:before", "index:after"} <= passed(), verb
+    for change in changes:
+        index.apply(change)
+        assert {"index:before", "index:after"} <= passed(), change
     index.close()

@@ -5,7 +5,7 @@ from rushes.index.query import Term
 _FARTHEST = 16_383  # positions beyond are not kept apart by PostgreSQL
 
 
-def vector(kind: str, words: list[str]) -> str:
+def tsvector(kind: str, words: list[str]) -> str:
     """A line's words with their places, and its kind as a word that nobody can say."""
     places: dict[str, list[str]] = {}
     for place, word in enumerate(words, 1):
@@ -14,13 +14,13 @@ def vector(kind: str, words: list[str]) -> str:
     return " ".join([_quoted(f"={kind}"), *said])
 
 
-def expression(term: Term) -> str:
+def tsquery(term: Term) -> str:
     """A term, among the kinds that it looks at."""
     kinds = " | ".join(_quoted(f"={kind}") for kind in term.kinds)
-    return f"(({kinds}) & ({_said(term)}))" if kinds else f"({_said(term)})"
+    return f"(({kinds}) & ({_followed(term)}))" if kinds else f"({_followed(term)})"
 
 
-def _said(term: Term) -> str:
+def _followed(term: Term) -> str:
     return " <-> ".join(map(_quoted, term.words)) + (":*" if term.prefix else "")
 
 

@@ -1,23 +1,31 @@
-"""The file under the SQLite index: opened, found wrong and made anew, locked, and its errors translated."""
+"""The file under the SQLite index: opened, replaced when it is wrong, locked, and its errors translated."""
 
 import contextlib
-import fcntl
-import os
+import json
 import sqlite3
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rushes.domain.errors import NoRoom, StoreAway
-from rushes.index.searchable import VERSION as MOMENTS
+from rushes.files import locked
+from rushes.index.passages import VERSION as PASSAGES
+from rushes.index.passages import Passage
+from rushes.index.port import Window
+from rushes.index.query import Term
+from rushes.index.sql.database import SqlTransaction
 from rushes.index.tokenizer import VERSION as WORDS
 from rushes.sqlite.file import DAMAGED, code, connect, run_script, whole
+from rushes.statements import statements
 from rushes.telemetry import effect
 
-SCHEMA = 3  # 2: film time, sizes and voices; 3: moments, corrections, tracks
-_VERSION = SCHEMA * 10_000 + MOMENTS * 100 + WORDS
+SCHEMA = 4
+_VERSION = SCHEMA * 10_000 + PASSAGES * 100 + WORDS
 _SETTINGS = ("synchronous = NORMAL",)  # a projection: what a power cut takes is followed again
+_HERE = Path(__file__)
+_SQL = statements(_HERE.with_name("statements.sql"))
 
 
 class Database:
@@ -29,47 +37,34 @@ class Database:
         self._open: sqlite3.Connection | None = None
         self._inode = 0
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for questions that see one state of the index."""
+    def ask(self, name: str, /, **values: object) -> list[tuple[Any, ...]]:
         with self._guard, self._translated():
-            connection = self._connection()
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            return self._connection().execute(_SQL[name], values).fetchall()
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection inside one transaction: all or none."""
+    def write(self, body: Callable[[SqlTransaction], None]) -> None:
         with effect("index"), self._guard, self._translated():
             connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            with whole(connection):
+                body(_Writes(connection))
 
     @contextlib.contextmanager
-    def alone(self, patience: float) -> Iterator[bool]:
-        """Hold the lock file; False if another has it for longer than that many seconds."""
-        with self._lock_file() as file:
-            until = time.monotonic() + patience
-            while not _locked(file):
-                if time.monotonic() >= until:
-                    yield False
-                    return
-                time.sleep(0.02)
-            yield True
+    def lock(self, patience: float) -> Iterator[bool]:
+        with contextlib.ExitStack() as held:
+            with self._translated():
+                mine = held.enter_context(locked(self._beside(".lock"), patience))
+            yield mine
 
-    def reset(self) -> None:
-        """Empty it in place, so that other processes see it too."""
-        with self.writing() as connection:
-            _create(connection)
+    def array(self, values: Iterable[str]) -> str:
+        return json.dumps(list(values))
+
+    def windows(self, windows: Sequence[Window]) -> str:
+        return json.dumps(windows)
+
+    def text_query(self, term: Term) -> str:
+        return match_expression(term)
+
+    def passage_row(self, passage: Passage) -> dict[str, object]:
+        return asdict(passage)
 
     def close(self) -> None:
         """Close the connection; the next question opens it again."""
@@ -104,9 +99,7 @@ class Database:
             return self._made_right(connection)
 
     def _connected(self) -> sqlite3.Connection:
-        connection = connect(self._path, _SETTINGS)
-        connection.row_factory = sqlite3.Row
-        return connection
+        return connect(self._path, _SETTINGS)
 
     def _made_right(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         if _version(connection) != _VERSION:
@@ -118,23 +111,15 @@ class Database:
         """Left-overs of a deleted file must not be taken for the journal of the new one."""
         if not self._path.exists():
             for ending in ("-wal", "-shm"):
-                self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
+                self._beside(ending).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _made_by_one(self) -> Iterator[None]:
-        with self._lock_file(".making") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with locked(self._beside(".making")):
             yield
 
-    @contextlib.contextmanager
-    def _lock_file(self, ending: str = ".lock") -> Iterator[int]:
-        with self._translated():
-            path = self._path.with_name(self._path.name + ending)
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            yield file
-        finally:
-            os.close(file)
+    def _beside(self, ending: str) -> Path:
+        return self._path.with_name(self._path.name + ending)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -158,15 +143,40 @@ class Database:
                 self._remove_leftovers()
 
 
+class _Writes:
+    """A transaction that is open."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, name: str, /, **values: object) -> None:
+        self._connection.execute(_SQL[name], values)
+
+    def all(self, name: str, /, **values: object) -> list[tuple[Any, ...]]:
+        return self._connection.execute(_SQL[name], values).fetchall()
+
+    def many(self, name: str, rows: Iterable[Mapping[str, object]], /) -> None:
+        self._connection.executemany(_SQL[name], rows)
+
+    def reset(self) -> None:
+        """Empty it in place, so that other processes see it too."""
+        _create(self._connection)
+
+
+def match_expression(term: Term) -> str:
+    """A term in the language of FTS5; every word is quoted, so that none can be taken for syntax."""
+    followed = f'words : "{" ".join(term.words)}"' + (" *" if term.prefix else "")
+    kinds = " OR ".join(f'kind : "{kind}"' for kind in term.kinds)
+    return f"(({kinds}) AND {followed})" if kinds else followed
+
+
 def _create(connection: sqlite3.Connection) -> None:
     """Drop whatever is there and make the tables."""
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
-    for (name,) in tables.fetchall():
-        connection.execute(f'DROP TABLE "{name}"')
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    for (name,) in tables.fetchall():
-        connection.execute(f'DROP TABLE "{name}"')
-    run_script(connection, Path(__file__).with_name("schema.sql").read_text("utf-8"))
+    for what in ("type = 'view'", "type = 'table' AND sql LIKE 'CREATE VIRTUAL%'", "type = 'table'"):
+        asked = f"SELECT type, name FROM sqlite_master WHERE {what} AND name NOT LIKE 'sqlite_%'"  # noqa: S608
+        for kind, name in connection.execute(asked).fetchall():
+            connection.execute(f'DROP {kind} "{name}"')
+    run_script(connection, _HERE.with_name("schema.sql").read_text("utf-8"))
     connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
@@ -179,11 +189,3 @@ def _inode(path: Path) -> int:
         return path.stat().st_ino
     except OSError:
         return -1
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

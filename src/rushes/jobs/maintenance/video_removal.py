@@ -10,7 +10,7 @@ from rushes.annotations import every, of_video
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
-from rushes.index.deleted_jobs import GONE
+from rushes.index.deleted_jobs import DELETED
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs.maintenance.gc import drop
@@ -34,34 +34,34 @@ class RemovalReport:
 def remove(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
     """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
     owner = home.settings.owner
-    before = home.records.get(GONE, owner, video.id)
+    before = home.records.get(DELETED, owner, video.id)
     clips = [str(clip.doc["job"]) for clip in of_video(home, CLIP, video.id)]
     jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
     doc = {"jobs": list(jobs), "originals": originals, "over": False}
-    return finish(home, home.records.put(GONE, owner, video.id, doc))
+    return finish(home, home.records.put(DELETED, owner, video.id, doc))
 
 
 def cut_short(home: Home, video: str) -> Record | None:
     """A deletion of that video which a kill cut short."""
-    record = home.records.get(GONE, home.settings.owner, video)
+    record = home.records.get(DELETED, home.settings.owner, video)
     return None if record is None or record.doc["over"] else record
 
 
 def rules(home: Home) -> Rules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
-    gone = frozenset(job for record in every(home, GONE) if record.doc["over"] for job in record.doc["jobs"])
+    gone = frozenset(job for record in every(home, DELETED) if record.doc["over"] for job in record.doc["jobs"])
     return Rules(home.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
 
 
 def deleted(home: Home) -> frozenset[str]:
     """Every job whose deletion has begun."""
-    return frozenset(job for record in every(home, GONE) for job in record.doc["jobs"])
+    return frozenset(job for record in every(home, DELETED) for job in record.doc["jobs"])
 
 
 def finish_all(home: Home) -> int:
     """Do what killed deletions left; answers how many there were."""
-    left = [record for record in every(home, GONE) if not record.doc["over"]]
+    left = [record for record in every(home, DELETED) if not record.doc["over"]]
     for record in left:
         finish(home, record)
     return len(left)
@@ -73,7 +73,7 @@ def finish(home: Home, gone: Record) -> RemovalReport:
     results = drop(home.ledger, home.blobs, gone.owner, [job.id for job in jobs], deleted(home))
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)
-    home.records.put(GONE, gone.owner, gone.id, {**gone.doc, "over": True})
+    home.records.put(DELETED, gone.owner, gone.id, {**gone.doc, "over": True})
     home.follower.catch_up()
     return RemovalReport(gone.id, tuple(job.id for job in jobs), results, files)
 

@@ -12,6 +12,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand
 from rushes.domain.task import Task
+from rushes.index.port import find_video
 from rushes.jobs.progress import Snapshot
 from rushes.ledger.pages import all_tasks
 from rushes.library import Library
@@ -70,7 +71,7 @@ def show_job(
     """Its page."""
     job = desk.job(job_id)
     tasks, seen = all_tasks(library.home.ledger, job.id), look(request, job.id)
-    video = library.home.index.video(job.owner, video_of(job)) if job.facts else None
+    video = find_video(library.home.index, job.owner, video_of(job)) if job.facts else None
     return render(
         request,
         "job.html",

@@ -125,7 +125,7 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: Hands) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {v.id: of_video(v) for v in library.home.index.videos_of(library.home.settings.owner, _videos(jobs))}
+    videos = {v.id: of_video(v) for v in library.home.index.videos(library.home.settings.owner, ids=_videos(jobs))[0]}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 

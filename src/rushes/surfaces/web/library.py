@@ -112,7 +112,7 @@ def _having(
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
-    found = {video.id: video for video in library.home.index.videos_of(desk.owner, ids)}
+    found = {video.id: video for video in library.home.index.videos(desk.owner, ids=ids)[0]}
     return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
         shown
     ) > at + PAGE else ""

@@ -9,8 +9,9 @@ from fastapi.responses import Response
 from rushes.annotations.acts import undo
 from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound
+from rushes.index.changes import Track
 from rushes.index.people import Person
-from rushes.index.port import Track, Video
+from rushes.index.port import Video, find_video
 from rushes.library import Library
 from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import back, render
@@ -68,7 +69,7 @@ class Films:
     def of(self, id: str) -> Video | None:
         """One of them."""
         if id not in self._found:
-            self._found[id] = self._house.index.video(self._house.settings.owner, id)
+            self._found[id] = find_video(self._house.index, self._house.settings.owner, id)
         return self._found[id]
 
 

@@ -99,7 +99,7 @@ def _groups(library: Library, found: SearchResult) -> list[Group]:
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
     home, totals = library.home, found.facets.get("video", {})
-    videos = {video.id: video for video in home.index.videos_of(home.settings.owner, by_video)}
+    videos = {video.id: video for video in home.index.videos(home.settings.owner, ids=by_video)[0]}
     return [
         Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from rushes.index.port import Posting, Shelved
+from rushes.index.port import CatalogEntry, Posting
 from rushes.index.query import Filter, Term
 from rushes.index.tokenizer import words
 
@@ -10,13 +10,13 @@ _SPOKEN = ("speech", "text", "entity")  # kinds that have a language
 
 
 def allowed(
-    filters: Sequence[Filter], shelf: Callable[[], Iterable[Shelved]], only: Collection[str] | None
+    filters: Sequence[Filter], catalog: Callable[[], Iterable[CatalogEntry]], only: Collection[str] | None
 ) -> Collection[str] | None:
-    """The videos that a clause looks at; None for all. The shelf is read only where a filter asks for it."""
+    """The videos that a clause looks at; None for all. The catalog is read only where a filter asks for it."""
     asked = [f for f in filters if f.name in {"in", "date"}]
     if not asked:
         return only
-    there = [s for s in shelf() if only is None or s.id in only]
+    there = [s for s in catalog() if only is None or s.id in only]
     return {s.id for s in there if all(_holds(f, s) != f.negated for f in asked)}
 
 
@@ -28,11 +28,11 @@ def speaks(asked: Filter, posting: Posting, term: Term) -> bool:
     return (spoken == asked.value or spoken.startswith(f"{asked.value}-")) != asked.negated
 
 
-def _holds(asked: Filter, video: Shelved) -> bool:
+def _holds(asked: Filter, video: CatalogEntry) -> bool:
     return _is_in(asked.value, video) if asked.name == "in" else _is_of(asked.value, video.shot_at)
 
 
-def _is_in(value: str, video: Shelved) -> bool:
+def _is_in(value: str, video: CatalogEntry) -> bool:
     """By id or the beginning of it, or by words of its name or path, the last of which may be a beginning."""
     if video.id.startswith(value) or video.id == f"vid_{value}":
         return True

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rushes import index
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
+from rushes.index.changes import Correction
 from rushes.index.corrections import corrected
-from rushes.index.port import Correction
-from rushes.index.searchable import moments
+from rushes.index.passages import passages
 from rushes.index.tokenizer import Token, tokens
 
 MS = Fraction(1, 1000)
@@ -41,7 +41,7 @@ def _line(text: str, start: int, end: int, kind: str = "speech", language: str =
 )
 def test_a_sentence_goes_on_unless_it_has_ended(second: int, language: str, first: str, joined: bool) -> None:
     lines = [_line(first, 0, 1000), _line("country can", second, second + 800, language=language)]
-    made = list(moments(lines))
+    made = list(passages(lines))
     assert made[0].words == ("what your country can" if joined else "what your")
     assert made[0].until_us == ((second + 800) * 1000 if joined else 1_000_000)
     assert made[1].words == "country can"
@@ -64,20 +64,20 @@ def test_however_many_words_there_are_each_is_timed_by_its_neighbours_alone(
     monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
     asked, each = Counter[str](), 400 // lines
-    monkeypatch.setattr(index.searchable, "tokens", lambda text: [_Word(token, asked) for token in tokens(text)])
+    monkeypatch.setattr(index.passages, "tokens", lambda text: [_Word(token, asked) for token in tokens(text)])
     said = [" ".join(f"word{n}" for n in range(each))] * lines
-    list(moments([_line(text, n * 100, n * 100 + 100) for n, text in enumerate(said)]))
+    list(passages([_line(text, n * 100, n * 100 + 100) for n, text in enumerate(said)]))
     assert asked["end"] <= 3 * 400
 
 
 def test_what_is_written_does_not_go_on() -> None:
-    made = list(moments([_line("what your", 0, 1000, "text"), _line("country", 1000, 2000, "text")]))
+    made = list(passages([_line("what your", 0, 1000, "text"), _line("country", 1000, 2000, "text")]))
     assert [m.words for m in made] == ["what your", "country"]
 
 
 def test_looks_at_the_same_thing_are_one_moment() -> None:
     looks = [("dog", 0), ("cat", 0), ("dog", 1000), ("dog", 3000), ("cat", 9000)]
-    made = list(moments([_line(text, at, at + 1000, "object") for text, at in looks]))
+    made = list(passages([_line(text, at, at + 1000, "object") for text, at in looks]))
     assert [(m.text, m.start_us // 1000, m.end_us // 1000) for m in made] == [
         ("cat", 0, 1000), ("dog", 0, 4000), ("cat", 9000, 10000)]  # fmt: skip
 

@@ -16,7 +16,7 @@ from rushes.domain.span import Span, to_us
 from rushes.index.tokenizer import Token, safe, tokens
 
 VERSION = 1  # other moments for the same observations: the index is made anew
-SEEN = frozenset({"object", "place", "person"})  # one row for each look
+VISUAL_KINDS = frozenset({"object", "place", "person"})  # one row for each look
 SPEECH = "speech"
 
 _PAUSE = Fraction(2)  # seconds: a longer one ends a line, and so a sentence
@@ -28,7 +28,7 @@ _Timed = tuple[int, int, int, int]  # a word's start and end in time, then in th
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Passage:
     """A stretch of one kind with its words: its own, and those with which its sentence goes on.
 
     `times` is JSON: how many words are its own, the time base, its start and end, and the ticks of each word (or none).
@@ -45,7 +45,7 @@ class Moment:
     times: str
 
 
-def moments(lines: Sequence[Observation]) -> Iterator[Moment]:
+def passages(lines: Sequence[Observation]) -> Iterator[Passage]:
     """The moments of a video's observations of one kind, given in order of time; what has no words is none."""
     for group in _groups([_safe(line) for line in lines]):
         found = [said for line in group if (said := _said(line)).own]
@@ -80,7 +80,7 @@ def _safe(line: Observation) -> Observation:
 
 
 def _groups(lines: Sequence[Observation]) -> Iterator[list[Observation]]:
-    if lines and lines[0].kind in SEEN:
+    if lines and lines[0].kind in VISUAL_KINDS:
         yield from ([run] for run in ranges(lines))
         return
     group: list[Observation] = []
@@ -118,13 +118,13 @@ def ranges(lines: Sequence[Observation]) -> list[Observation]:
     return sorted([*made, *open_.values()], key=lambda o: (o.span.start_us, o.span.end_us, o.text))
 
 
-def _moment(said: _Said, ahead: Sequence[tuple[_Said, int]], until: int) -> Moment:
+def _moment(said: _Said, ahead: Sequence[tuple[_Said, int]], until: int) -> Passage:
     line, base = said.line, said.line.span.base
     ticks = [tick for pair in said.ticks for tick in pair]
     if ticks:
         ticks += [tick for other, at in ahead for tick in _rescaled(other, at, base)]
     head = [len(said.own), base.numerator, base.denominator, line.span.start, line.span.end]
-    return Moment(
+    return Passage(
         kind=line.kind,
         start_us=line.span.start_us,
         end_us=line.span.end_us,

@@ -16,9 +16,9 @@ from operator import is_, itemgetter
 from typing import Generic, TypeVar
 
 from rushes.domain.span import Span
+from rushes.index.passages import SPEECH, Times, in_us
 from rushes.index.port import Posting
 from rushes.index.query import Clause, Link, Term
-from rushes.index.searchable import SPEECH, Times, in_us
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class Match:
     """Occurrences that belong together, and when."""
 
     all: tuple[Occurrence, ...]
@@ -79,7 +79,7 @@ class Met:
         moments = {(p.start_us, p.end_us, p.kind, p.text) for p in (o.posting for o in self.all)}
         return len(moments), sorted(moments)
 
-    def is_better(self, other: "Met") -> bool:
+    def is_better(self, other: "Match") -> bool:
         """Whether it stands for both."""
         return self.rank < other.rank or (self.rank == other.rank and self.made_of < other.made_of)
 
@@ -100,7 +100,7 @@ def _in(term: Term, posting: Posting) -> Iterator[Occurrence]:
             yield Occurrence(posting, times, first, first + len(term.words) - 1)
 
 
-def times_said(term: Term, posting: Posting) -> int:
+def term_frequency(term: Term, posting: Posting) -> int:
     """How often a moment holds a term."""
     return len(_places(term, posting)) if term.words and not term.about else 1
 
@@ -122,9 +122,9 @@ def _here(term: Term, said: Sequence[str], at: int) -> bool:
     return not first or said[at:end] == first
 
 
-def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list[Met]:
+def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list[Match]:
     """What a clause finds among the occurrences of its terms, one for each moment in which something begins."""
-    hits: list[Met] = []
+    hits: list[Match] = []
     by_video: dict[str, dict[Term, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
     for term in dict.fromkeys(clause.terms):
         for occurrence in found.get(term, ()):
@@ -138,12 +138,12 @@ def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list
     return hits
 
 
-def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: Sequence[Occurrence]) -> list[Met]:
-    met = grouped([here[term] for term in clause.groups[0]])
+def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: Sequence[Occurrence]) -> list[Match]:
+    chains = grouped([here[term] for term in clause.groups[0]])
     for link, group in zip(clause.links, clause.groups[1:], strict=True):
-        met = _linked(met, link, grouped([here[term] for term in group]))
-    best: dict[int, Met] = {}
-    for m in (_whole(m) for m in met):
+        chains = _linked(chains, link, grouped([here[term] for term in group]))
+    best: dict[int, Match] = {}
+    for m in (_whole(m) for m in chains):
         if m.anchor.id not in best or m.is_better(best[m.anchor.id]):
             best[m.anchor.id] = m
     shortest = list(_shortest(best.values())) if len(clause.terms) > 1 else list(best.values())
@@ -259,8 +259,8 @@ def holds(link: Link, a: tuple[int, int], b: tuple[int, int]) -> bool:
             return max(a[0], b[0]) - min(a[1], b[1]) <= link.within_us
 
 
-def _whole(chain: _Chain) -> Met:
-    return Met(chain.all, _range(chain.parts))
+def _whole(chain: _Chain) -> Match:
+    return Match(chain.all, _range(chain.parts))
 
 
 def _range(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -273,7 +273,7 @@ def _common(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return max(s for s, _ in parts), min(e for _, e in parts)
 
 
-def _shortest(hits: Iterable[Met]) -> Iterator[Met]:
+def _shortest(hits: Iterable[Match]) -> Iterator[Match]:
     """Without those that hold a shorter one with which they share something."""
     shorter: dict[Posting, _Innermost] = defaultdict(_Innermost)
     for m in sorted(hits, key=lambda m: m.rank):
@@ -318,10 +318,10 @@ class _ByTime(Generic[T]):
                 yield item
 
 
-def exact(met: Met) -> Span:
+def exact(match: Match) -> Span:
     """The range of a hit to the tick: each edge is one of an occurrence."""
-    first = next(o.span for o in met.all if o.us[0] == met.us[0])
-    last = next(o.span for o in met.all if o.us[1] == met.us[1])
+    first = next(o.span for o in match.all if o.us[0] == match.us[0])
+    last = next(o.span for o in match.all if o.us[1] == match.us[1])
     if first.base == last.base:
         return Span(first.start, last.end, first.base)
     base = Fraction(1, lcm(first.base.denominator, last.base.denominator))
