@@ -33,7 +33,7 @@ SLIDE = (
     "Three new offices opened in Berlin",
     "Outlook: stable through October",
 )
-SEEING = {s.card.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
+SEEING = {s.spec.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
 ROWS = {"read_text": "readings.jsonl", "objects": "objects.jsonl", "faces": "faces.jsonl", "places": "places.jsonl"}
 
 
@@ -89,7 +89,7 @@ def seen(
         work.run(develop.STAGE, span, wanted=["frames"])
         for name in stages:
             work.run(SEEING[name], span, options=(options or {}).get(name))
-    rows = {name: _rows(work, f"{name}.{SEEING[name].card.outputs[0]}", ROWS[name]) for name in stages}
+    rows = {name: _rows(work, f"{name}.{SEEING[name].spec.outputs[0]}", ROWS[name]) for name in stages}
     if "read_text" in stages:
         work.run(segments.STAGE)
         rows["segments"] = _rows(work, "segments.segments", "segments.jsonl")

@@ -93,12 +93,12 @@ def make_work(
     blind: Any = ears or FakeEngine()
     return Work(
         owner="me",
-        stage=stage.card.name,
+        stage=stage.spec.name,
         chunk=chunk,
         span=span,
-        options={**stage.card.options, **(options or {})},
+        options={**stage.spec.options, **(options or {})},
         models=models or {},
-        wanted=frozenset(stage.card.outputs),
+        wanted=frozenset(stage.spec.outputs),
         inputs_by_name={name: tuple(found) for name, found in (inputs or {}).items()},
         source=source,
         fingerprint=Fingerprint(str(source), seen.st_size, seen.st_mtime_ns, 0) if seen else None,

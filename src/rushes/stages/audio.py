@@ -16,8 +16,8 @@ from rushes.stages.speech.windows import Window, voices, windows
 class Audio:
     """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
 
-    card = StageSpec(
-        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, passing=("pcm",)
+    spec = StageSpec(
+        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, intermediate=("pcm",)
     )
 
     def run(self, work: Work) -> None:

@@ -11,7 +11,7 @@ from rushes.stages.port import Work
 class Depth:
     """Measures; what that means for a shot is decided over all chunks, elsewhere."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "depth",
         1,
         Scope.CHUNK,
@@ -19,7 +19,7 @@ class Depth:
         needs=("probe", "develop.frames"),
         options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
         models=("depth",),
-        passing=("depth",),
+        intermediate=("depth",),
     )
 
     def run(self, work: Work) -> None:

@@ -14,7 +14,7 @@ from rushes.stages.sight.looks import SampledFrame, looks
 class Faces:
     """Faces in pictures, frame by frame; who is who is decided over the whole library, elsewhere."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "faces",
         1,
         Scope.CHUNK,

@@ -10,7 +10,7 @@ from rushes.stages.sight.looks import looks
 class Objects:
     """Things in pictures, frame by frame."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "objects",
         1,
         Scope.CHUNK,

@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 class Places:
     """A place for each picture that was looked at; `unknown` rather than a wrong guess."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "places",
         1,
         Scope.CHUNK,

@@ -30,7 +30,7 @@ _QUALITY = 90
 class Preview:
     """Looks at moments from all over the film, each as if it were a shot of its own."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "preview",
         1,
         Scope.VIDEO,

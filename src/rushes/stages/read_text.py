@@ -15,7 +15,7 @@ from rushes.stages.sight.looks import SampledFrame, looks
 class ReadText:
     """Text in pictures, frame by frame. Pictures without text give no lines and no error."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "read_text",
         1,
         Scope.CHUNK,

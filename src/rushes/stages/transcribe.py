@@ -19,7 +19,7 @@ from rushes.stages.speech.windows import Window
 class Transcribe:
     """Speech to text, chunk by chunk. Silence, music and noise give no lines and no error."""
 
-    card = StageSpec(
+    spec = StageSpec(
         name="transcribe",
         version=1,
         scope=Scope.CHUNK,
