@@ -17,10 +17,10 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
 from rushes.domain.result import Manifest
+from rushes.engines.images import decoded
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.faces import SAME_PERSON, unpacked
 from rushes.engines.models.text import side
-from rushes.engines.pictures import decoded
 from rushes.jobs.intake import JobRequest
 from rushes.library import Library
 from rushes.plan.planner import results_of

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushes.engines.images import decoded
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.pictures import decoded
 from rushes.media.stereo.depth import DepthWriter, read_map
 from rushes.media.stereo.depth_time import DepthInTime
 from rushes.media.stereo.grade import Wanted, grades

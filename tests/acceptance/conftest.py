@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from rushes.engines.pictures import decoded, resized
+from rushes.engines.images import decoded, resized
 
 DEADLINE = 240.0
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,9 +10,9 @@ import numpy as np
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
+from rushes.engines.images import decoded
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.pictures import decoded
 from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder

@@ -1,8 +1,8 @@
 """Depth: how near things are in the kept frames of a chunk."""
 
 from rushes.domain.stage import Scope, StageSpec
+from rushes.engines.images import decoded
 from rushes.engines.models.depth import gives_inverse
-from rushes.engines.pictures import decoded
 from rushes.media.developing.pack import PackIndex, read_frame
 from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work

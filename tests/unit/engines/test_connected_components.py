@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rushes.engines.nets.blobs import blobs, smallest_rectangle
-from rushes.engines.nets.overlap import surest
+from rushes.engines.nets.connected_components import blobs, smallest_rectangle
+from rushes.engines.nets.nms import surest
 
 
 def flooded(mask: NDArray[np.bool_]) -> set[frozenset[tuple[int, int]]]:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import ModelMissing
+from rushes.engines.images import resized
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.faces import SAME_PERSON, packed, unpacked
 from rushes.engines.models.store import ModelStore
-from rushes.engines.pictures import resized
 from rushes.engines.port import Picture
 from tests.unit.sight_world import MEDIA, MODELS, SLIDE, eyes, photo, plain
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rushes.domain.errors import ModelMissing
-from rushes.engines.models import whisper_dir
+from rushes.engines.models import ctranslate2
 
 _MARKS = {".onnx": (0, b"\x08"), ".tflite": (4, b"TFL3"), ".safetensors": (8, b"{")}
 _HINT = "Give a folder with .onnx, .tflite or .safetensors files, or a Whisper model in CTranslate2 form."
@@ -16,8 +16,8 @@ def checked(folder: Path) -> Path:
         ModelMissing: it does not; pickles are refused under every name, for loading one runs its code.
     """
     found = weights(folder)
-    if found == [folder / whisper_dir.WEIGHTS]:
-        return whisper_dir.checked(folder)
+    if found == [folder / ctranslate2.WEIGHTS]:
+        return ctranslate2.checked(folder)
     for file in found:
         at, mark = _MARKS[file.suffix]
         with file.open("rb") as f:
@@ -29,4 +29,4 @@ def checked(folder: Path) -> Path:
 def weights(folder: Path) -> list[Path]:
     """The files that decide what a model says, in order of their names."""
     known = sorted(f for f in folder.glob("*") if f.suffix in _MARKS and f.is_file())
-    return known or [folder / whisper_dir.WEIGHTS]
+    return known or [folder / ctranslate2.WEIGHTS]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing, NotFound
-from rushes.engines.models import fetch, formats, hub
+from rushes.engines.models import fetch, formats, huggingface
 from rushes.engines.models.manifest import File, Model, load, named
 
 Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
@@ -52,7 +52,7 @@ class ModelStore:
         known: Mapping[str, Model] | None = None,
         paths: Sequence[Path] = (),
         wheels: Wheels | None = None,
-        from_hub: Callable[[str, Path], None] = hub.download,
+        from_hub: Callable[[str, Path], None] = huggingface.download,
     ) -> None:
         self.folder = folder
         self.known = load() if known is None else known
@@ -99,7 +99,7 @@ class ModelStore:
             NotFound: no such model is known.
         """
         for id in ids:
-            if id not in self.known and not hub.is_id(id):
+            if id not in self.known and not huggingface.is_id(id):
                 raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._alone(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
@@ -115,11 +115,11 @@ class ModelStore:
     def _by_path(self, model: str) -> Path:
         if Path(model).is_absolute():
             return formats.checked(Path(model))
-        name = hub.folder_name(model)
+        name = huggingface.folder_name(model)
         for folder in (f for f in (self.folder / name, self.folder / name.partition("@")[0]) if f.is_dir()):
-            if model in {self.name_of(folder), folder.name} or hub.is_id(model):
+            if model in {self.name_of(folder), folder.name} or huggingface.is_id(model):
                 return formats.checked(folder)
-        if hub.is_id(model):
+        if huggingface.is_id(model):
             raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
         raise NotFound(f"there is no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
@@ -150,7 +150,7 @@ class ModelStore:
         return self.folder / model.id
 
     def _from_hub(self, id: str) -> Path:
-        target = self.folder / hub.folder_name(id)
+        target = self.folder / huggingface.folder_name(id)
         if not target.is_dir():
             with self._scratch() as scratch:
                 self._hub(id, _made(scratch, "new"))

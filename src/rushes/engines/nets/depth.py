@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.images import Floats, resized
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.pictures import Floats, resized
 from rushes.engines.port import Picture
 
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.images import Floats, Points, fitted, resized, sampled
+from rushes.engines.nets.nms import Boxes, surest
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.nets.overlap import Boxes, surest
-from rushes.engines.pictures import Floats, Points, fitted, resized, sampled
 from rushes.engines.port import Face, Picture
 
 _TILE = 640  # the size that the net takes

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rushes.engines.nets.overlap import Boxes, surest
+from rushes.engines.images import Floats, fitted
+from rushes.engines.nets.nms import Boxes, surest
 from rushes.engines.nets.tflite import TfLite
-from rushes.engines.pictures import Floats, fitted
 from rushes.engines.port import Picture, Thing
 
 _LEVELS = range(3, 8)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rushes.engines.images import Floats, resized
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.nets.tflite import TfLite
-from rushes.engines.pictures import Floats, resized
 from rushes.engines.port import Picture
 
 _SIDE = 224

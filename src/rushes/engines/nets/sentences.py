@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from rushes.engines.images import Floats
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.pictures import Floats
 
 _LONGEST = 256  # tokens: what the net was trained on
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.engines.nets.blobs import blobs, smallest_rectangle
+from rushes.engines.images import Floats, Points, resized, sampled
+from rushes.engines.nets.connected_components import blobs, smallest_rectangle
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.pictures import Floats, Points, resized, sampled
 from rushes.engines.port import Line, Picture
 
 _INK = 0.3  # from here on a pixel may be text

@@ -7,7 +7,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from rushes.engines.pictures import Floats
+from rushes.engines.images import Floats
 
 
 class TfLite:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
-from rushes.engines.pictures import decoded
+from rushes.engines.images import decoded
 from rushes.engines.port import Picture
 from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Work

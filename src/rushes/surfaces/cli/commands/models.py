@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.bench import bench as try_out
+from rushes.engines.models.benchmark import bench as try_out
 from rushes.engines.models.store import Kept
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.library_option import opened

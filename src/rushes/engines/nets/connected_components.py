@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.engines.pictures import Floats, Points
+from rushes.engines.images import Floats, Points
 
 
 @dataclass(frozen=True, slots=True)
