@@ -10,7 +10,7 @@ import numpy as np
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
-from rushes.engines.images import decoded
+from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine, Picture
@@ -48,7 +48,7 @@ def eyes() -> LocalEngine:
 @functools.cache
 def photo(name: str) -> Picture:
     """A picture of the tests' media."""
-    return decoded((MEDIA / name).read_bytes())
+    return decode_jpeg((MEDIA / name).read_bytes())
 
 
 def film_of(path: Path, shots: Sequence[tuple[Picture, int]], rate: int = 10, rotation: int = 0) -> Path:

@@ -11,7 +11,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import unpacked
+from rushes.engines.models.faces import unpack_embeddings
 from rushes.index.people import KIND, Floats, Mark, Person, persons, tracks_of
 from rushes.index.port import Index, Offer
 from rushes.records.port import Record, Records
@@ -85,7 +85,7 @@ class Gatherer:
         try:
             manifest = parse_manifest(data or b"", offer.key)
             with self.blobs.open(offer.owner, manifest.artifact("embeddings.f16").sha256) as file:
-                known = unpacked(file.read(), int(manifest.facts.get("dimensions") or 0))
+                known = unpack_embeddings(file.read(), int(manifest.facts.get("dimensions") or 0))
             return [(line, np.asarray(known[int(line.extra["row"])], np.float32)) for line in lines if line.box]
         except (DamagedBlob, KeyError, IndexError, ValueError) as error:
             log.warning("the faces of result %s cannot be told apart: %s", offer.key, error)

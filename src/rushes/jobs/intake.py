@@ -9,7 +9,7 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
-from rushes.engines.models.languages import is_spoken
+from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_gone
 from rushes.jobs.models import missing, question
@@ -178,7 +178,7 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 
 
 def _check_language(tag: str) -> None:
-    if tag and not is_spoken(tag):
+    if tag and not is_supported(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
         raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
 

@@ -76,7 +76,7 @@ def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
     if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
         return windows([(0, sound.samples)], sound.read, sound.samples)
-    voiced = voices(sound.samples, sound.read, work.engine.voiced)
+    voiced = voices(sound.samples, sound.read, work.engine.detect_speech)
     return windows(voiced, sound.read, sound.samples)
 
 

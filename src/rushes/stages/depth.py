@@ -1,7 +1,7 @@
 """Depth: how near things are in the kept frames of a chunk."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.engines.images import decoded
+from rushes.engines.images import decode_jpeg
 from rushes.engines.models.depth import gives_inverse
 from rushes.media.developing.pack import PackIndex, read_frame
 from rushes.media.stereo.depth import DepthWriter
@@ -34,8 +34,8 @@ class Depth:
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.path("frames.pack").open("rb") as file:
             for n, kept in enumerate(index.frames):
-                picture = decoded(read_frame(file, kept))
-                writer.add(kept.pts, work.engine.nearness(model, picture, inverse=inverse))
+                picture = decode_jpeg(read_frame(file, kept))
+                writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
                 work.progress(n / len(index.frames))
         found = writer.close()
         work.save("depth", "depth.bin", out, "application/octet-stream")

@@ -39,7 +39,7 @@ PROMISED = os.environ.get("RUSHES_TEST_PROMISED") == "all"  # the test command i
 class _Deaf:
     """An engine that hears no voice: windows are empty, the pcm is what it is."""
 
-    def voiced(self, _pcm: Any) -> list[tuple[int, int]]:
+    def detect_speech(self, _pcm: Any) -> list[tuple[int, int]]:
         return []
 
 

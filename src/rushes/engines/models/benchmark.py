@@ -1,4 +1,4 @@
-"""How fast a model answers on this machine, on a made picture or sound: for choosing, not for quality."""
+"""How fast a model runs on this machine, on a synthetic picture or sound: for choosing, not for quality."""
 
 import time
 from collections.abc import Callable
@@ -7,57 +7,57 @@ from dataclasses import dataclass
 import numpy as np
 
 from rushes.engines.models.manifest import Model
-from rushes.engines.port import RATE, Engine, Hearing, Pcm, Picture
+from rushes.engines.port import RATE, DecodingOptions, Engine, Pcm, Picture
 
-_TIMES = 3
+_REPEATS = 3
 _SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """The least processor time of a few answers, and how long loading took."""
+class ModelSpeed:
+    """The least processor time of a few runs, and how long loading took, in seconds."""
 
     model: str
-    asked: str  # what one answer is about
+    subject: str  # what one run works on
     cpu_seconds: float
     loading: float
 
 
-def bench(engine: Engine, model: Model) -> Pace | None:
-    """Ask a model a few times; None where nobody asks it yet."""
-    question = _question(engine, model)
-    if question is None:
+def benchmark(engine: Engine, model: Model) -> ModelSpeed | None:
+    """Run a model a few times; None where there is no benchmark for its capability."""
+    found = _case(engine, model)
+    if found is None:
         return None
-    asked, ask = question
+    subject, run = found
     before = engine.loading
-    ask()
+    run()
     loading, taken = engine.loading - before, []
-    for _ in range(_TIMES):
+    for _ in range(_REPEATS):
         begun = time.process_time()
-        ask()
+        run()
         taken.append(time.process_time() - begun)
-    return Pace(model.id, asked, round(min(taken), 4), round(loading, 2))
+    return ModelSpeed(model.id, subject, round(min(taken), 4), round(loading, 2))
 
 
-def _question(engine: Engine, model: Model) -> tuple[str, Callable[[], object]] | None:
+def _case(engine: Engine, model: Model) -> tuple[str, Callable[[], object]] | None:
     picture, frame = _picture(), "a 720p frame"
     return {
-        "speech": (f"{_SECONDS} s of sound", lambda: engine.hear(model.id, _sound(), Hearing("en"))),
-        "text": (frame, lambda: engine.read(model.id, picture, 960)),
-        "objects": (frame, lambda: engine.things(model.id, picture, 0.4)),
-        "faces": (frame, lambda: engine.faces(model.id, picture, 0.7, 960)),
-        "places": (frame, lambda: engine.places(model.id, picture, 5)),
+        "speech": (f"{_SECONDS} s of sound", lambda: engine.transcribe(model.id, _sound(), DecodingOptions("en"))),
+        "text": (frame, lambda: engine.read_text(model.id, picture, 960)),
+        "objects": (frame, lambda: engine.detect_objects(model.id, picture, 0.4)),
+        "faces": (frame, lambda: engine.detect_faces(model.id, picture, 0.7, 960)),
+        "places": (frame, lambda: engine.classify_place(model.id, picture, 5)),
         "sentences": ("a sentence", lambda: engine.embed(model.id, ["it was the best of times"])),
     }.get(model.capability)
 
 
 def _picture() -> Picture:
-    """Stripes and squares: neither text nor things, but not plain."""
+    """Stripes and squares: no text and no objects, but not plain."""
     y, x = np.mgrid[0:720, 0:1280]
     return np.stack([(x // 8 * 40) % 256, (y // 24 * 90) % 256, (x * y // 5000) % 256], axis=2).astype(np.uint8)
 
 
 def _sound() -> Pcm:
-    """A hum that comes and goes, four times a second."""
+    """A hum, amplitude-modulated at 4 Hz."""
     t = np.arange(_SECONDS * RATE) / RATE
     return np.asarray(0.2 * np.sin(2 * np.pi * 140 * t) * (1 + np.sin(8 * np.pi * t)), np.float32)
