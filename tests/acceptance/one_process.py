@@ -16,7 +16,7 @@ Watch = Callable[[Lease], AbstractContextManager[None]]
 
 def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
     """Do all work there is; `watch` stands round each task."""
-    me, opening = incarnation(["cpu"], 1), Opening(home.ledger, home.blobs, home.cards)
+    me, opening = incarnation(["cpu"], 1), Opening(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
     parts = Parts(home.stages, home.blobs, eyes, home.scratch, home.original, VERSION)
     while True:
@@ -28,6 +28,6 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
         with watch(lease):
             results = run_task(parts, {**lease._asdict(), "job": lease.job}, lambda _fraction: None)
         finish = Finish(lease.task, lease.fence, tuple(results), seconds=1.0)
-        if home.cards[lease.stage].opens_plan:
+        if home.specs[lease.stage].opens_plan:
             opening(lease, finish)
         home.ledger.complete(me.id, [finish])

@@ -227,7 +227,7 @@ def results(library: Library, job: Job) -> list[Result]:
 
 def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(library: Library, tmp_path: Path) -> None:
     (job,) = library.run([film(tmp_path, "mine.mp4")], SMALL).jobs
-    gone = {name: card for name, card in library.home.cards.items() if name != "shots"}
-    library.home.__dict__["cards"] = gone
+    gone = {name: spec for name, spec in library.home.specs.items() if name != "shots"}
+    library.home.__dict__["specs"] = gone
     resume(library.home, replace(job, state=JobState.RUNNING))
     assert library.expected(job) is None

@@ -25,7 +25,7 @@ from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
 FAST = JobRequest(chunk="5", profile="fast")
-SEEING = frozenset({"read", "things", "faces", "places"})
+SEEING = frozenset({"read_text", "detect_objects", "detect_faces", "classify_place"})
 
 
 @dataclass

@@ -63,7 +63,7 @@ def estimate(
     found = add(home, places, replace(wanted, only=("probe",), skip=(), trial=True))
     looked_at = [one for one in found if not one.skipped]
     _work(home, looked_at, signals)
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     return [_estimate(home, one, wanted, stages, machine, longer_than, signals) for one in looked_at]
 
 
@@ -105,9 +105,9 @@ def learn(home: Home, added: Sequence[IntakeResult], wanted: JobRequest, machine
     Raises:
         Interrupted, Terminated: a signal came.
     """
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     new = [a for a in added if a.created and a.size >= WORTH_A_LOOK and _has_room(home)]
-    chunked = [s for s in stages if home.cards[s].scope is Scope.CHUNK]
+    chunked = [s for s in stages if home.specs[s].scope is Scope.CHUNK]
     if new and not all(_rates(home, chunked, machine).values()):
         estimate(home, [new[0].path], wanted, machine, WORTH_A_TRIAL, signals=signals)
 
@@ -139,7 +139,7 @@ def _estimate(
         float(facts.duration),
         {stage: (g.p50, g.p90) for stage, g in known.items()},
         measured=bool(missing),
-        size=int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
+        size=int(sum(g.size for stage, g in known.items() if home.specs[stage].reads_source)),  # others refer to these
         unknown=tuple(s for s in guesses if s not in known),
     )
 
@@ -163,19 +163,19 @@ def _rates(home: Home, stages: Sequence[str], machine: str) -> dict[str, list[Ra
 
 
 def _guess(home: Home, facts: VideoFacts, stage: str, rates: Sequence[Rate], least: int) -> Guess | None:
-    card = home.cards.get(stage)
-    if card is None:  # of a package that is not installed any more
+    spec = home.specs.get(stage)
+    if spec is None:  # of a package that is not installed any more
         return None
-    if card.scope is not Scope.CHUNK:  # work on whole videos is quick beside that on chunks
+    if spec.scope is not Scope.CHUNK:  # work on whole videos is quick beside that on chunks
         return guess(rates, facts, by_pixels=False) or Guess()
-    return guess(rates, facts, by_pixels=card.reads_source) if len(rates) >= least else None
+    return guess(rates, facts, by_pixels=spec.reads_source) if len(rates) >= least else None
 
 
 def together(home: Home, guesses: Mapping[str, Guess]) -> tuple[float, float]:
     """Chunks run side by side; whole-video work is a queue of its own."""
     low = high = 0.0
     for stage, g in guesses.items():
-        share = home.slots if home.cards[stage].scope is Scope.CHUNK else 1
+        share = home.slots if home.specs[stage].scope is Scope.CHUNK else 1
         low, high = low + g.p50 / share, high + g.p90 / share
     return low, max(high, low * 1.1)
 

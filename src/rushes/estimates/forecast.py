@@ -28,13 +28,13 @@ def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], m
     Raises:
         Refused: there is no such recipe.
     """
-    found = guess_stages(home, _film(seconds, pixels), stages_of(recipe, home.cards), machine, least=1)
+    found = guess_stages(home, _film(seconds, pixels), stages_of(recipe, home.specs), machine, least=1)
     known = {stage: guess for stage, guess in found.items() if guess}
     return Forecast(
         recipe,
         {stage: (g.p50, g.p90) for stage, g in known.items()},
         together(home, known),
-        int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
+        int(sum(g.size for stage, g in known.items() if home.specs[stage].reads_source)),  # others refer to these
         tuple(stage for stage, guess in found.items() if guess is None),
     )
 

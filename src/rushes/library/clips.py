@@ -99,7 +99,7 @@ def ask(
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
     question = JobSpec(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
-    made = submit_clip(home.ledger, home.transport, home.cards["clip"], question, video.name, video.sha256, inputs)
+    made = submit_clip(home.ledger, home.transport, home.specs["clip"], question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)
     return made.job.id, clip_id, made.created

@@ -22,7 +22,7 @@ def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
     found = verify(home.ledger, home.blobs, owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in every(home, MENDING)}
     known = home.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.cards, deleted(home))}
+    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.specs, deleted(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 

@@ -247,7 +247,7 @@ class Uploads:
         if self._far:
             return expect(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
         asked = asked_of(self.home, source, wanted)
-        request = request_of(asked, self.home.cards)
+        request = request_of(asked, self.home.specs)
         job = job_id(asked.owner, request)
         return Expected(job, f"input/{job}/source{ending}", request, asked, label, wanted)
 

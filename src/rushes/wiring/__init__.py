@@ -67,7 +67,7 @@ def worker(
     look_seconds = home.transport.look_seconds if ledger is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
-    opening = Opening(home.ledger, home.blobs, home.cards)
+    opening = Opening(home.ledger, home.blobs, home.specs)
     outfit = WorkerDeps(
         ledger=ledger or home.ledger,
         transport=home.transport,
@@ -75,7 +75,7 @@ def worker(
         sweeper=Reconciler(home.ledger, home.transport, home.lane_of),
         open_plan=opening,
         check_plan=opening.check,
-        opens_plan=lambda stage: home.cards[stage].opens_plan if stage in home.cards else False,
+        opens_plan=lambda stage: home.specs[stage].opens_plan if stage in home.specs else False,
         lane_of=home.lane_of,
         slot_argv=[sys.executable, "-m", "rushes.wiring", str(home.folder)],
         slot_env={"RUSHES_THREADS": str(_threads(home, count))},

@@ -157,9 +157,9 @@ def _stage(parts: Parts, name: str, version: int) -> Stage:
     stage = parts.stages.get(name)
     if stage is None:
         raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
-    if stage.card.version != version:
+    if stage.spec.version != version:
         raise NeverWorks(
-            f"stage {name} is version {stage.card.version} here, the plan asks for {version}",
+            f"stage {name} is version {stage.spec.version} here, the plan asks for {version}",
             "Submit the video again to plan it with this version.",
         )
     return stage

@@ -51,7 +51,7 @@ def rules(home: Home) -> Rules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
     gone = frozenset(job for record in every(home, DELETED) if record.doc["over"] for job in record.doc["jobs"])
-    return Rules(home.cards, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+    return Rules(home.specs, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
 
 
 def deleted(home: Home) -> frozenset[str]:

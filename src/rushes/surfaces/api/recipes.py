@@ -75,5 +75,5 @@ def list_recipes(
     for name in RECIPES:
         told = forecast(home, name, seconds, (width, height), machine())
         whole, usual = None if told.unknown else told.whole, name == home.settings.recipe
-        found.append(RecipeShape(name, usual, stages_of(name, home.cards), whole, told.stages, told.size))
+        found.append(RecipeShape(name, usual, stages_of(name, home.specs), whole, told.stages, told.size))
     return found

@@ -130,17 +130,17 @@ def drop_upload(request: Request, upload: Annotated[str, Form(max_length=100)]) 
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    cards = library.home.cards
-    return [_recipe(library, name, seconds, pixels, cards) for name in RECIPES]
+    specs = library.home.specs
+    return [_recipe(library, name, seconds, pixels, specs) for name in RECIPES]
 
 
 def _recipe(
-    library: Library, name: str, seconds: float, pixels: tuple[int, int], cards: Mapping[str, StageSpec]
+    library: Library, name: str, seconds: float, pixels: tuple[int, int], specs: Mapping[str, StageSpec]
 ) -> dict[str, Any]:
     found = forecast(library.home, name, seconds, pixels, machine())
     return {
         "name": name,
-        "words": WORDS.get(name, ", ".join(stages_of(name, cards))),
+        "words": WORDS.get(name, ", ".join(stages_of(name, specs))),
         "whole": None if found.unknown else found.whole,
         "stages": found.stages,
         "unknown": found.unknown,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.bench import bench as try_out
-from rushes.engines.models.store import Kept
+from rushes.engines.models.benchmark import benchmark as try_out
+from rushes.engines.models.store import ModelStatus
 from rushes.surfaces.cli.command import Group, verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
@@ -71,7 +71,7 @@ def verify(session: Session) -> int:
 @verb("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
-def bench(session: Session, names: Sequence[str]) -> None:
+def benchmark(session: Session, names: Sequence[str]) -> None:
     """Say how long each model takes here.
 
     Those that are here, all unless named, are asked about a made picture or sound.
@@ -84,18 +84,18 @@ def bench(session: Session, names: Sequence[str]) -> None:
         session.document(paces)
         return
     columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
-    session.out.table(columns, [[p.model, p.asked, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+    session.out.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
 
 
-def _row(kept: Kept) -> list[Part]:
+def _row(kept: ModelStatus) -> list[Part]:
     m, here = kept.model, ("here", DONE) if kept.present else "not here"
     return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
 
 
-def _doc(kept: Kept) -> dict[str, object]:
+def _doc(kept: ModelStatus) -> dict[str, object]:
     names = ("id", "name", "capability", "profile", "languages", "licence", "about", "size")
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = Group("models", "The weights on this machine.", [ls, pull, verify, bench])
+models = Group("models", "The weights on this machine.", [ls, pull, verify, benchmark])
 COMMANDS = {"models": models}

@@ -1,4 +1,4 @@
-"""The hub: models by `owner/name`, where the network reaches it; nothing but weights and their notes is taken."""
+"""Models of the Hugging Face Hub by `owner/name`: only weights and their metadata are downloaded."""
 
 import re
 import shutil
@@ -11,26 +11,22 @@ _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def is_id(name: str) -> bool:
-    """Whether that is how models are named there."""
+    """Whether a name has the form `owner/name`."""
     return _ID.fullmatch(name) is not None
 
 
 def folder_name(id: str) -> str:
-    """What a model of the hub is called among ours."""
+    """The folder of a model in the store."""
     return id.replace("/", "--")
 
 
 def download(id: str, into: Path) -> None:
-    """Fetch a model into an empty folder.
-
-    Raises:
-        RegistryAway: the hub cannot be reached, or has no such model.
-    """
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - half a second that only this command needs
+    """Fetch a model into an empty folder. Raises RegistryAway if the hub is unreachable or has no such model."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes half a second
 
     try:
         snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
     except Exception as e:
-        hint = "Check the network, or bring the folder yourself and name its path in the settings."
+        hint = "Check the network, or copy the folder here and give its path in the settings."
         raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
     shutil.rmtree(into / ".cache", ignore_errors=True)
