@@ -53,7 +53,7 @@ from rushes.settings import NO_OPTIONS, Options, find_home
 from rushes.uploads.expected import Promised, promise
 from rushes.uploads.service import Uploads
 from rushes.wiring import open_home
-from rushes.wiring.kept import folder
+from rushes.wiring.setup import folder_blobs
 from rushes.worker.scratch import clear
 
 __all__ = ["Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "RunReport"]
@@ -343,12 +343,12 @@ class Library:
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with alone(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
+            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
+        return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""

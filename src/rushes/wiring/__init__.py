@@ -1,4 +1,4 @@
-"""A home's settings become its stores and workers; `stores` names the backends."""
+"""Settings become a home with its stores, and a home its workers. The only place that names a backend."""
 
 import os
 import platform
@@ -7,18 +7,20 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rushes.domain.errors import WrongHome
+from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.worker import Incarnation, worker_id
-from rushes.home import VERSION, Home, machine
+from rushes.home import VERSION, Home, Stores, machine
 from rushes.jobs.open_plan import Opening
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.presence import host_id, process_start
-from rushes.settings import NO_OPTIONS, Options, load
-from rushes.wiring.stores import stores_of
+from rushes.settings import NO_OPTIONS, Options, Settings, load
+from rushes.wiring.setup import needed
 from rushes.worker import core
 from rushes.worker.shell import Shell, WorkerDeps
 from rushes.worker.task_filter import TaskFilter
+
+_POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
 
 
 def open_home(home: Path, *, create: bool = True, take_over: bool = False, options: Options = NO_OPTIONS) -> Home:
@@ -35,6 +37,27 @@ def open_home(home: Path, *, create: bool = True, take_over: bool = False, optio
         raise WrongHome(f"cannot make a home at {home}: {e.strerror}", "Choose another place with --home.") from e
     loaded = load(home).over(options)
     return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over))
+
+
+def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
+    """The set-up that the settings mean.
+
+    Raises:
+        Refused: there is no such store.
+    """
+    if not settings.store:
+        from rushes.wiring.local import LocalSetup
+
+        return LocalSetup(settings, home, take_over=take_over)
+    if settings.store.startswith(_POSTGRES):
+        with needed("postgres"):
+            from rushes.wiring.postgres import PostgresSetup
+        return PostgresSetup(settings, home)
+    if settings.store.startswith(_DYNAMODB):
+        with needed("aws"):
+            from rushes.wiring.aws import AwsSetup
+        return AwsSetup(settings, home)
+    raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")
 
 
 def incarnation(lanes: Sequence[str], slots: int) -> Incarnation:
