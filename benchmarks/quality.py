@@ -63,7 +63,7 @@ def characters(folder: Path, profiles: Sequence[str]) -> None:
         engine = LocalEngine(library.models)
         for profile in profiles:
             model = "ppocr-v6-tiny" if profile == "fast" else "ppocr-v6-small"
-            library.pull([model])
+            library.models.pull([model])
             start, bad, total = cpu(), 0, 0
             for name, lines in truth.items():
                 picture = decode_jpeg((folder / f"{name}.jpg").read_bytes())

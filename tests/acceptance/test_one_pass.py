@@ -89,7 +89,7 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
     """The default recipe on three chunks, in one process."""
     counts = Counts()
     with Library(tmp_path_factory.mktemp("home")) as library, pytest.MonkeyPatch.context() as patch:
-        library.pull(missing_models(library.home, FAST))
+        library.models.pull(missing_models(library.home, FAST))
         library.add([seen_film], FAST)
         for module, name in (
             (av, "open"),

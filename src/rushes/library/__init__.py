@@ -4,26 +4,27 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
 from rushes.annotations.people import Seen, everybody
-from rushes.domain.errors import ModelMissing, Refused, RegistryAway
+from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
-from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
+from rushes.estimates.estimate import Estimate, estimate
+from rushes.estimates.job_estimate import job_estimate
 from rushes.home import Home, machine
 from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.index.search import SemanticIndex, next_hit, search
 from rushes.jobs.dead_letters import Choice, DeadLetters, FailureGroup, all_of, chosen
 from rushes.jobs.follow import follow
-from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add
 from rushes.jobs.maintenance.backup import BackedUp, backup, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
 from rushes.jobs.maintenance.lock import alone
@@ -40,21 +41,19 @@ from rushes.library.compare import Compared, compare
 from rushes.library.doctor import Check, doctor
 from rushes.library.export import export, shots_of
 from rushes.library.hits import export_hits
+from rushes.library.home_worker import HomeWorker
 from rushes.library.idempotency import forget_requests
 from rushes.library.mend import damaged, mend
 from rushes.library.names import means, the_one
-from rushes.library.run import Looker, OnRoom, OnSignal, RunReport, Work, run
+from rushes.library.run import report_of, submit_and_run, try_out
+from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.watch import wait, watch
 from rushes.settings import NO_OPTIONS, Options, find_home
-from rushes.telemetry import log
 from rushes.uploads.expected import Promised, promise
 from rushes.uploads.service import Uploads
 from rushes.wiring import open_home
-from rushes.wiring.kept import folder
+from rushes.wiring.setup import folder_blobs
 from rushes.worker.scratch import clear
-
-OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
-
 
 __all__ = ["Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "RunReport"]
 
@@ -96,32 +95,28 @@ class Library:
         wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
-        look: Looker | None = None,
         signals: bool = False,
         beside: bool | None = None,
-        on_pull: OnPull | None = None,
-        on_added: Callable[[Sequence[IntakeResult]], None] = lambda _added: None,
-        on_signal: OnSignal = lambda _number: None,
-        on_room: OnRoom = lambda _room: None,
     ) -> RunReport:
         """Do the work here and now; killed anywhere, the same call goes on.
 
-        What needs weights that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
+        What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
         """
-        try:
-            self.pull(missing_models(self.home, wanted or JobRequest()), on_pull)
-        except (ModelMissing, RegistryAway) as e:
-            log.warning("weights cannot be fetched: %s", e)
-        added = self.add(paths, wanted)
-        for one in added:
-            if one.job:
-                resume(self.home, wake(self.home, one.job))
-        on_added(added)
-        learn(self.home, added, wanted or JobRequest(), machine(), signals=signals)
-        ran = run(self.home, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
+        report = report_of(self.running(paths, wanted, slots=slots, signals=signals))
         if self.home.settings.beside if beside is None else beside:
-            self.write_beside(ran.jobs)
-        return ran
+            self.write_beside(report.jobs)
+        return report
+
+    def running(
+        self,
+        paths: Iterable[str | Path],
+        wanted: JobRequest | None = None,
+        *,
+        slots: int | None = None,
+        signals: bool = False,
+    ) -> Iterator[RunProgress]:
+        """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
+        return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
 
     def promise(self, name: str, wanted: JobRequest | None = None) -> Promised:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
@@ -139,23 +134,19 @@ class Library:
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
-        """Be a worker of this home until told to stop; answers the exit code."""
-        return Work(self.home, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
+        """Be a worker of this home until told to stop; the exit code."""
+        return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
     def estimate(
         self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), signals=signals)
+        work = partial(try_out, self.home, signals=signals)
+        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
-        return expected(self.home, job, machine())
-
-    def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
-        """Fetch weights that are not on this machine yet."""
-        if models:
-            self.models.pull(models, on_pull or (lambda _id, _done, _all: None))
+        return job_estimate(self.home, job, machine())
 
     @property
     def models(self) -> ModelStore:
@@ -328,16 +319,13 @@ class Library:
         """Read every file of every result and compare it with its hash."""
         return damaged(self.home, on_progress)
 
-    def repair(
-        self,
-        damages: tuple[Damage, ...],
-        look: Looker | None = None,
-        *,
-        signals: bool = False,
-        on_room: OnRoom = lambda _room: None,
-    ) -> RunReport:
+    def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
-        return mend(self.home, damages, look, signals=signals, on_room=on_room)
+        return report_of(self.repairing(damages))
+
+    def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+        """`repair` as an iterator of its progress, which ends with the report."""
+        return mend(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""
@@ -355,12 +343,12 @@ class Library:
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with alone(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
+            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
+        return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""

@@ -18,8 +18,9 @@ from rushes.jobs.own_outputs import remember
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.desk import Desk
+from rushes.library.job_worker import JobWorker
 from rushes.library.laid import lay
-from rushes.library.run import Work, stopped
+from rushes.library.run import stopped
 from rushes.plan.planner import JobSpec, results_of
 from rushes.worker.publish import sweep
 
@@ -64,10 +65,10 @@ def cut(
         check_target(out, (".mp4",))
     job, _, created = ask(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
-        work = Work(home, [job], slots=0)
-        work.run(signals=signals)
-        if work.signal:
-            raise stopped(work.signal)
+        worker = JobWorker(home, [job], slots=0)
+        worker.run(signals=signals)
+        if worker.signal:
+            raise stopped(worker.signal)
     else:
         sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
     return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)

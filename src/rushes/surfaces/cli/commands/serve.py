@@ -10,7 +10,7 @@ from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import opened
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.wiring.stores import needed
+from rushes.wiring.setup import needed
 
 
 @verb("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")

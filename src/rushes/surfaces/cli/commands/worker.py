@@ -6,15 +6,14 @@ import click
 
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
-from rushes.library.run import Work
-from rushes.library.weights import Weights
+from rushes.library.home_worker import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import verb
 from rushes.surfaces.cli.library_option import Over, opened
 from rushes.surfaces.cli.request_options import names
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.views.worker_view import Bench, told_tasks
+from rushes.surfaces.cli.views.worker_view import WorkerView, count_tasks
 
 SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 
@@ -46,51 +45,48 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = opened(session, create=True, logs_to_stderr=session.json, over=over)
-    weights = _weights(session, library)
-    work = Work(library.home, (), lanes=library.home.lanes, until_idle=until_idle, weights=weights)
-    bench = Bench(session, lambda job: library.home.ledger.job(job).name, lambda: work.shell.state)
-    work.shell.seen, work.on_signal = bench.seen, bench.told
-    _begin(session, library, work)
-    bench.start()
+    worker = HomeWorker(library.home, lanes=library.home.lanes, until_idle=until_idle, on_fetch=_fetch_teller(session))
+    view = WorkerView(session, lambda job: library.home.ledger.job(job).name, lambda: worker.shell.state)
+    worker.shell.on_input = view.on_input
+    _begin(session, library, worker)
+    view.start()
     try:
-        code = work.serve()
+        code = worker.run(view.on_stop)
     finally:
-        bench.close()
-    code = code or (SOME_FAILED if until_idle and bench.count["dead"] else 0)
-    _end(session, bench, code)
+        view.close()
+    code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
+    _end(session, view, code)
     return code
 
 
-def _weights(session: Session, library: Library) -> Weights:
-    """The weights that usual work needs are fetched beside it; what needs none begins at once."""
-
-    def told(models: Sequence[str], error: RushesError | None) -> None:
+def _fetch_teller(session: Session) -> OnFetch:
+    def on_fetch(models: Sequence[str], error: RushesError | None) -> None:
         if error:
-            session.remark(f"what needs weights waits: {error}", (f"  {error.advice}", DONE))
+            session.remark(f"tasks that need models wait: {error}", (f"  {error.advice}", DONE))
         else:
-            session.remark(f"fetching {', '.join(models)}", ("  what needs them waits for them", DONE))
+            session.remark(f"fetching {', '.join(models)}", ("  tasks that need them wait", DONE))
 
-    return Weights(library.home, told)
+    return on_fetch
 
 
-def _begin(session: Session, library: Library, work: Work) -> None:
-    limits, home = work.shell.state.limits, library.home.folder
+def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
+    limits, home = worker.shell.state.limits, library.home.folder
     if session.json:
         fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
-        session.message("worker", worker=work.shell.me.id, home=home, **fields)
+        session.message("worker", worker=worker.shell.me.id, home=home, **fields)
         return
     takes = f"{many(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
     session.remark(f"working for {home}", (f"  {takes}", DONE))
 
 
-def _end(session: Session, bench: Bench, code: int) -> None:
+def _end(session: Session, view: WorkerView, code: int) -> None:
     if session.json:
-        counted = {"tasks": dict(bench.count), "seconds_elapsed": round(bench.seconds, 2)}
+        counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
         session.message("summary", **counted, code=code, resumable=code in STOPPED)
         return
-    end = "stopped; what it had in hand is handed back" if code in STOPPED else "nothing is left to do"
-    session.remark(f"{told_tasks(bench)}", (f"; {end}", DONE))
-    if bench.count["dead"]:
+    end = "stopped; what it held is given back" if code in STOPPED else "nothing is left to do"
+    session.remark(count_tasks(view), (f"; {end}", DONE))
+    if view.count["dead"]:
         session.remark(("next: rushes failed ls", DONE))
 
 

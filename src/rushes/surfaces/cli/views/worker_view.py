@@ -1,4 +1,4 @@
-"""A worker's bench, watched: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
+"""A worker, watched: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
 
 import queue
 import threading
@@ -18,16 +18,17 @@ from rushes.domain.task import Lease
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import brief, lasted, many
-from rushes.surfaces.cli.views.disk_space import News, fields, words
+from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.progress import stopping
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
 from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
 
 REFRESH = 4  # a second
-WAITING = 10_000  # outcomes that nobody has read yet; a reader that sleeps must not fill the memory
+WAITING = 10_000  # outcomes that are not printed yet; a reader that sleeps must not fill the memory
 PATIENCE_SECONDS = 5.0  # with a reader at the end
 NAME_CELLS = 32
+STOPS = "Ctrl-C stops after the running chunks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ class Outcome:
     why: str = ""
 
 
-def outcome_of(letter: OutboxEntry) -> Outcome:
-    """What a letter to the ledger says, in people's words."""
-    match letter:
+def outcome_of(entry: OutboxEntry) -> Outcome:
+    """The outcome that an outbox entry stands for."""
+    match entry:
         case Complete(lease, finish):
             return Outcome(lease, "found" if finish.adopted else "done", None if finish.adopted else finish.seconds)
         case Fail(lease, failure, delay):
@@ -54,47 +55,49 @@ def outcome_of(letter: OutboxEntry) -> Outcome:
             return Outcome(lease, "given back", None, reason)
 
 
-class Bench:
-    """Looks over a worker's shoulder; nothing it does can hold the worker up."""
+class WorkerView:
+    """Shows what a worker does; nothing it does can hold the worker up."""
 
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
         self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
-        self._room = News()
-        self._begun, self._told = time.monotonic(), 0
+        self._enough_space = True
+        self._begun, self._signals = time.monotonic(), 0
         self.count = Counter[str]()
-        self._teller = threading.Thread(target=self._tell_all, daemon=True)
+        self._printer = threading.Thread(target=self._print_all, daemon=True)
         self._live = Live(
             console=session.err.console, get_renderable=self.picture, refresh_per_second=REFRESH, transient=True
         )
 
-    def seen(self, happening: Input) -> None:
-        """Called in the worker's loop: counts, and leaves the telling to another thread."""
-        if isinstance(happening, DiskSpace):
-            self._room.hear(happening)
-            if (new := self._room.tell()) and not self._box.full():
-                self._box.put(new)
-        if isinstance(happening, OutboxEntryWritten):
-            self.count[outcome_of(happening.letter).word] += 1
-            if not self._box.full():
-                self._box.put(happening.letter)
+    def on_input(self, input: Input) -> None:
+        """Called in the worker's loop: counts, and leaves the output to another thread."""
+        if isinstance(input, DiskSpace) and input.enough != self._enough_space:  # each lane reports it
+            self._enough_space = input.enough
+            self._put(input)
+        if isinstance(input, OutboxEntryWritten):
+            self.count[outcome_of(input.entry).word] += 1
+            self._put(input.entry)
 
-    def told(self, _signal: int) -> None:
+    def _put(self, item: OutboxEntry | DiskSpace) -> None:
+        if not self._box.full():
+            self._box.put(item)
+
+    def on_stop(self, _signal: int) -> None:
         """A signal asked to stop."""
-        self._told += 1
+        self._signals += 1
 
     def start(self) -> None:
-        """Begin to look."""
-        self._teller.start()
+        """Begin to show."""
+        self._printer.start()
         if self._session.bars:
             self._live.start()
 
     def close(self) -> None:
-        """Tell what is left to tell."""
+        """Print what is left to print."""
         with suppress(queue.Full):  # a reader that sleeps is not waited for
             self._box.put(None, timeout=PATIENCE_SECONDS)
-            self._teller.join(PATIENCE_SECONDS)
+            self._printer.join(PATIENCE_SECONDS)
         self._live.stop()
 
     @property
@@ -112,7 +115,7 @@ class Bench:
         state = self._state()
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
-        foot: Part = (stopping(self._told), NOW) if self._told else ("Ctrl-C stops after the running chunks", DONE)
+        foot: Part = (stopping(self._signals), NOW) if self._signals else (STOPS, DONE)
         counted = (f"{self.counts} in {lasted(self.seconds)}   ", DONE)
         return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
 
@@ -133,20 +136,20 @@ class Bench:
         text.truncate(self._session.err.width, overflow="crop")
         return text
 
-    def _tell_all(self) -> None:
-        while (letter := self._box.get()) is not None:
-            if isinstance(letter, DiskSpace):
-                self._tell_room(letter)
+    def _print_all(self) -> None:
+        while (item := self._box.get()) is not None:
+            if isinstance(item, DiskSpace):
+                self._print_space(item)
             else:
-                self._tell(outcome_of(letter))
+                self._print(outcome_of(item))
 
-    def _tell_room(self, room: DiskSpace) -> None:
+    def _print_space(self, space: DiskSpace) -> None:
         if self._session.json:
-            self._session.message("status", **fields(room))
+            self._session.message("status", **fields(space))
         else:
-            self._session.remark((words(room), NOW))
+            self._session.remark((words(space), NOW))
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _print(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")
         if self._session.json:
             names = ("task", "job", "stage", "chunk")
@@ -168,8 +171,8 @@ class Bench:
         return self._names[job]
 
 
-def told_tasks(bench: Bench) -> str:
+def count_tasks(view: WorkerView) -> str:
     """12 tasks done, 1 failed, in 3 min 2 s."""
-    done = bench.count["done"] + bench.count["found"]
-    rest = ", ".join(f"{n} {word}" for word, n in bench.count.items() if word not in ("done", "found"))
-    return f"{many(done, 'task')} done{f', {rest}' if rest else ''} in {lasted(bench.seconds)}"
+    done = view.count["done"] + view.count["found"]
+    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "found"))
+    return f"{many(done, 'task')} done{f', {rest}' if rest else ''} in {lasted(view.seconds)}"

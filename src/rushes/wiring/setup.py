@@ -1,9 +1,6 @@
-"""The set-ups: which ledger, records, index, transport and blobs a home's settings mean.
+"""What every set-up opens in the same way. Backends are imported when they are opened: a laptop needs no driver."""
 
-The only place that names a backend. Each is imported when it is opened, so that a laptop needs no server's driver.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,21 +9,17 @@ from rushes.blobs.port import Blobs, Multipart
 from rushes.blobs.s3_place import Place, place_of
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
-from rushes.home import Stores
-from rushes.index.port import Index
 from rushes.ledger.port import Ledger
-from rushes.records.port import Records
 from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
 from rushes.transport.port import Transport
 
-_POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
 
 
-class Shared:
+class Setup:
     """What every set-up opens in the same way: buckets, sources, storage events."""
 
     def __init__(self, settings: Settings, home: Path) -> None:
@@ -69,56 +62,8 @@ class Shared:
             return None
         with needed("aws"):
             from rushes.sources.event_queue import EventQueue
-            from rushes.wiring.on_aws import service_of
+            from rushes.wiring.aws import service_of
         return EventQueue(service_of(self._settings, "sqs"), self._settings.storage_events)
-
-
-class Laptop(Shared):
-    """SQLite and a folder: no server at all."""
-
-    def __init__(self, settings: Settings, home: Path, *, take_over: bool = False) -> None:
-        super().__init__(settings, home)
-        self._take_over = take_over
-
-    def ledger(self) -> Ledger:
-        """SQLite in the home."""
-        from rushes.ledger.sqlite import SqliteLedger
-
-        return SqliteLedger(self._home / "ledger.sqlite", take_over=self._take_over)
-
-    def records(self) -> Records:
-        """SQLite in the home."""
-        from rushes.records.sqlite import SqliteRecords
-
-        return SqliteRecords(self._home / "records.sqlite")
-
-    def index(self) -> Index:
-        """SQLite in the home."""
-        from rushes.index.sqlite import SqliteIndex
-
-        return SqliteIndex(self._home / "index.sqlite")
-
-    def transport(self, _lanes: Sequence[str]) -> Transport:
-        """Looking again."""
-        from rushes.transport.poll import Poll
-
-        return Poll()
-
-    def blobs(self) -> Blobs:
-        """A bucket, or the home's folder."""
-        return blobs_of(self._settings, self._home)
-
-    def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
-        """SQLite copies itself while it is in use."""
-        from rushes.ledger.sqlite import SqliteLedger
-        from rushes.records.sqlite import SqliteRecords
-
-        if not isinstance(ledger, SqliteLedger) or not isinstance(records, SqliteRecords):
-            raise Refused("this home's ledger is not a file")
-        return {"ledger.sqlite": ledger.backup, "records.sqlite": records.backup}
-
-    def clock(self) -> None:
-        """This machine's."""
 
 
 def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
@@ -136,9 +81,14 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
             f"the workers of a fleet would not see {home / 'files'}",
             'Set blobs = "s3://bucket/prefix", or shared = true if every worker has this folder mounted.',
         )
+    return folder_blobs(home / "files")
+
+
+def folder_blobs(folder: Path) -> Blobs:
+    """A blob store in a folder."""
     from rushes.blobs.folder import FolderBlobs
 
-    return FolderBlobs(home / "files")
+    return FolderBlobs(folder)
 
 
 def _place(settings: Settings, url: str) -> Place:
@@ -174,22 +124,3 @@ def needed(extra: str) -> Iterator[None]:
         if (e.name or "").startswith("rushes"):
             raise
         raise Refused(f"{e.name} is not installed", f"Install it with: pip install 'rushes[{extra}]'") from e
-
-
-def stores_of(settings: Settings, home: Path, *, take_over: bool = False) -> Stores:
-    """The set-up that the settings mean.
-
-    Raises:
-        Refused: there is no such store.
-    """
-    if not settings.store:
-        return Laptop(settings, home, take_over=take_over)
-    if settings.store.startswith(_POSTGRES):
-        with needed("postgres"):
-            from rushes.wiring.on_postgres import OnPostgres
-        return OnPostgres(settings, home)
-    if settings.store.startswith(_DYNAMODB):
-        with needed("aws"):
-            from rushes.wiring.on_aws import OnAws
-        return OnAws(settings, home)
-    raise Refused(f"there is no store {settings.store!r}", "Known are postgres://... and dynamodb://table.")

@@ -10,7 +10,8 @@ from rushes.domain.errors import Refused
 from rushes.settings import Settings
 from rushes.sources.bucket import Bucket
 from rushes.sources.folder import Folder
-from rushes.wiring.stores import Laptop, blobs_of
+from rushes.wiring.local import LocalSetup
+from rushes.wiring.setup import blobs_of
 
 
 def test_a_fleet_is_refused_a_folder_that_it_does_not_see(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_a_bucket_serves_everybody(tmp_path: Path) -> None:
 
 
 def test_a_place_is_a_bucket_or_a_folder(tmp_path: Path) -> None:
-    assert isinstance(Laptop(Settings(), tmp_path).source("s3://films/2024"), Bucket)
-    assert Laptop(Settings(), tmp_path).source(str(tmp_path)) == Folder(tmp_path)
+    assert isinstance(LocalSetup(Settings(), tmp_path).source("s3://films/2024"), Bucket)
+    assert LocalSetup(Settings(), tmp_path).source(str(tmp_path)) == Folder(tmp_path)
     with pytest.raises(Refused):
-        Laptop(Settings(), tmp_path).source("s3://")
+        LocalSetup(Settings(), tmp_path).source("s3://")

@@ -15,12 +15,12 @@ from rushes.records.port import Records
 from rushes.records.postgres import PostgresRecords
 from rushes.transport.notify import Notify
 from rushes.transport.port import Transport
-from rushes.wiring.stores import Shared, blobs_of, hints_of
+from rushes.wiring.setup import Setup, blobs_of, hints_of
 
 POOL = 10  # connections of one process (CONTRACTS: a worker's share)
 
 
-class OnPostgres(Shared):
+class PostgresSetup(Setup):
     """One database and a bucket (or a folder that every worker sees)."""
 
     @cached_property
@@ -49,7 +49,7 @@ class OnPostgres(Shared):
         return blobs_of(self._settings, self._home, fleet=True)
 
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
-        """As the port says."""
+        """The server has its own backup."""
         raise Refused(
             "this home's ledger is a PostgreSQL database, which has its own backup",
             "Use pg_dump for the database and a copy of the bucket: see docs/guides/run-on-postgres.md.",

@@ -19,13 +19,13 @@ from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.transport.port import Transport
 from rushes.transport.sqs import SqsHints
-from rushes.wiring.stores import Shared, blobs_of, hints_of
+from rushes.wiring.setup import Setup, blobs_of, hints_of
 
 LONG_POLL_SECONDS = 25.0
 ELSEWHERE = "us-east-1"  # what services with the same API answer to
 
 
-class OnAws(Shared):
+class AwsSetup(Setup):
     """One table, a queue for each lane, one bucket."""
 
     def __init__(self, settings: Settings, home: Path) -> None:
@@ -63,7 +63,7 @@ class OnAws(Shared):
         return blobs_of(self._settings, self._home, fleet=True)
 
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
-        """As the port says."""
+        """The server has its own backup."""
         raise Refused(
             "this home's ledger is a DynamoDB table, which has its own backup",
             "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
