@@ -15,7 +15,7 @@ from rushes.domain.task import Failure
 from rushes.library import JobRequest, Library
 from rushes.library.job_worker import JobWorker
 from rushes.library.run_progress import DiskSpace, RunReport
-from rushes.surfaces.cli.commands.run import watched
+from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes
 from tests.unit.cli_worker import films, take
@@ -58,7 +58,7 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
 
     monkeypatch.setattr(FolderBlobs, "room", room)
     assert session.bars
-    ran = watched(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
+    ran = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
     assert ran.exit_code == 7, "it is no film"
     lines = [line.rpartition("\r")[2] for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).split("\n")]
     assert max(map(len, lines)) <= width

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from rushes.index.port import SearchResult
 from rushes.library import Clip
 from rushes.library.export import KINDS
-from rushes.surfaces.cli.commands import browse, cut
+from rushes.surfaces.cli.commands import browse, clips, search
 from rushes.surfaces.cli.main import main
 from tests.unit.cli_library import Shelf, hit, line, video
 
@@ -23,8 +23,8 @@ Invoke = Callable[..., Result]
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     made = Shelf(tmp_path / "home")
-    for module in (browse, cut):
-        monkeypatch.setattr(module, "opened", lambda _session, **_more: made)
+    for module in (browse, clips, search):
+        monkeypatch.setattr(module, "open_library", lambda _session, **_more: made)
     return made
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rushes.domain import errors
-from rushes.surfaces.cli.command import Verb
+from rushes.surfaces.cli.command import CliCommand
 from rushes.surfaces.cli.commands import meta
 from rushes.surfaces.cli.main import COMMANDS, SENTENCES, main
 from tests.unit.cli_worker import films
@@ -47,7 +47,7 @@ def test_rushes_alone_shows_the_commands_by_what_people_want() -> None:
 
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
 def test_every_command_teaches_with_one_sentence_and_examples(name: str, command: click.Command) -> None:
-    assert isinstance(command, Verb)
+    assert isinstance(command, CliCommand)
     first = (command.help or "").split("\n")[0]
     assert first.endswith(".")
     assert command.examples
@@ -67,7 +67,7 @@ def test_every_command_of_a_group_is_told_in_a_whole_sentence(group: list[str]) 
 
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
 def test_the_examples_can_be_parsed(name: str, command: click.Command) -> None:
-    assert isinstance(command, Verb)
+    assert isinstance(command, CliCommand)
     for example in command.examples:
         words = shlex.split(re.split(r"\||>|&&", example)[0])
         words = words[words.index("rushes") + 1 :]

@@ -3,8 +3,8 @@
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.surfaces.cli.moment import parse_moment, parse_reference
 from rushes.surfaces.cli.views.quotes import reference
+from rushes.surfaces.words import parse_reference, parse_timecode
 from tests.unit.cli_library import hit
 
 
@@ -23,7 +23,7 @@ from tests.unit.cli_library import hit
     ],
 )
 def test_a_time_is_read_to_the_microsecond(typed: str, us: int) -> None:
-    assert parse_moment(typed) == us
+    assert parse_timecode(typed) == us
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_time_is_read_to_the_microsecond(typed: str, us: int) -> None:
 )
 def test_what_is_no_time_is_refused_with_a_hint(typed: str) -> None:
     with pytest.raises(Refused) as refused:
-        parse_moment(typed)
+        parse_timecode(typed)
     assert "1:02:03.5" in refused.value.advice
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rushes.surfaces.cli.screen import MARK, Column, Screen, speaks_utf8
-from rushes.surfaces.cli.views.quotes import quoted
+from rushes.surfaces.cli.screen import MARK, Column, Screen, shows_utf8
+from rushes.surfaces.cli.views.quotes import quote_parts
 
 
 def screen(*, terminal: bool, width: int = 80, env: Mapping[str, str] | None = None) -> tuple[Screen, io.StringIO]:
@@ -16,7 +16,7 @@ def screen(*, terminal: bool, width: int = 80, env: Mapping[str, str] | None = N
     made.console._width, made.console._height = width, 25
     made.console._color_system = None
     if terminal:
-        made.__dict__["utf8"] = speaks_utf8(made._env, "utf-8")
+        made.__dict__["utf8"] = shows_utf8(made._env, "utf-8")
     return made, file
 
 
@@ -88,15 +88,15 @@ def test_a_file_is_cleaned_on_a_terminal_line_by_line() -> None:
     ],
 )
 def test_utf8_is_what_the_person_set(env: Mapping[str, str], encoding: str, speaks: bool) -> None:
-    assert speaks_utf8(env, encoding) is speaks
+    assert shows_utf8(env, encoding) is speaks
 
 
 def test_the_found_words_are_marked_and_a_long_line_is_cut_round_them() -> None:
     pieces = (("And so, my fellow Americans: ", False), ("ask not", True), (" what your country can do for you", False))
-    whole = quoted(pieces, 0, utf8=True)
+    whole = quote_parts(pieces, 0, utf8=True)
     assert ("ask not", MARK) in whole
     assert "".join(p if isinstance(p, str) else p[0] for p in whole) == f'"{"".join(t for t, _ in pieces)}"'
-    short = "".join(p if isinstance(p, str) else p[0] for p in quoted(pieces, 40, utf8=True))
+    short = "".join(p if isinstance(p, str) else p[0] for p in quote_parts(pieces, 40, utf8=True))
     assert len(short) <= 40
     assert "ask not" in short
     assert short.startswith('"...')

@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from rushes.domain.job import JobState
 from rushes.surfaces.cli.main import main
-from rushes.surfaces.cli.views.states import ALIASES, WORDS, Hands, parts
+from rushes.surfaces.cli.views.states import ALIASES, STATES, video_parts
+from rushes.surfaces.words import ActiveJobs
 from tests.unit.cli_worker import films, leave, take
 
 Invoke = Callable[..., Result]
@@ -36,8 +37,8 @@ def test_a_job_runs_only_while_a_living_worker_has_it_in_hand(rushes: Invoke, ho
         rushes("add", str(film))
     assert listed(rushes) == [("film1.mp4", "waiting"), ("film0.mp4", "waiting")]
     worker, leases = take(home)
-    assert listed(rushes) == [("film1.mp4", "waiting"), ("film0.mp4", "probing")]
-    assert listed(rushes, "--state", "running") == [("film0.mp4", "probing")]
+    assert listed(rushes) == [("film1.mp4", "waiting"), ("film0.mp4", "running")]
+    assert listed(rushes, "--state", "running") == [("film0.mp4", "running")]
     assert listed(rushes, "--state", "waiting") == [("film1.mp4", "waiting")]
     leave(home, worker, leases)
     assert listed(rushes, "--state", "running") == []
@@ -46,12 +47,12 @@ def test_a_job_runs_only_while_a_living_worker_has_it_in_hand(rushes: Invoke, ho
 
 @pytest.mark.parametrize("state", [JobState.RUNNING, JobState.CHUNKING, JobState.CREATED])
 def test_whatever_the_ledger_calls_it_what_nobody_works_on_waits(state: JobState) -> None:
-    assert Hands().of("job_a", state) == "waiting"
-    assert Hands().of("job_a", state, paused=True) == "paused"
-    assert Hands(frozenset({"job_a"})).of("job_a", state) == ("probing" if state is JobState.CHUNKING else "running")
+    assert ActiveJobs().word_of("job_a", state) == "waiting"
+    assert ActiveJobs().word_of("job_a", state, paused=True) == "paused"
+    assert ActiveJobs({"job_a": ("studio",)}).word_of("job_a", state) == "running"
 
 
-@pytest.mark.parametrize("word", [*WORDS, *ALIASES, "COMPLETED", "Pending", *(s.value for s in JobState)])
+@pytest.mark.parametrize("word", [*STATES, *ALIASES, "COMPLETED", "Pending", *(s.value for s in JobState)])
 def test_every_word_for_a_state_is_understood(rushes: Invoke, word: str) -> None:
     assert rushes("jobs", "ls", "--state", word).exit_code == 0
 
@@ -94,7 +95,7 @@ def test_who_adds_footage_hears_whether_somebody_is_there_to_do_the_work(
     one, other = films(tmp_path, 2)
     assert "next: rushes worker" in rushes("add", str(one)).stderr
     take(home)
-    assert "1 worker is at it" in rushes("add", str(other)).stderr
+    assert "1 worker is running" in rushes("add", str(other)).stderr
 
 
 def test_paused_jobs_can_be_listed(rushes: Invoke, tmp_path: Path) -> None:
@@ -118,4 +119,4 @@ def test_paused_jobs_can_be_listed(rushes: Invoke, tmp_path: Path) -> None:
     ],
 )
 def test_a_film_with_several_jobs_is_told_by_all_of_them(words: list[str], shown: str) -> None:
-    assert "".join(p if isinstance(p, str) else p[0] for p in parts(words)) == shown
+    assert "".join(p if isinstance(p, str) else p[0] for p in video_parts(words)) == shown

@@ -13,7 +13,7 @@ from rushes.domain.task import Failure, Task, TaskState
 from rushes.library import IntakeResult, RunReport
 from rushes.library.beside import Beside
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.summary import Notes, tell
+from rushes.surfaces.cli.views.summary import Notes, report
 from tests.unit.cli_library import Shelf, job, line, video
 
 DONE = job(JobState.COMPLETED, Counts(255, 255))
@@ -29,14 +29,14 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def told(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport, notes: Notes | None = None) -> list[str]:
-    tell(Session(), shelf, ran, SUBTITLES, notes or Notes())
+    report(Session(), shelf, ran, SUBTITLES, notes or Notes())
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
 
 
 def summary(capsys: pytest.CaptureFixture[str], shelf: Shelf, ran: RunReport) -> list[dict[str, Any]]:
-    tell(Session(json=True), shelf, ran, SUBTITLES, Notes({DONE.id: (1140.0, 1560.0)}))
+    report(Session(json=True), shelf, ran, SUBTITLES, Notes({DONE.id: (1140.0, 1560.0)}))
     return [json.loads(row) for row in capsys.readouterr().out.splitlines()]
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rushes.surfaces.cli.text import between, brief, clean, clean_lines, lasted, many, nearby, size, times
+from rushes.surfaces.cli.text import clean, clean_lines, relative_path, shorten
+from rushes.surfaces.words import duration, plural, size, speed_factor, time_range
 
 
 @given(st.text())
@@ -64,7 +65,7 @@ def test_lines_stay_lines_when_a_text_has_several() -> None:
     ],
 )
 def test_a_range_is_never_more_exact_than_it_is(seconds: tuple[float, float] | None, words: str) -> None:
-    assert between(seconds) == words
+    assert time_range(seconds) == words
 
 
 def test_figures_are_read_out_in_units() -> None:
@@ -76,7 +77,7 @@ def test_figures_are_read_out_in_units() -> None:
         "1.3 GB",
         "2.0 TB",
     ]
-    assert [lasted(s) for s in (0.5, 9.96, 59, 60, 1330, 7200)] == [
+    assert [duration(s) for s in (0.5, 9.96, 59, 60, 1330, 7200)] == [
         "0.5 s",
         "10 s",
         "59 s",
@@ -84,14 +85,14 @@ def test_figures_are_read_out_in_units() -> None:
         "22 min 10 s",
         "2 h 0 min",
     ]
-    assert [times(None), times(3.14), times(512.4)] == ["", "3.1x", "512x"]
-    assert [many(1, "hit"), many(2, "hit"), many(0, "loss", "losses")] == ["1 hit", "2 hits", "0 losses"]
+    assert [speed_factor(None), speed_factor(3.14), speed_factor(512.4)] == ["", "3.1x", "512x"]
+    assert [plural(1, "hit"), plural(2, "hit"), plural(0, "loss", "losses")] == ["1 hit", "2 hits", "0 losses"]
 
 
 def test_a_path_below_here_is_told_from_here(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(str(tmp_path))
-    assert nearby(f"{tmp_path}/a/b.mp4") == "a/b.mp4"
-    assert nearby("/elsewhere/b.mp4") == "/elsewhere/b.mp4"
+    assert relative_path(f"{tmp_path}/a/b.mp4") == "a/b.mp4"
+    assert relative_path("/elsewhere/b.mp4") == "/elsewhere/b.mp4"
 
 
 @pytest.mark.parametrize(
@@ -104,5 +105,5 @@ def test_a_path_below_here_is_told_from_here(tmp_path: object, monkeypatch: pyte
     ],
 )
 def test_a_long_name_is_cut_in_the_middle(name: str, room: int, shown: str) -> None:
-    assert brief(name, room) == shown
-    assert not room or cell_len(brief(name, room)) <= room
+    assert shorten(name, room) == shown
+    assert not room or cell_len(shorten(name, room)) <= room

@@ -16,7 +16,7 @@ from rushes.library import Library
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import worker_view as view_module
-from rushes.surfaces.cli.views.worker_view import WorkerView, count_tasks, outcome_of
+from rushes.surfaces.cli.views.worker_view import WorkerView, outcome_of, task_summary
 from rushes.wiring import worker
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, Limits, State
@@ -101,7 +101,7 @@ def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixtur
         "dead        film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; not tried again",
         "given back  film.mp4  develop chunk 3  drained",
     ]
-    assert count_tasks(view).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
+    assert task_summary(view).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
 
 
 def test_programs_get_a_json_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:

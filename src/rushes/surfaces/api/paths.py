@@ -14,7 +14,7 @@ from rushes.records.port import Record
 from rushes.sources.port import FoundFile, LeftOut
 from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, check_places, taken
-from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place, active_of
 from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["paths"])
@@ -73,7 +73,7 @@ def scan_path(
     """Take in what is there."""
     path = str(_path(desk, path_id).doc["path"])
     check_places(request, desk.home, [path])
-    return taken(library.add([path], (body or JobRequestIn()).wanted()))
+    return taken(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))
 
 
 def _path(desk: Desk, id: str) -> Record:

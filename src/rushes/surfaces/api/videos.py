@@ -21,9 +21,10 @@ from rushes.library.export import KINDS, export, shots_of
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.surfaces.api.media import attached
 from rushes.surfaces.api.recipes import JobRequestIn
-from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
+from rushes.surfaces.http.deps import Active, ADesk, ALibrary, Id, Key, Name, Place, accepted, active_of, once
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import JobShape, Line, of_video
+from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])
 
@@ -58,9 +59,9 @@ class AddedShape:
     skipped: str = ""
 
     @staticmethod
-    def of(added: IntakeResult) -> "AddedShape":
+    def of(added: IntakeResult, active: ActiveJobs) -> "AddedShape":
         """From the library."""
-        job = JobShape.of(added.job) if added.job else None
+        job = JobShape.of(added.job, active) if added.job else None
         error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
         return AddedShape(added.path, job, added.created, error, hint, added.skipped)
 
@@ -85,12 +86,12 @@ def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") 
     check_places(request, library.home, body.paths)
 
     def make() -> JSONResponse:
-        return taken(library.add(body.paths, body.wanted()))
+        return taken(library.add(body.paths, body.wanted()), active_of(request))
 
     return once(library.home, key, request, body.model_dump(), make)
 
 
-def taken(added: Sequence[IntakeResult]) -> JSONResponse:
+def taken(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -100,7 +101,8 @@ def taken(added: Sequence[IntakeResult]) -> JSONResponse:
     if wrong and len(wrong) == len(added):
         raise wrong[0]
     jobs = [a.job.id for a in added if a.job]
-    return accepted([asdict(AddedShape.of(a)) for a in added], "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
+    shapes = [asdict(AddedShape.of(a, active)) for a in added]
+    return accepted(shapes, "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
 def check_places(request: Request, home: Home, places: list[str]) -> None:
@@ -160,9 +162,9 @@ def list_shots(desk: ADesk, video_id: Id) -> Shots:
 
 
 @router.get("/videos/{video_id}/runs")
-def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
+def list_runs(desk: ADesk, active: Active, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
-    return [JobShape.of(job) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
+    return [JobShape.of(job, active) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
 
 
 @router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
@@ -173,7 +175,7 @@ def run_video(
     asked, video = body or JobRequestIn(), desk.video(video_id)
 
     def make() -> JSONResponse:
-        return taken(library.add([source_of(desk, video)], asked.wanted()))
+        return taken(library.add([source_of(desk, video)], asked.wanted()), active_of(request))
 
     return once(library.home, key, request, asked.model_dump(), make)
 

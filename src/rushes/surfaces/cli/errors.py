@@ -1,4 +1,4 @@
-"""Errors as people and programs see them: what happened, what it means, what to do, and a stable exit code."""
+"""Errors for people and programs: what happened, what it means, what to do, and a stable exit code."""
 
 import errno
 import os
@@ -10,21 +10,21 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
-from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, hush
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, silence
 from rushes.surfaces.cli.session import Session
 
 OK, FAILED, NO_RIGHT, NO_ROOM, INTERRUPTED = 0, 1, 4, 8, 130
 _SYSTEM = {
-    errno.EACCES: (NO_RIGHT, "Give this user the right to it, or choose another place."),
-    errno.EPERM: (NO_RIGHT, "Give this user the right to it, or choose another place."),
-    errno.EROFS: (NO_RIGHT, "It can only be read there: choose another place."),
+    errno.EACCES: (NO_RIGHT, "Give this user permission, or choose another folder."),
+    errno.EPERM: (NO_RIGHT, "Give this user permission, or choose another folder."),
+    errno.EROFS: (NO_RIGHT, "The file system is read-only: choose another folder."),
     errno.ENOSPC: (NO_ROOM, "Free some space (rushes gc helps), then run the same command again."),
     errno.EDQUOT: (NO_ROOM, "Free some space (rushes gc helps), then run the same command again."),
 }
 
 
-def meaning(kind: type[BaseException]) -> str:
-    """What an error means: the sentence its class is described by; none where the message says it all."""
+def meaning_of(kind: type[BaseException]) -> str:
+    """What an error means: the sentence that describes its class; "" where the message says enough."""
     if kind.__subclasses__() or issubclass(kind, Refused):
         return ""
     sentence = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
@@ -43,30 +43,30 @@ def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "
             screen.block(label, TROUBLE if label == "error" else DONE, words)
 
 
-def tell_known(session: Session, error: RushesError) -> int:
-    """An error that people are told about in plain words."""
+def report_known(session: Session, error: RushesError) -> int:
+    """An error of ours, in plain words."""
     kind = type(error)
     if session.json:
         known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
         session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
     else:
-        show(session.err, str(error), _cause(error), meaning(kind), error.advice)
+        show(session.err, str(error), _cause(error), meaning_of(kind), error.advice)
         session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
     if session.verbose and not session.json:
         traceback.print_exception(error)
     return kind.exit_code
 
 
-def tell_interrupt(session: Session) -> int:
-    """Ctrl-C, before there was work that could be finished."""
+def report_interrupt(session: Session) -> int:
+    """Ctrl-C before any work started."""
     if session.json:
-        tell_known(session, Interrupted("stopped before the work began"))
-    session.remark("stopped; nothing is lost, and the same command goes on")
+        report_known(session, Interrupted("stopped before any work started"))
+    session.remark("stopped; nothing is lost. Run the same command again to continue")
     return INTERRUPTED
 
 
-def tell_usage(session: Session, error: click.ClickException) -> int:
-    """Something was typed that cannot be understood."""
+def report_usage(session: Session, error: click.ClickException) -> int:
+    """The command line could not be parsed."""
     if session.json:
         session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
         return error.exit_code
@@ -75,11 +75,11 @@ def tell_usage(session: Session, error: click.ClickException) -> int:
     return error.exit_code
 
 
-def tell_bug(session: Session, error: BaseException, logs: Path | None) -> int:
-    """Anything else is a bug: one line, and where its traceback lies."""
+def report_bug(session: Session, error: BaseException, logs: Path | None) -> int:
+    """Anything else is a bug: one line, and the file with its traceback."""
     kept = None if session.verbose else _write(error, logs)
     message = f"{type(error).__name__}: {error}"
-    hint = f"This looks like a bug in rushes: please report it with {kept or 'what --verbose shows'}."
+    hint = f"This looks like a bug in rushes. Please report it with {kept or 'the output of --verbose'}."
     if session.json:
         session.message("exit_error", code=FAILED, kind=type(error).__name__, message=message, hint=hint)
     else:
@@ -89,26 +89,26 @@ def tell_bug(session: Session, error: BaseException, logs: Path | None) -> int:
     return FAILED
 
 
-def tell_system(session: Session, error: OSError, logs: Path | None) -> int:
-    """The system would not do it: told by its own words about the place, and kept like a bug, for it may be one."""
+def report_os_error(session: Session, error: OSError, logs: Path | None) -> int:
+    """The system refused: its own words and the path; the traceback is kept, because it may be a bug."""
     if not error.strerror or error.filename is None:
-        return tell_bug(session, error, logs)
+        return report_bug(session, error, logs)
     kept = None if session.verbose else _write(error, logs)
-    code, hint = _SYSTEM.get(error.errno or 0, (FAILED, "Check that the place is there and may be used."))
+    code, hint = _SYSTEM.get(error.errno or 0, (FAILED, "Check that the path exists and that this user may use it."))
     message = f"{os.fsdecode(error.filename)}: {error.strerror}"
     if session.json:
         session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
     else:
-        show(session.err, message, do=f"{hint} More in {kept}." if kept else hint)
+        show(session.err, message, do=f"{hint} Details: {kept}" if kept else hint)
     if session.verbose:
         traceback.print_exception(error)
     return code
 
 
-def unread() -> int:
-    """The reader of a page that was only to be shown has seen enough."""
+def stop_writing() -> int:
+    """The reader of the pipe has closed it: write no more."""
     for stream in (sys.stdout, sys.stderr):
-        hush(stream)
+        silence(stream)
     return OK
 
 

@@ -1,4 +1,4 @@
-"""The library that a command works with; apart, because opening it brings the whole machinery along."""
+"""Opens the library that a command works with; a module of its own, because the import is heavy."""
 
 import sys
 from collections.abc import Mapping
@@ -13,14 +13,16 @@ from rushes.telemetry import log, log_to
 LOG_BYTES = 5_000_000
 
 
-Over = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
-NOTHING: Over = MappingProxyType({})
+Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
+NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
-def opened(session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Over = NOTHING) -> Library:
-    """The library of the home that the person chose; logs go to a file there, so that they spoil no bars.
+def open_library(
+    session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Overrides = NO_OVERRIDES
+) -> Library:
+    """Open the chosen home; logs go to a file there, so that they do not disturb progress bars.
 
-    Looking makes no home where one was named and is not: that is a slip of the pen. Options go over every setting.
+    A home that was named with --home and does not exist is not created by commands that only read.
     """
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}

@@ -16,6 +16,7 @@ from rushes.library.desk import Desk
 from rushes.library.idempotency import Requests
 from rushes.records.port import Record
 from rushes.surfaces.http.problems import problem
+from rushes.surfaces.words import ActiveJobs, active_jobs
 
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
 Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
@@ -41,9 +42,15 @@ def desk_of(request: Request) -> Desk:
     return Desk(library_of(request).home)
 
 
+def active_of(request: Request) -> ActiveJobs:
+    """The jobs that are being worked on now."""
+    return active_jobs(house_of(request).ledger.workers())
+
+
 ALibrary = Annotated[Library, Depends(library_of)]
 AHouse = Annotated[Home, Depends(house_of)]
 ADesk = Annotated[Desk, Depends(desk_of)]
+Active = Annotated[ActiveJobs, Depends(active_of)]
 
 
 def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:

@@ -15,6 +15,7 @@ from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.ledger.port import Ledger
 from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.words import ActiveJobs, active_jobs
 from rushes.telemetry import log
 
 LOOK_SECONDS = 0.25  # while things happen
@@ -37,9 +38,9 @@ class Word(NamedTuple):
         return cls(text, event.number, event.type is EventType.FINISHED)
 
     @classmethod
-    def of_row(cls, row: Job) -> "Word":
+    def of_row(cls, row: Job, active: ActiveJobs) -> "Word":
         """A job as it stands."""
-        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row)))}\n\n")
+        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row, active)))}\n\n")
 
 
 @dataclass(slots=True, eq=False)
@@ -166,19 +167,20 @@ class Hub:
 
     def _look(self, cursor: str) -> str:
         jobs, after = self._ledger.changed(cursor)
+        active = active_jobs(self._ledger.workers()) if jobs and self._ears else ActiveJobs()
         for id in dict.fromkeys(jobs) if self._ears else ():
             row = self._ledger.job(id)
             if row.owner == self._owner:
-                self._tell(row)
+                self._tell(row, active)
         return after
 
-    def _tell(self, row: Job) -> None:
+    def _tell(self, row: Job, active: ActiveJobs) -> None:
         with self._guard:
             seen, everywhere = self._seen.get(row.id), "" in self._ears
         if seen is not None:
             self._tell_events(row.id, seen)
         if everywhere:
-            self._hand("", [Word.of_row(row)])
+            self._hand("", [Word.of_row(row, active)])
 
     def _tell_events(self, job: str, seen: int) -> None:
         while events := self._ledger.events(job, seen):

@@ -10,6 +10,7 @@ from rushes.domain.task import Failure, Task
 from rushes.index.port import Hit, Video
 from rushes.library.desk import video_of
 from rushes.records.port import Record
+from rushes.surfaces.words import ActiveJobs
 
 FILES = "/files/"
 
@@ -21,7 +22,8 @@ class JobShape:
     id: str
     name: str
     recipe: str
-    state: str
+    state: str  # the ledger's
+    word: str  # the same for people: waiting, running, paused, done, failed, cancelled
     paused: bool
     priority: int
     counts: Counts
@@ -32,13 +34,14 @@ class JobShape:
     finished_at: str | None
 
     @staticmethod
-    def of(job: Job) -> "JobShape":
+    def of(job: Job, active: ActiveJobs) -> "JobShape":
         """From the ledger's row."""
         return JobShape(
             id=job.id,
             name=job.name,
             recipe=job.recipe,
             state=job.state.value,
+            word=active.word(job),
             paused=job.paused,
             priority=job.priority,
             counts=job.counts,

@@ -21,6 +21,7 @@ from rushes.records.port import Conflict, Record
 from rushes.surfaces.http.deps import AHouse
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import JobShape, RecordShape
+from rushes.surfaces.words import ActiveJobs
 from rushes.telemetry import log
 
 router = APIRouter(tags=["webhook"])
@@ -98,7 +99,7 @@ class Hooks:
             return
         doc = {
             "event": f"job.{job.state.value}",
-            "job": asdict(JobShape.of(job)),
+            "job": asdict(JobShape.of(job, ActiveJobs())),
             "tries": 0,
             "due": 0.0,
             "done": False,

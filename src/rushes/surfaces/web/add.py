@@ -1,4 +1,4 @@
-"""Adding films: from this computer, from a folder the server sees, from a bucket; what is wanted of them beside it."""
+"""Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ from rushes.surfaces.api.videos import check_places
 from rushes.surfaces.http.deps import ALibrary, Place
 from rushes.surfaces.web.browse_server import SHOWN, there
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import plural
+from rushes.surfaces.words import plural
 from rushes.uploads.state import Upload
 
 router = APIRouter(include_in_schema=False)
@@ -27,11 +27,11 @@ KNOWN = 2000  # films that are looked through for one that is here already
 HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
-    "subtitles": "Speech only; SRT and VTT beside the film",
-    "text": "What is written on screen, nothing else",
-    "analyse": "All observations, without a proxy to watch",
-    "3d": "Side by side or anaglyph",
-    "everything": "All of it, with 3D",
+    "subtitles": "Speech only; SRT and VTT files",
+    "text": "Text on screen only",
+    "analyse": "All observations, without a proxy",
+    "3d": "3D: side by side or anaglyph",
+    "everything": "Everything, including 3D",
 }
 From = Literal["upload", "folder", "bucket"]
 
@@ -116,7 +116,7 @@ def add_place(
 def forget(request: Request, library: ALibrary, path: Annotated[str, Form(max_length=100)]) -> Response:
     """Forget a place; its videos stay."""
     take_back(library.home, PATH, path)
-    return back(request, "Forgotten. Its videos stay.")
+    return back(request, "Removed. Its videos are kept.")
 
 
 @router.post("/add/drop")
@@ -126,7 +126,7 @@ def drop_upload(request: Request, upload: Annotated[str, Form(max_length=100)]) 
     found = uploads.get(upload)
     if found.state == "open":
         uploads.drop(found)
-    return back(request, "Given up; its bytes are deleted.")
+    return back(request, "Upload discarded; its data is deleted.")
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
@@ -163,9 +163,9 @@ def _told(added: Iterable[IntakeResult]) -> str:
     rows = list(added)
     new, here = sum(a.created for a in rows), sum(bool(a.job) and not a.created for a in rows)
     faults = [a for a in rows if a.error]
-    parts = [f"{plural(new, 'film')} taken in"]
+    parts = [f"{plural(new, 'video')} added"]
     if here:
-        parts.append(f"{here} already here")
+        parts.append(f"{here} already in the library")
     if faults:
-        parts.append(f"{len(faults)} cannot be: {faults[0].error}")
+        parts.append(f"{len(faults)} could not be added: {faults[0].error}")
     return "; ".join(parts) + "."

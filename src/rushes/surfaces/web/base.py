@@ -38,7 +38,7 @@ def error_page(request: Request, answer: JSONResponse) -> Response:
     """A problem as people read it: what happened, what to do, and where to go on."""
     said = json.loads(bytes(answer.body))
     if said["detail"] == "Not Found":
-        said |= {"detail": "there is no such page", "hint": "Perhaps it was moved, or the address is cut off."}
+        said |= {"detail": "page not found", "hint": "Check the address."}
     page = render(request, "problem.html", answer.status_code, problem=said)
     for name in ("www-authenticate", "retry-after", "allow"):
         if name in answer.headers:

@@ -42,7 +42,7 @@ def there(request: Request, library: Library, place: str) -> There:
 
 def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
-        raise Refused("a place begins with / or s3://", "Write the whole path, as the server sees it.")
+        raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
     check_places(request, library.home, [place])
     return list(islice(library.home.source(place).look(), LOOKS + 1))
 

@@ -79,7 +79,7 @@ def try_sample(request: Request, library: ALibrary, desk: ADesk) -> Response:
     (added,) = library.add([place])
     if added.error:
         raise added.error
-    return back(request, "The sample film is taken in.", to="/")
+    return back(request, "The sample video was added.", to="/")
 
 
 def _running(library: Library, job: Job) -> Running:

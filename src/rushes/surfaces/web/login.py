@@ -32,7 +32,7 @@ def log_in(request: Request, name: Field, password: Field, next: Field = "/") ->
     except TooManyTries as e:
         return _login(request, next, f"{e}. {e.advice}", 429)
     if not secret:
-        return _login(request, next, "That is not the name or the password.", 401)
+        return _login(request, next, "Wrong name or password.", 401)
     return _entered(request, secret, next)
 
 
@@ -73,10 +73,12 @@ def _login(request: Request, next: str, note: str, status: int = 200) -> Respons
 def _setup(request: Request, code: str, note: str, status: int = 200) -> Response:
     door = _door(request)
     if not _may_set_up(door, code):
-        told = "There is an account already." if door.accounts.any else "The link with the code is in the terminal."
-        return _page(request, "No", "/login", "", {}, told, "Log in", 403)
+        told = "An account already exists." if door.accounts.any else "Open the link that the terminal shows."
+        return _page(request, "Not possible", "/login", "", {}, told, "Log in", 403)
     hidden, hint = {"code": code}, f"At least {LEAST} characters; four words are easy to remember."
-    return _page(request, "The first account", "/setup", "new-password", hidden, note, "Make it", status, hint)
+    return _page(
+        request, "Create the first account", "/setup", "new-password", hidden, note, "Create account", status, hint
+    )
 
 
 def _may_set_up(door: Door, code: str) -> bool:

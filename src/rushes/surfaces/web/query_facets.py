@@ -46,7 +46,7 @@ def _filter(narrow: Filter) -> str:
 
 
 def _term(term: Term) -> str:
-    text = f"anything like \u201c{term.about}\u201d" if term.about else f"\u201c{' '.join(term.words)}\u201d"
+    text = f"anything similar to \u201c{term.about}\u201d" if term.about else f"\u201c{' '.join(term.words)}\u201d"
     text = "anything" if not term.words and not term.about else text + ("\u2026" if term.prefix else "")
     verbs = " or ".join(VERBS[kind] for kind in term.kinds if kind in VERBS)
     return f"{text} {verbs}" if verbs else text

@@ -17,15 +17,15 @@ from rushes.surfaces.http.schemas import HitShape
 from rushes.surfaces.web.index_counts import figures
 from rushes.surfaces.web.query_facets import read_back, toggled, words_of
 from rushes.surfaces.web.view import render, with_query
-from rushes.surfaces.web.wording import kind, language
+from rushes.surfaces.words import kind_name, language_name
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
 COMPLETIONS = 12
-NOTES = {"say": "what is said", "text": "what is written on screen", "object": "a thing that is seen",
-         "person": "somebody who is seen", "place": "where it was filmed", "entity": "a name, number or link in a text",
-         "in": "a video or folder by its name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
-         "near": "5s: at most so far apart"}  # fmt: skip
+NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
+         "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
+         "in": "a video or folder, by name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
+         "near": "5s: at most 5 seconds apart"}  # fmt: skip
 Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
 
@@ -113,8 +113,8 @@ def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
 
     counts = found.facets
     names = {hit.video: hit.name for hit in found.hits}
-    kinds = [by(f"kind:{name}", kind(name), n) for name, n in counts.get("kind", {}).items()]
-    spoken = [by(f"lang:{code}", language(code), n) for code, n in counts.get("language", {}).items()]
+    kinds = [by(f"kind:{name}", kind_name(name), n) for name, n in counts.get("kind", {}).items()]
+    spoken = [by(f"lang:{code}", language_name(code), n) for code, n in counts.get("language", {}).items()]
     months = [by(f"date:{month}", month, n) for month, n in counts.get("date", {}).items()]
     videos = [
         (with_query("/search", {**asked, "video": "" if video == id else id}), names[id], n, video == id)

@@ -9,7 +9,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.surfaces.http.schemas import FILES
-from rushes.surfaces.web.wording import state
+from rushes.surfaces.words import ActiveJobs, active_jobs, video_word
 
 # A mark's first and last stage; the last is None where chunks alone make it.
 MARKS: Mapping[str, tuple[str, str | None]] = {
@@ -21,7 +21,6 @@ MARKS: Mapping[str, tuple[str, str | None]] = {
     "places": ("places", None),
     "3D": ("stereo", "join"),
 }
-LIVE = 100  # running jobs whose counters are read with a page
 ID_LIMIT = 500  # ids that the ledger answers for at once: 45 videos
 
 
@@ -37,25 +36,27 @@ class Tile:
 
 
 def tiles(home: Home, videos: Sequence[Video]) -> list[Tile]:
-    """The videos with their marks: two questions to the ledger, however many there are."""
+    """The videos with their marks: three questions to the ledger, however many there are."""
     ids = [id for v in videos for id in _ids(v.job)]
     tasks = {t.id: t for t in home.ledger.tasks(ids=ids[:ID_LIMIT], limit=ID_LIMIT).rows} if ids else {}
-    running = {j.id: j for j in home.ledger.jobs(home.settings.owner, JobState.RUNNING, limit=LIVE).rows}
-    return [_tile(v, tasks, running.get(v.job)) for v in videos]
+    wanted = [id for v in videos for id in v.jobs][:ID_LIMIT]
+    jobs = {j.id: j for j in home.ledger.jobs(home.settings.owner, ids=wanted).rows} if wanted else {}
+    active = active_jobs(home.ledger.workers())
+    return [_tile(v, tasks, [jobs[id] for id in v.jobs if id in jobs], active) for v in videos]
 
 
-def _tile(video: Video, tasks: Mapping[str, Task], running: Job | None) -> Tile:
+def _tile(video: Video, tasks: Mapping[str, Task], jobs: Sequence[Job], active: ActiveJobs) -> Tile:
     marks = tuple((name, _mark(video, tasks, *stages)) for name, stages in MARKS.items())
     poster = FILES + video.poster if video.poster else ""
-    return Tile(video, poster, marks, _words(video, running), video.state == JobState.FAILED)
+    word, failed = video_word([active.word(j) for j in jobs] or [active.word_of(video.job, video.state)])
+    return Tile(video, poster, marks, _words(word, failed, jobs, active), word == "failed" or bool(failed))
 
 
-def _words(video: Video, running: Job | None) -> str:
-    if running and running.paused:
-        return "paused"
-    if running and running.counts.total:
-        return f"running, {100 * running.counts.done // running.counts.total} %"
-    return state(video.state)
+def _words(word: str, failed: int, jobs: Sequence[Job], active: ActiveJobs) -> str:
+    """running, 45 %; done, 1 failed."""
+    counts = next((j.counts for j in jobs if word == "running" and active.word(j) == word and j.counts.total), None)
+    percent = f", {100 * counts.done // counts.total} %" if counts else ""
+    return f"{word}{percent}{f', {failed} failed' if failed else ''}"
 
 
 def _ids(job: str) -> list[str]:

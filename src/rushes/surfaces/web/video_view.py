@@ -10,7 +10,7 @@ from rushes.home import Home
 from rushes.index.port import Hit, Video
 from rushes.library import Library
 from rushes.library.export import shots_of
-from rushes.surfaces.web.wording import nameless
+from rushes.surfaces.words import unnamed_person
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
 MOST_LINES = 3000  # of a kind on one page: more than a day of speech in one film
@@ -27,7 +27,7 @@ class Thing:
     label: str
     id: str  # of a person, else ""
     stretches: tuple[Stretch, ...]
-    nameless: bool = False
+    unnamed: bool = False
 
     @property
     def seen_us(self) -> int:
@@ -96,7 +96,7 @@ def _lane(label: str, kind: str, spans: Sequence[tuple[int, int, bool, str]]) ->
 def _people(seen: list[Thing]) -> list[Thing]:
     """Who has a name comes first; who has none is called as on the page of people."""
     named = [t for t in seen if t.label != t.id]
-    return named + [Thing(nameless(t.id), t.id, t.stretches, nameless=True) for t in seen if t.label == t.id]
+    return named + [Thing(unnamed_person(t.id), t.id, t.stretches, unnamed=True) for t in seen if t.label == t.id]
 
 
 def _stretches(lines: Sequence[Observation]) -> tuple[Stretch, ...]:

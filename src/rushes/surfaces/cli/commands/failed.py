@@ -1,4 +1,4 @@
-"""Work that gave up, by class: look at it, retry it, put it away."""
+"""Failed tasks by class: list, retry, dismiss."""
 
 from collections.abc import Mapping
 
@@ -6,84 +6,83 @@ import click
 
 from rushes.domain.task import Task
 from rushes.jobs.dead_letters import Cause, FailureGroup
-from rushes.surfaces.cli.command import Group, verb
-from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import many
-from rushes.surfaces.cli.times import moment
-from rushes.surfaces.cli.views.states import who_does_it
+from rushes.surfaces.cli.views.states import next_step
+from rushes.surfaces.words import date_time, plural
 
-_CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, like BadMedia.")
-CAUSES, TASKS = 5, 3  # told of a class, named of a cause
+_CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, e.g. BadMedia.")
+CAUSES, TASKS = 5, 3  # shown of a class, and of a cause
 
 
-@verb("ls", "rushes failed ls", "rushes failed ls --class BadMedia --verbose")
+@command("ls", "rushes failed ls", "rushes failed ls --class BadMedia --verbose")
 @_CLASS
 @click.pass_obj
 def ls(session: Session, kind: str) -> None:
-    """Show what failed for good, and why.
+    """Show tasks that failed and are not retried automatically, and why.
 
-    The newest reason comes first; --verbose adds the last lines of each log.
+    The newest cause comes first; --verbose adds the last log lines of each task.
     """
-    library = opened(session)
+    library = open_library(session)
     groups = library.failed(kind)
     if session.json:
         session.rows("failure", [_doc(g) for g in groups])
         return
     if not groups:
-        session.out.line("nothing failed")
+        session.out.line("no failed tasks")
     for group in groups:
         shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
-        _tell(session, group, {job: library.home.ledger.job(job).name for job in shown})
+        _report(session, group, {job: library.home.ledger.job(job).name for job in shown})
     if groups:
-        session.remark(("next: rushes failed retry, or rushes failed discard; --class chooses", DONE))
+        session.remark(("next: rushes failed retry, or rushes failed discard (--class NAME for one class)", DONE))
 
 
-@verb("retry", "rushes failed retry", "rushes failed retry --class ModelMissing")
+@command("retry", "rushes failed retry", "rushes failed retry --class ModelMissing")
 @_CLASS
 @click.pass_obj
 def retry(session: Session, kind: str) -> None:
-    """Try it again, all or one class."""
-    library = opened(session)
+    """Retry failed tasks, all or one class."""
+    library = open_library(session)
     tasks = library.retry_failed(kind)
     if session.json:
         session.document({"tasks": tasks})
         return
-    session.out.line(f"{many(len(tasks), 'task')} will be tried again" if tasks else "nothing to retry")
+    session.out.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
     if tasks:
-        session.remark((who_does_it(library.home.ledger.workers()), DONE))
+        session.remark((next_step(library.home.ledger.workers()), DONE))
 
 
-@verb("discard", "rushes failed discard --class BadMedia")
+@command("discard", "rushes failed discard --class BadMedia")
 @_CLASS
 @click.pass_obj
 def discard(session: Session, kind: str) -> None:
-    """Put it away: it stays as it is but is not shown any more."""
-    count = opened(session).discard_failed(kind)
+    """Dismiss failed tasks: they stay as they are and are no longer listed."""
+    count = open_library(session).discard_failed(kind)
     if session.json:
         session.document({"discarded": count})
     else:
-        session.out.line(f"{many(count, 'task')} put away")
+        session.out.line(f"{plural(count, 'task')} dismissed")
 
 
-def _tell(session: Session, group: FailureGroup, names: Mapping[str, str]) -> None:
+def _report(session: Session, group: FailureGroup, names: Mapping[str, str]) -> None:
     screen = session.out
-    screen.line((group.kind, TROUBLE), f"  {many(len(group.tasks), 'task')}")
+    screen.line((group.kind, TROUBLE), f"  {plural(len(group.tasks), 'task')}")
     for cause in group.causes[:CAUSES]:
         count = f"{len(cause.tasks)} times: " if len(cause.tasks) > 1 else ""
         screen.block("why", DONE, f"{count}{cause.message}")
         screen.block("means", DONE, cause.verdict)
         screen.block("do", DONE, cause.hint)
         for task in cause.tasks[:TASKS]:
-            _tell_task(session, task, names[task.job])
+            _report_task(session, task, names[task.job])
         _more(screen, len(cause.tasks) - TASKS, "task")
-    _more(screen, len(group.causes) - CAUSES, "other reason")
+    _more(screen, len(group.causes) - CAUSES, "other cause")
 
 
-def _tell_task(session: Session, task: Task, name: str) -> None:
+def _report_task(session: Session, task: Task, name: str) -> None:
     where = task.stage if task.chunk is None else f"{task.stage} chunk {task.chunk}"
-    when = f"  {moment(task.finished_at, session.out)}" if task.finished_at else ""
+    when = f"  {date_time(task.finished_at, local=session.out.terminal)}" if task.finished_at else ""
     session.out.block("", DONE, f"{name}  {where}  {task.job}{when}")
     for line in task.failure.lines[-10:] if session.verbose and task.failure else ():
         session.out.block("", DONE, f"  {line}")
@@ -91,7 +90,7 @@ def _tell_task(session: Session, task: Task, name: str) -> None:
 
 def _more(screen: Screen, count: int, what: str) -> None:
     if count > 0:
-        screen.block("", DONE, f"and {many(count, f'more {what}')}: rushes failed ls --json")
+        screen.block("", DONE, f"and {plural(count, f'more {what}')}: rushes failed ls --json")
 
 
 def _doc(group: FailureGroup) -> dict[str, object]:
@@ -105,5 +104,5 @@ def _cause_doc(cause: Cause) -> dict[str, object]:
     return words | {"count": len(cause.tasks), "tasks": tasks}
 
 
-failed = Group("failed", "Work that gave up: look, retry, put away.", [ls, retry, discard])
+failed = CliGroup("failed", "List, retry or dismiss tasks that failed.", [ls, retry, discard])
 COMMANDS = {"failed": failed}

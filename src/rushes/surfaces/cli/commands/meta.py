@@ -1,4 +1,4 @@
-"""What needs no home and must be quick: version, completion."""
+"""Commands that need no home: version, completion."""
 
 import sys
 from importlib.metadata import version as version_of
@@ -6,15 +6,15 @@ from importlib.metadata import version as version_of
 import click
 from click.shell_completion import get_completion_class
 
-from rushes.surfaces.cli.command import session_of, verb
+from rushes.surfaces.cli.command import command, session_of
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 
 
-@verb("version", "rushes version", "rushes version --json")
+@command("version", "rushes version", "rushes version --json")
 @click.pass_obj
 def version(session: Session) -> None:
-    """Say which version this is."""
+    """Print the version."""
     ours, python = version_of("rushes"), sys.version.split()[0]
     if session.json:
         session.document({"version": ours, "python": python})
@@ -22,11 +22,11 @@ def version(session: Session) -> None:
         session.out.line(f"rushes {ours}", (f"  Python {python}", DONE))
 
 
-@verb("completion", "rushes completion bash >> ~/.bashrc", "rushes completion fish | source")
+@command("completion", "rushes completion bash >> ~/.bashrc", "rushes completion fish | source")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     made = get_completion_class(shell)
     assert made
     script = made(ctx.find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source()

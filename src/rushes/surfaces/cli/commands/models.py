@@ -1,4 +1,4 @@
-"""The weights on this machine: list, fetch, check, try."""
+"""The models on this machine: list, download, check, time."""
 
 from collections.abc import Sequence
 
@@ -7,39 +7,39 @@ import click
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.benchmark import benchmark as try_out
 from rushes.engines.models.store import ModelStatus
-from rushes.surfaces.cli.command import Group, verb
-from rushes.surfaces.cli.library_option import opened
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import size
-from rushes.surfaces.cli.views.model_download import Pulling
+from rushes.surfaces.cli.views.model_download import DownloadView
+from rushes.surfaces.words import size
 
 
-@verb("ls", "rushes models ls", "rushes models ls --json")
+@command("ls", "rushes models ls", "rushes models ls --json")
 @click.pass_obj
 def ls(session: Session) -> None:
-    """List the models that are known, and which of them are here."""
-    kept = opened(session, create=True).models.ls()
+    """List the known models, and which are on this machine."""
+    kept = open_library(session, create=True).models.ls()
     if session.json:
         session.rows("model", [_doc(k) for k in kept])
         return
     columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
     session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
     if not all(k.present for k in kept):
-        session.remark(("fetch what is not here with: rushes models pull", DONE))
+        session.remark(("download the missing ones with: rushes models pull", DONE))
 
 
-@verb("pull", "rushes models pull", "rushes models pull whisper-base")
+@command("pull", "rushes models pull", "rushes models pull whisper-base")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def pull(session: Session, names: Sequence[str]) -> None:
-    """Fetch weights, all unless named.
+    """Download models, all unless named.
 
-    Each is known by its hash; afterwards no network is needed.
+    Every file is checked against its hash; afterwards no network is needed.
     """
-    pulling = Pulling(session)
+    pulling = DownloadView(session)
     try:
-        paths = opened(session, create=True).models.pull(names, pulling.look)
+        paths = open_library(session, create=True).models.pull(names, pulling.look)
     finally:
         pulling.close()
     if session.json:
@@ -49,14 +49,14 @@ def pull(session: Session, names: Sequence[str]) -> None:
         session.out.line(str(path))
 
 
-@verb("verify", "rushes models verify")
+@command("verify", "rushes models verify")
 @click.pass_obj
 def verify(session: Session) -> int:
-    """Check the weights that are here.
+    """Check the models on this machine.
 
-    Every file is read and compared with its hash; exit 1 if one is damaged.
+    Reads every file and compares it with its hash; exit 1 if one is damaged.
     """
-    damages = opened(session, create=True).models.verify()
+    damages = open_library(session, create=True).models.verify()
     if session.json:
         session.document({"damaged": damages})
     for damage in damages if not session.json else ():
@@ -64,19 +64,19 @@ def verify(session: Session) -> int:
     if damages:
         session.remark(("next: rushes models pull", DONE))
     elif not session.json:
-        session.out.line("all as they should be")
+        session.out.line("no damage")
     return int(bool(damages))
 
 
-@verb("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
+@command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
 def benchmark(session: Session, names: Sequence[str]) -> None:
     """Say how long each model takes here.
 
-    Those that are here, all unless named, are asked about a made picture or sound.
+    Runs the models that are here, all unless named, on a generated picture or sound.
     """
-    store = opened(session, create=True).models
+    store = open_library(session, create=True).models
     engine = LocalEngine(store)
     here = [k.model for k in store.ls() if k.present and (not names or k.model.id in names)]
     paces = [pace for model in here if (pace := try_out(engine, model))]
@@ -97,5 +97,5 @@ def _doc(kept: ModelStatus) -> dict[str, object]:
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = Group("models", "The weights on this machine.", [ls, pull, verify, benchmark])
+models = CliGroup("models", "The weights on this machine.", [ls, pull, verify, benchmark])
 COMMANDS = {"models": models}

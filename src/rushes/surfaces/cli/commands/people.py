@@ -1,92 +1,92 @@
-"""Who is seen: people ls, name, merge, split, hide, undo."""
+"""People seen in videos: people ls, name, merge, split, hide, undo."""
 
 import click
 
 from rushes.annotations.acts import undo as take_back
 from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.span import clock
-from rushes.surfaces.cli.command import Group, verb
-from rushes.surfaces.cli.library_option import opened
-from rushes.surfaces.cli.moment import parse_moment
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, Column
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.words import parse_timecode
 
 
-@verb("ls", "rushes people ls", "rushes people ls --hidden", "rushes people ls --json")
-@click.option("--hidden", is_flag=True, help="Also those who were hidden.")
+@command("ls", "rushes people ls", "rushes people ls --hidden", "rushes people ls --json")
+@click.option("--hidden", is_flag=True, help="Also list hidden people.")
 @click.pass_obj
 def ls(session: Session, hidden: bool) -> None:
-    """List everybody whose face is known, named first."""
-    found = opened(session).people(hidden=hidden)
+    """List the people whose faces were found, named ones first."""
+    found = open_library(session).people(hidden=hidden)
     if session.json:
         session.document({"people": found})
         return
-    columns = [Column("person"), Column("name", wide=True), Column("faces", right=True), Column("seen best at")]
+    columns = [Column("person"), Column("name", wide=True), Column("faces", right=True), Column("best seen at")]
     rows = [
         [p.id, p.name or ("(hidden)" if p.hidden else ""), str(p.faces), f"{p.video}@{clock(p.at_us)}"] for p in found
     ]
     session.out.table(columns, rows)
     if not found:
-        session.remark("nobody yet; faces are found by: rushes run PATH --recipe everything")
+        session.remark("no people yet. Find faces with: rushes run PATH --recipe everything")
     elif not any(p.name for p in found):
         session.remark((f'next: rushes people name {found[0].id} "Anna"', DONE))
 
 
-@verb("name", 'rushes people name per_7f3k "Anna"', 'rushes people name Anna "Anna Karenina"')
+@command("name", 'rushes people name per_7f3k "Anna"', 'rushes people name Anna "Anna Karenina"')
 @click.argument("person")
 @click.argument("name")
 @click.pass_obj
 def name(session: Session, person: str, name: str) -> None:
-    """Say what somebody is called, in every film there is and to come.
+    """Name a person, in all present and future videos.
 
-    PERSON is an id or a name, as `rushes people ls` shows them. The name of somebody else makes the two one.
+    PERSON is an id or a name, as printed by `rushes people ls`. Giving the name of another person merges the two.
     """
-    name_person(opened(session).home, person, name)
-    _tell(session, f"{name}: rushes search 'person:\"{name}\"'", person=person, name=name)
+    name_person(open_library(session).home, person, name)
+    _report(session, f"{name}: rushes search 'person:\"{name}\"'", person=person, name=name)
 
 
-@verb("merge", "rushes people merge per_7f3k Anna")
+@command("merge", "rushes people merge per_7f3k Anna")
 @click.argument("person")
 @click.argument("into")
 @click.pass_obj
 def merge(session: Session, person: str, into: str) -> None:
-    """Say that two are one person."""
-    merge_people(opened(session).home, person, into)
-    _tell(session, f"{person} is {into} now", person=person, into=into)
+    """Merge PERSON into another person."""
+    merge_people(open_library(session).home, person, into)
+    _report(session, f"{person} was merged into {into}", person=person, into=into)
 
 
-@verb("split", "rushes people split Anna holiday.mp4@12:41", "rushes people split Anna vid_7f3k@12:41 --name Bert")
+@command("split", "rushes people split Anna holiday.mp4@12:41", "rushes people split Anna vid_7f3k@12:41 --name Bert")
 @click.argument("person")
 @click.argument("place")
-@click.option("--name", "called", default="", metavar="NAME", help="Who it is instead.")
+@click.option("--name", "called", default="", metavar="NAME", help="Name of the other person.")
 @click.pass_obj
 def split(session: Session, person: str, place: str, called: str) -> None:
-    """Say that the face at VIDEO@TIME is somebody else's."""
-    library = opened(session)
+    """Separate the face at VIDEO@TIME from a person."""
+    library = open_library(session)
     video, _, at = place.rpartition("@")
-    new = split_person(library.home, person, library.video(video).id, parse_moment(at), called)
-    _tell(session, f"{new} is somebody else now", person=person, new=new)
+    new = split_person(library.home, person, library.video(video).id, parse_timecode(at), called)
+    _report(session, f"the face is now {new}", person=person, new=new)
 
 
-@verb("hide", "rushes people hide per_7f3k", "rushes people hide per_7f3k --back")
+@command("hide", "rushes people hide per_7f3k", "rushes people hide per_7f3k --back")
 @click.argument("person")
-@click.option("--back", is_flag=True, help="Show them again.")
+@click.option("--back", is_flag=True, help="Show the person again.")
 @click.pass_obj
 def hide(session: Session, person: str, back: bool) -> None:
-    """Leave somebody out of lists and searches: a passer-by, a poster, no face at all."""
-    hide_person(opened(session).home, person, hidden=not back)
-    _tell(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
+    """Hide a person from lists and searches, e.g. a passer-by or a face on a poster."""
+    hide_person(open_library(session).home, person, hidden=not back)
+    _report(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
-@verb("undo", "rushes people undo")
+@command("undo", "rushes people undo")
 @click.pass_obj
 def undo(session: Session) -> None:
-    """Take back what was last said: a name, a merge, a split, a hiding; again, what was said before that."""
-    what = take_back(opened(session).home)
-    _tell(session, f"no longer: {what}", undone=what)
+    """Undo the last name, merge, split or hide; repeat it to undo earlier ones."""
+    what = take_back(open_library(session).home)
+    _report(session, f"undone: {what}", undone=what)
 
 
-def _tell(session: Session, sentence: str, **doc: object) -> None:
+def _report(session: Session, sentence: str, **doc: object) -> None:
     if session.json:
         session.document(doc)
     else:
@@ -94,7 +94,7 @@ def _tell(session: Session, sentence: str, **doc: object) -> None:
 
 
 COMMANDS = {
-    "people": Group(
-        "people", "Who is seen: list, name, merge, split, hide, undo.", [ls, name, merge, split, hide, undo]
+    "people": CliGroup(
+        "people", "List, name, merge, split and hide the people seen in videos.", [ls, name, merge, split, hide, undo]
     )
 }

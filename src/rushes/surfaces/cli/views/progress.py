@@ -20,14 +20,14 @@ from rushes.library.run_progress import (
 )  # fmt: skip
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import between, many, times
 from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.surfaces.words import plural, speed_factor, time_range
 
 CELLS = 20
 STATUS_SECONDS = 1.0
-NAME_CELLS, HEADS = 32, 12  # on a terminal: room for a name, and films that are told one by one
-KEEPS = "Ctrl-C pauses, loses nothing"
+NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
+KEEPS = "Ctrl-C pauses without losing work"
 
 Range = tuple[float, float]
 Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan is known, if there is one yet
@@ -35,7 +35,7 @@ Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the picture: a stage of all films together, or the total."""
+    """One bar: a stage of all videos together, or the total."""
 
     name: str
     done: int
@@ -56,7 +56,7 @@ class Watcher(ABC):
 
     @abstractmethod
     def begin(self, films: int) -> None:
-        """So many films were added; nothing is known of them yet."""
+        """So many videos were added; nothing is known of them yet."""
 
     def show(self, progress: RunProgress) -> None:
         """What the run reports."""
@@ -87,11 +87,11 @@ class Watcher(ABC):
 
 def stopping(signals: int) -> str:
     """What is done about a signal, the first and any other."""
-    return "stopping after the running chunks; again stops at once" if signals == 1 else "stopping at once"
+    return "stopping after the running chunks; Ctrl-C again stops at once" if signals == 1 else "stopping at once"
 
 
 def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
-    """One row per stage over all films, in the order of the plan."""
+    """One row per stage over all videos, in plan order."""
     rows: dict[str, Row] = {}
     for snapshot in snapshots:
         for stage in snapshot.stages:
@@ -100,7 +100,7 @@ def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
 
 
 def total_of(snapshots: Sequence[Snapshot]) -> Row:
-    """The row for everything; its remaining time is known only if each film's is."""
+    """The row for everything; its remaining time is known only if it is known for each video."""
     rows = rows_of(snapshots)
     still = [s.remaining for s in snapshots if s.job.state not in FINAL]
     left = _sum(still) if still else (0.0, 0.0)
@@ -111,7 +111,7 @@ def total_of(snapshots: Sequence[Snapshot]) -> Row:
 
 
 def bar(row: Row, *, utf8: bool) -> list[Part]:
-    """Done, running now, still to do; film time runs left to right."""
+    """Done, running now, still to do."""
     full, now, left = "█▓░" if utf8 else "#>."
     done = CELLS * row.done // max(1, row.total)
     reached = min(CELLS, round(CELLS * (row.done + row.running) / max(1, row.total)))
@@ -120,7 +120,7 @@ def bar(row: Row, *, utf8: bool) -> list[Part]:
 
 
 def watcher(session: Session, expect: Expect) -> Watcher:
-    """Who looks, by where the output goes."""
+    """Bars, lines or JSON, by where the output goes."""
     if session.json:
         return Lines(session, expect)
     if session.bars:
@@ -129,7 +129,7 @@ def watcher(session: Session, expect: Expect) -> Watcher:
 
 
 class Bars(Watcher):
-    """Live bars; a header for each film as soon as its plan is known."""
+    """Live bars; a header for each video as soon as its plan is known."""
 
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
@@ -137,9 +137,9 @@ class Bars(Watcher):
         self._signals, self._space = 0, DiskSpace(enough=True)
 
     def begin(self, films: int) -> None:
-        """Something to see while the first look is prepared."""
+        """Something to see before the first snapshot."""
         self._live.start()
-        self._live.update(self._screen.styled((f"reading {many(films, 'film')}", NOW)), refresh=True)
+        self._live.update(self._screen.styled((f"reading {plural(films, 'video')}", NOW)), refresh=True)
 
     def stop(self) -> None:
         """The foot of the picture says it from now on."""
@@ -155,12 +155,12 @@ class Bars(Watcher):
         self._live.update(self.picture(snapshots), refresh=True)
 
     def close(self) -> None:
-        """Take the bars away; what stays is said by the summary."""
+        """Remove the bars; the summary follows."""
         self._live.update(Text(), refresh=True)
         self._live.stop()
 
     def picture(self, snapshots: Sequence[Snapshot]) -> Group:
-        """The rows of the moment."""
+        """The rows of this moment."""
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
@@ -171,17 +171,17 @@ class Bars(Watcher):
         return Group(*lines)
 
     def _row(self, row: Row, *, last: bool = False) -> Text:
-        left = between(row.remaining) if last or row.remaining else ""
+        left = time_range(row.remaining) if last or row.remaining else ""
         count = f"{row.done}/{row.total}"
         parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
-        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {times(row.speed):>6}  {left:>11}"))
+        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}"))
 
     def _reading(self, snapshots: Sequence[Snapshot]) -> Text:
-        return self._cut(self._screen.styled((f"reading {many(len(snapshots), 'film')}", NOW)))
+        return self._cut(self._screen.styled((f"reading {plural(len(snapshots), 'video')}", NOW)))
 
     def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
         films = sum(s.job.state in FINAL for s in snapshots)
-        count = f"{films} of {len(snapshots)} films, " if len(snapshots) > 1 else ""
+        count = f"{films} of {len(snapshots)} videos, " if len(snapshots) > 1 else ""
         dead = sum(s.job.counts.dead for s in snapshots)
         failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
         last: Part = (stopping(self._signals), NOW) if self._signals else (KEEPS, DONE)
@@ -203,7 +203,7 @@ class Plain(Watcher):
         self._heads = Heads(session.remark, expect)
 
     def begin(self, films: int) -> None:
-        """A log needs no such word."""
+        """Nothing to print yet."""
 
     def stop(self) -> None:
         """Say what is done about it."""
@@ -215,12 +215,13 @@ class Plain(Watcher):
         self._session.remark((words(space), NOW))
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
-        """Say what has ended since the last look."""
+        """Print what ended since the last snapshot."""
         snapshots = self._heads.look(snapshots)
         for snapshot in snapshots if self._session.progress else ():
-            film = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
+            name = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
             for row in self._ended.look(snapshot):
-                self._session.remark(f"{film}{row.name} done, {row.done}/{row.total}  {times(row.speed)}".rstrip())
+                end = f"{row.done}/{row.total}  {speed_factor(row.speed)}"
+                self._session.remark(f"{name}{row.name} done, {end}".rstrip())
 
     def close(self) -> None:
         """Nothing is open."""
@@ -234,7 +235,7 @@ class Lines(Watcher):
         self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
-        """So many films."""
+        """So many videos."""
         self._session.message("status", stage="probe", films=films)
 
     def stop(self) -> None:
@@ -245,7 +246,7 @@ class Lines(Watcher):
         self._session.message("status", **fields(space))
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
-        """Say where each running stage of each job stands."""
+        """Print each running stage of each job."""
         snapshots = self._heads.look(snapshots)
         for snapshot in snapshots:
             for row in self._ended.look(snapshot):
@@ -265,12 +266,12 @@ class Lines(Watcher):
 
 
 class Heads:
-    """Says what a film is, once, as soon as that is known; with the estimate where there is one."""
+    """Prints a header for each video once its plan is known, with the estimate where there is one."""
 
     def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
-        """`room` for a name, and `most` films that are told one by one (0 = no limit)."""
+        """`room` is the cells for a name, `most` the videos that get a line each (0 = no limit)."""
         self._say, self._expect = say, expect
-        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and how the job stood then
+        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and the snapshot of that moment
         self._room, self._most = room, most
 
     def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -288,7 +289,7 @@ class Heads:
         return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
 
     def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
-        """What is left of the estimate: of one film by the clock, of several, which take turns, by the tasks."""
+        """What is left of the estimate: for one video by the clock, for several, which take turns, by tasks."""
         expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
         if expected is None:
             return snapshot
@@ -301,29 +302,29 @@ class Heads:
         expected = self._expect(snapshot) or (snapshot.remaining or (0.0, 0.0))
         self._expected[snapshot.job.id] = expected, snapshot
         if tells:
-            self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
 
     def _tell(self, snapshot: Snapshot, *, alone: bool) -> None:
         expected, _ = self._expected[snapshot.job.id]
-        chunks = many(max(s.total for s in snapshot.stages), "chunk")
+        chunks = plural(max(s.total for s in snapshot.stages), "chunk")
         words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
         if not expected:
             self._say(words)
         elif alone:
             self._say(words)
-            self._say((f"estimate {between(expected)} (p50-p90 on this machine)", DONE))
+            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
         else:
-            self._say(words, (f", {between(expected)}", DONE))
+            self._say(words, (f", {time_range(expected)}", DONE))
 
 
 class Ended:
-    """Says which stages of a film have ended since the last look; what was over at the first is no news."""
+    """Finds the stages of a video that ended since the last snapshot."""
 
     def __init__(self) -> None:
         self._over: dict[str, set[str]] = {}
 
     def look(self, snapshot: Snapshot) -> list[Row]:
-        """The stages that are over now and were not before."""
+        """The stages that ended; those that were done at the first snapshot are left out."""
         over = [row for row in rows_of([snapshot]) if row.over]
         names = {row.name for row in over}
         before = self._over.get(snapshot.job.id, names)
@@ -340,7 +341,7 @@ def _half_done(snapshot: Snapshot) -> bool:
 
 
 def _over(names: Sequence[str], room: int) -> str:
-    """What is done, as many names as there is room for, and how many more."""
+    """The finished stages: as many names as fit, and how many more."""
     for shown in range(len(names), 0, -1):
         rest = f" and {len(names) - shown} more" if shown < len(names) else ""
         words = f"done: {' '.join(names[:shown])}{rest}   "

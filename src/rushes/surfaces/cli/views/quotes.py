@@ -1,4 +1,4 @@
-"""A hit in words: the line round what was found, the found words marked, and the reference that a clip takes."""
+"""A hit as a quote: the line around it with the found words marked, and the reference for `rushes clip`."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ def reference(hit: Hit) -> str:
     return f"{hit.video}@{clock(hit.start_us)}-{clock(end)}"
 
 
-def quoted(pieces: Sequence[Piece], room: int, *, utf8: bool) -> list[Part]:
-    """The line in quotes, found words marked, cut to a room round the first of them (0 = all of it)."""
+def quote_parts(pieces: Sequence[Piece], room: int, *, utf8: bool) -> list[Part]:
+    """The line in quotes, found words marked, cut to so many cells around the first of them (0 = all)."""
     tidy = [(clean(text, utf8=utf8), found) for text, found in pieces]
     whole = sum(len(text) for text, _ in tidy)
     start, end = _window(tidy, whole, room - 2) if room else (0, whole)

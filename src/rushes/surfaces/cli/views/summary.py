@@ -1,4 +1,4 @@
-"""What a run came to: what was made and where, how long against real time, what failed, and one next command."""
+"""The summary of a run: what was made and where, how long it took, what failed, and one next command."""
 
 import json
 import re
@@ -16,42 +16,43 @@ from rushes.library.beside import Beside
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import between, lasted, many, nearby, times
-from rushes.surfaces.cli.views.made_counts import Made, made_of
+from rushes.surfaces.cli.text import relative_path
+from rushes.surfaces.cli.views.made_counts import MadeCounts, count_made
 from rushes.surfaces.cli.views.video_line import facts_of
+from rushes.surfaces.words import duration, plural, speed_factor, time_range
 
-FEW = 5  # films (and failures) that are told one by one
+FEW = 5  # videos (and failures) that get a line each
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What was seen while the work ran: the estimate of each job."""
+    """What was noted during the run: the estimate of each job."""
 
     estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def tell_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
-    """Say what was passed over and why; it is no fault."""
+def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
+    """Print which files were skipped and why; that is no error."""
     skipped = [one for one in added if one.skipped]
     if session.json:
         session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
         return
     for one in skipped[:FEW]:
-        session.remark((f"passed over in {nearby(one.path)}: {one.skipped}", DONE))
+        session.remark((f"skipped {relative_path(one.path)}: {one.skipped}", DONE))
     if len(skipped) > FEW:
-        session.remark((f"and {len(skipped) - FEW} more were passed over: --json names them", DONE))
+        session.remark((f"and {len(skipped) - FEW} more were skipped: --json lists them", DONE))
 
 
-def tell(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
-    """Say how a run ended, to a person or to a program."""
-    tell_skipped(session, ran.skipped)
+def report(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+    """Print how a run ended, for people or for programs."""
+    report_skipped(session, ran.skipped)
     for one in ran.refused:
         _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
     for job in ran.jobs:
         if job.state is JobState.FAILED:
             _failures(session, job, [t for t in library.tasks(job.id) if t.state is TaskState.DEAD])
     for job in _cancelled(ran) if session.json else ():
-        hint = f"Bring it back with: rushes jobs retry {job.id}"
+        hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
         _line(session, library, ran, written, notes)
@@ -61,7 +62,7 @@ def tell(session: Session, library: Library, ran: RunReport, written: Sequence[B
 
 def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
     if ran.signal:
-        session.remark((f"paused: {_progress(ran.jobs)} done and kept; the same command goes on", NOW))
+        session.remark((f"paused: {_progress(ran.jobs)} done and kept. Run the same command to continue", NOW))
         return
     good = _good(ran)
     if good:
@@ -69,12 +70,12 @@ def _lines(session: Session, library: Library, ran: RunReport, written: Sequence
     if new := _new(ran):
         _all_made(session, library, new, written)
     for job in _cancelled(ran)[:FEW]:
-        session.remark((f"{_stopped(job)}; bring it back with: rushes jobs retry {job.id}", NOW))
+        session.remark((f"{_stopped(job)}. Undo with: rushes jobs retry {job.id}", NOW))
     for job in ran.paused[:FEW]:
-        session.remark((f"{_stopped(job)}; go on with the same command, or: rushes jobs resume {job.id}", NOW))
+        session.remark((f"{_stopped(job)}. Continue with the same command, or: rushes jobs resume {job.id}", NOW))
     if ran.due_in is not None:
-        session.remark((f"waiting: the next try is due in {lasted(ran.due_in)}; the same command goes on then", NOW))
-        session.remark((f"why: rushes jobs why {ran.due_job}", DONE))
+        session.remark((f"waiting: the next attempt is in {duration(ran.due_in)}. Run the same command then", NOW))
+        session.remark((f"see why: rushes jobs why {ran.due_job}", DONE))
     if ran.lacks:
         _lacking(session, library, ran)
     elif good and ran.exit_code != TryAgain.exit_code:
@@ -86,7 +87,7 @@ def _good(ran: RunReport) -> list[Job]:
 
 
 def _new(ran: RunReport) -> list[Job]:
-    """What this run finished, and no earlier one."""
+    """The jobs that this run finished."""
     return [j for j in _good(ran) if j.id in ran.before]
 
 
@@ -95,7 +96,7 @@ def _cancelled(ran: RunReport) -> list[Job]:
 
 
 def _stopped(job: Job) -> str:
-    """What somebody did to a job while it was worked on."""
+    """A job that someone paused or cancelled during the run."""
     return f"{job.name}: {'cancelled' if job.state in FINAL else 'paused'}, {_progress([job])} done"
 
 
@@ -103,18 +104,18 @@ def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     jobs = [j for j in ran.jobs if j.state not in FINAL]
     waiting = {b.stage for j in jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
     names = " ".join(ran.lacks)
-    session.remark((f"waiting: {_progress(jobs)} done; the rest needs {names}, which cannot be fetched now", NOW))
-    session.remark(f"fetch: rushes models pull {names}, then run the same command again")
-    session.remark((f"or leave it out: --skip {','.join(sorted(waiting))}", DONE))
+    session.remark((f"waiting: {_progress(jobs)} done; the rest needs {names}, which could not be downloaded", NOW))
+    session.remark(f"download with: rushes models pull {names}, then run the same command again")
+    session.remark((f"or leave these stages out: --skip {','.join(sorted(waiting))}", DONE))
 
 
 def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Beside]) -> None:
     for job in good if len(good) <= FEW else ():
-        _film(session, library, job, several=len(good) > 1)
-    there = [file.path.name for file in written if not file.kept]
-    more = f" and {len(there) - 2 * FEW} more" if len(there) > 2 * FEW else ""
-    if there:
-        session.remark(f"  beside it: {' '.join(there[: 2 * FEW])}{more}")
+        _report_video(session, library, job, several=len(good) > 1)
+    names = [file.path.name for file in written if not file.kept]
+    more = f" and {len(names) - 2 * FEW} more" if len(names) > 2 * FEW else ""
+    if names:
+        session.remark(f"  written next to it: {' '.join(names[: 2 * FEW])}{more}")
     for file in [file for file in written if file.kept][:FEW]:
         session.remark((f"  not written: {file.kept}", NOW))
 
@@ -122,61 +123,63 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
 def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Notes) -> None:
     new = _new(ran)
     if not new:
-        names = good[0].name if len(good) == 1 else many(len(good), "film")
-        session.remark(f"{names}: finished already, nothing was done again")
+        names = good[0].name if len(good) == 1 else plural(len(good), "video")
+        session.remark(f"{names}: already done, nothing to do")
         return
     old = len(good) - len(new)
-    also = f"; {many(old, 'film was', 'films were')} finished already" if old else ""
+    also = f"; {plural(old, 'video was', 'videos were')} already done" if old else ""
     before, speed = _before(ran), _speed(ran)
     if speed is None:
-        session.remark(f"done in {lasted(ran.seconds)}; {many(before, 'task was', 'tasks were')} done before{also}")
+        session.remark(
+            f"done in {duration(ran.seconds)}; {plural(before, 'task was', 'tasks were')} already done{also}"
+        )
         return
     known = [notes.estimates[j.id] for j in new if j.id in notes.estimates]
     total = (sum(low for low, _ in known), sum(high for _, high in known))
-    said = f"estimated {between(total)}" if known else "not estimated: the first of its kind here"
-    session.remark(f"done in {lasted(ran.seconds)} ({said}), {times(speed)} real time{also}")
+    estimate = f"estimated {time_range(total)}" if known else "no estimate: first run of this kind here"
+    session.remark(f"done in {duration(ran.seconds)} ({estimate}), {speed_factor(speed)} real time{also}")
 
 
 def _before(ran: RunReport) -> int:
-    """Tasks of what was finished now that an earlier run had done."""
+    """Tasks of the finished jobs that an earlier run had done."""
     return sum(ran.before[j.id] for j in _new(ran))
 
 
 def _speed(ran: RunReport) -> float | None:
-    """Film time finished per second; None for a run that went on, for it did not do all of it."""
+    """Video time finished per second; None if an earlier run had done a part."""
     new = _new(ran)
     if not new or _before(ran):
         return None
     return float(sum(facts_of(j).get("duration_us", 0) for j in new)) / 1e6 / max(0.001, ran.seconds)
 
 
-def _film(session: Session, library: Library, job: Job, *, several: bool) -> None:
+def _report_video(session: Session, library: Library, job: Job, *, several: bool) -> None:
     made = _made(library, job)
     if made is None:
         return
-    listened = "transcribe" in json.loads(job.payload).get("stages", ())
-    words = made.counts or ("nothing is said in it" if listened else "")
+    transcribed = "transcribe" in json.loads(job.payload).get("stages", ())
+    words = made.counts or ("no speech was found" if transcribed else "")
     if words:
         session.remark(f"  {job.name}: {words}" if several else f"  {words}")
     if made.proxy:
-        session.remark((f"  watch it: {nearby(made.proxy)}", DONE))
+        session.remark((f"  proxy: {relative_path(made.proxy)}", DONE))
 
 
-def _made(library: Library, job: Job) -> Made | None:
-    """What this job made of its film, not what others made of it before."""
+def _made(library: Library, job: Job) -> MadeCounts | None:
+    """What this job made, not what others made of the video before."""
     try:
         video = library.video(facts_of(job)["video"])
-    except (KeyError, NotFound):  # not probed, or the index has not met it
+    except (KeyError, NotFound):  # not probed, or not in the index yet
         return None
     stages = json.loads(job.payload).get("stages", ())
-    made = made_of(library, video, library.lines(video.id) if "transcribe" in stages else ())
+    made = count_made(library, video, library.lines(video.id) if "transcribe" in stages else ())
     by = {"shots": "shots", "texts": "segments", "objects": "objects", "places": "places"}
     others: dict[str, Any] = {count: 0 for count, stage in by.items() if stage not in stages}
     return replace(made, proxy=made.proxy if "playlist" in stages else "", **others)
 
 
 def next_command(library: Library, jobs: Sequence[Job]) -> str:
-    """The one command to try next: a search for a word that is there, else a look at the film."""
+    """The one command to try next: a search for a word that occurs, else `show`."""
     for job in jobs[:FEW]:
         try:
             lines = library.lines(str(facts_of(job).get("video", "")))
@@ -202,9 +205,9 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
             )
             continue
         if stage == "probe":  # the file itself is refused
-            errors.show(session.err, errors.about(job.name, message), means="nothing could be made of it", do=hint)
+            errors.show(session.err, errors.about(job.name, message), means="the file could not be processed", do=hint)
             continue
-        means = "what needs it is missing; all else is kept"
+        means = "stages that need it were not run; all other results are kept"
         errors.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
 
 
@@ -252,8 +255,8 @@ def _line(session: Session, library: Library, ran: RunReport, written: Sequence[
 
 
 def _job(library: Library, ran: RunReport, job: Job) -> dict[str, object]:
-    told = {"id": job.id, "name": job.name, "state": job.state, "paused": job.paused}
-    return told | {"worked": job.id in ran.before, "made": _made(library, job)}
+    doc = {"id": job.id, "name": job.name, "state": job.state, "paused": job.paused}
+    return doc | {"worked": job.id in ran.before, "made": _made(library, job)}
 
 
 def _progress(jobs: Sequence[Job]) -> str:

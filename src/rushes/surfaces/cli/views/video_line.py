@@ -1,4 +1,4 @@
-"""A film in a line: what it is, for lists, headers and summaries."""
+"""A video in one line, for lists, headers and summaries."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,8 @@ from fractions import Fraction
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON
 from rushes.index.port import Video
-from rushes.surfaces.cli.text import brief, length
+from rushes.surfaces.cli.text import shorten
+from rushes.surfaces.words import timecode
 
 
 def facts_of(job: Job) -> Mapping[str, JSON]:
@@ -16,7 +17,7 @@ def facts_of(job: Job) -> Mapping[str, JSON]:
 
 
 def recipe_of(job: Job) -> str:
-    """The recipe and, if it was asked for again, which take it is."""
+    """The recipe and, if it was recomputed, which take it is."""
     take = json.loads(job.payload).get("take", 0) if job.payload else 0
     return f"{job.recipe}, take {take}" if take else job.recipe
 
@@ -24,22 +25,22 @@ def recipe_of(job: Job) -> str:
 def picture(width: int, height: int, rate: tuple[int, int] | list[int] | None) -> str:
     """1920x1080 25 fps."""
     if not width:
-        return "sound only"
+        return "audio only"
     fps = f" {float(Fraction(*rate)):.3f}".rstrip("0").rstrip(".") + " fps" if rate else ""
     return f"{width}x{height}{fps}"
 
 
 def header(job: Job, room: int = 0) -> str:
-    """The length and the picture of a job's film, with its name in front, cut to a room (0 = all of it)."""
-    facts, name = facts_of(job), brief(job.name, room)
+    """The name (cut to so many cells, 0 = all of it), length and picture of a job's video."""
+    facts, name = facts_of(job), shorten(job.name, room)
     if not facts:
         return name
     shape = picture(facts["width"], facts["height"], facts["rate"])
-    return f"{name}  {length(facts['duration_us'])}  {shape}"
+    return f"{name}  {timecode(facts['duration_us'])}  {shape}"
 
 
 def container(video: Video) -> str:
-    """The container; where it has many names, the one that the file goes by."""
+    """The container; if it has many names, the one of the file's suffix."""
     names, suffix = video.container.split(","), video.path.rpartition(".")[2].lower()
     return suffix if suffix in names else names[0]
 

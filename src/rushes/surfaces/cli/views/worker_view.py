@@ -17,9 +17,10 @@ from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import brief, lasted, many
+from rushes.surfaces.cli.text import shorten
 from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.progress import stopping
+from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
 from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
@@ -36,7 +37,7 @@ class Outcome:
     """How one attempt ended."""
 
     lease: Lease
-    word: str  # done, found, failed, dead, given back
+    word: str  # done, adopted, failed, dead, given back
     seconds: float | None = None
     why: str = ""
 
@@ -45,9 +46,9 @@ def outcome_of(entry: OutboxEntry) -> Outcome:
     """The outcome that an outbox entry stands for."""
     match entry:
         case Complete(lease, finish):
-            return Outcome(lease, "found" if finish.adopted else "done", None if finish.adopted else finish.seconds)
+            return Outcome(lease, "adopted" if finish.adopted else "done", None if finish.adopted else finish.seconds)
         case Fail(lease, failure, delay):
-            then = "not tried again" if delay is None else f"tried again in {lasted(delay)}"
+            then = "no more attempts" if delay is None else f"next attempt in {duration(delay)}"
             return Outcome(
                 lease, "dead" if delay is None else "failed", None, f"{failure.kind}: {failure.message}; {then}"
             )
@@ -102,13 +103,13 @@ class WorkerView:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Since the start."""
         return time.monotonic() - self._begun
 
     @property
     def counts(self) -> str:
         """12 done, 1 failed."""
-        return ", ".join(f"{n} {word}" for word, n in self.count.items()) or "nothing done"
+        return ", ".join(f"{n} {word}" for word, n in self.count.items()) or "no tasks done"
 
     def picture(self) -> Group:
         """The slots of this moment."""
@@ -116,16 +117,16 @@ class WorkerView:
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
         foot: Part = (stopping(self._signals), NOW) if self._signals else (STOPS, DONE)
-        counted = (f"{self.counts} in {lasted(self.seconds)}   ", DONE)
+        counted = (f"{self.counts} in {duration(self.seconds)}   ", DONE)
         return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
 
     def _slot(self, number: int, holding: Holding | None) -> Text:
         if holding is None:
             return self._cut(f"{number + 1:>2}  ", ("idle", DONE))
-        lease, name = holding.lease, brief(self._name(holding.lease.job), NAME_CELLS)
+        lease, name = holding.lease, shorten(self._name(holding.lease.job), NAME_CELLS)
         chunk = "" if lease.chunk is None else f"chunk {lease.chunk}"
         percent = f"{holding.progress:.0%}" if holding.progress else ""
-        took = lasted(max(0.0, time.monotonic() - holding.since))
+        took = duration(max(0.0, time.monotonic() - holding.since))
         return self._cut(
             f"{number + 1:>2}  ", (f"{lease.stage:<11}", NOW), f" {set_cell_size(name, NAME_CELLS)}",
             f" {chunk:<9} {percent:>4} {took:>11}",
@@ -157,7 +158,7 @@ class WorkerView:
             self._session.message("task", outcome=outcome.word, seconds=outcome.seconds, why=outcome.why, **about)
         elif bad or not self._session.bars:
             where = lease.stage if lease.chunk is None else f"{lease.stage} chunk {lease.chunk}"
-            end = outcome.why or (lasted(outcome.seconds) if outcome.seconds is not None else "")
+            end = outcome.why or (duration(outcome.seconds) if outcome.seconds is not None else "")
             self._session.remark(
                 (f"{outcome.word:<10}", TROUBLE if bad else ""), f"  {self._name(lease.job)}  {where}  ", (end, DONE)
             )
@@ -166,13 +167,13 @@ class WorkerView:
         if job not in self._names:
             try:
                 self._names[job] = self._name_of(job)
-            except RushesError:  # a busy store: the id will do for now
+            except RushesError:  # the store is busy: show the id for now
                 return job
         return self._names[job]
 
 
-def count_tasks(view: WorkerView) -> str:
+def task_summary(view: WorkerView) -> str:
     """12 tasks done, 1 failed, in 3 min 2 s."""
     done = view.count["done"] + view.count["found"]
     rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "found"))
-    return f"{many(done, 'task')} done{f', {rest}' if rest else ''} in {lasted(view.seconds)}"
+    return f"{plural(done, 'task')} done{f', {rest}' if rest else ''} in {duration(view.seconds)}"
