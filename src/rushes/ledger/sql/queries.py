@@ -72,7 +72,9 @@ def events(
     """Events after a number; or the log lines of a task."""
     if task and set(types) == {EventType.LOG}:
         lines = reader.all("log_lines", task=task, after=after, limit=limit)
-        return tuple(Event(job, n, EventType.LOG, iso(at), task, {"fence": f, "line": text}) for n, at, f, text in lines)
+        return tuple(
+            Event(job, n, EventType.LOG, iso(at), task, {"fence": f, "line": text}) for n, at, f, text in lines
+        )
     asked = {"types": [type.value for type in types], "every": not types, "task": task}
     rows = reader.all("events", job=job, after=after, limit=limit, **asked)
     return tuple(Event(job, seq, EventType(type), iso(at), of, json.loads(body)) for seq, type, at, of, body in rows)
