@@ -64,7 +64,19 @@ class Transaction:
     two syncs is a transaction by itself, so that one which asks for nothing needs neither BEGIN nor COMMIT.
     """
 
-    __slots__ = ("_begun", "_commit", "_db", "_hint", "_open", "_pipeline", "_sent", "_sql", "_wall", "given")
+    __slots__ = (
+        "_begun",
+        "_commit",
+        "_db",
+        "_hint",
+        "_inserts",
+        "_open",
+        "_pipeline",
+        "_sent",
+        "_sql",
+        "_wall",
+        "given",
+    )
 
     def __init__(
         self,
@@ -81,6 +93,7 @@ class Transaction:
         self._commit: Cursor | None = None
         self._begun = db.execute(_LIMITS, limits)
         self._sent = [self._begun]  # since the last sync
+        self._inserts: dict[str, tuple[str, Sequence[Mapping[str, object]]]] = {}
 
     @property
     def wall(self) -> int:
@@ -102,6 +115,7 @@ class Transaction:
 
     def run(self, name: str, /, **values: object) -> Cursor:
         """Run a statement; nobody waits for it."""
+        self._flush()
         self._sent.append(self._db.execute(self._sql[name], values))
         return self._sent[-1]
 
@@ -110,12 +124,15 @@ class Transaction:
         self._db.execute(statement, prepare=False)
 
     def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, skip_existing: bool = False) -> None:
-        """Insert rows with the same columns into a table of the ledger."""
+        """Insert rows with the same columns into a table of the ledger, by one statement with inserts just before."""
         if rows:
-            columns, ending = ", ".join(rows[0]), "ON CONFLICT DO NOTHING" if skip_existing else ""
-            statement = f"""INSERT INTO rushes.{table} ({columns})
-                SELECT {columns} FROM json_populate_recordset(NULL::rushes.{table}, %(rows)s) {ending}"""
-            self._sent.append(self._db.execute(statement, {"rows": json.dumps(rows)}))
+            columns, ending = ", ".join(rows[0]), " ON CONFLICT DO NOTHING" if skip_existing else ""
+            values = f"rows{len(self._inserts)}"
+            source = f"json_populate_recordset(NULL::rushes.{table}, %({values})s)"
+            self._inserts[f"INSERT INTO rushes.{table} ({columns}) SELECT {columns} FROM {source}{ending}"] = (
+                values,
+                rows,
+            )
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All its rows."""
@@ -152,11 +169,21 @@ class Transaction:
 
     def commit(self) -> None:
         """Let the next sync end it."""
+        self._flush()
         if self._open:
             self._commit = self._db.execute("COMMIT")
         if self._hint:
             self._db.execute(self._hint.statement, self._hint.values)
         self._open = True  # nothing is left to hold
+
+    def _flush(self) -> None:
+        """Send the inserts that have gathered: a statement costs the client more than a row."""
+        if self._inserts:
+            *others, last = self._inserts
+            these = ", ".join(f"i{n} AS ({insert})" for n, insert in enumerate(others))
+            values = {name: json.dumps(rows) for name, rows in self._inserts.values()}
+            self._sent.append(self._db.execute(f"WITH {these} {last}" if these else last, values))
+            self._inserts.clear()
 
     def told(self) -> None:
         """All of it went through, the hint too."""

@@ -49,11 +49,11 @@ SELECT rank, key, id, fence, stage, chunk, lane, spec, failures, losses
 FROM again JOIN rushes.task_spec ON task_spec.task = again.key;
 
 -- name: finish
--- Done, where the lease is still this worker's at that fence.
-UPDATE rushes.task SET state = 'done', outcome = 'done', adopted = done.adopted, finished = :at
+-- Done, where the lease is still this worker's at that fence. (+ 0: a task is found by its id, not among what is leased.)
+UPDATE rushes.task SET state = 'done', worker = NULL, outcome = 'done', adopted = done.adopted, finished = :at
 FROM json_to_recordset(:rows) AS done(id text, fence integer, adopted boolean)
-WHERE task.id = done.id AND task.fence = done.fence AND task.state = 'leased'
-    AND task.worker = (SELECT number FROM rushes.worker WHERE worker.id = :worker)
+WHERE task.id = done.id AND task.fence = done.fence
+    AND task.worker + 0 = (SELECT number FROM rushes.worker WHERE worker.id = :worker)
 RETURNING task.id, task.fence, task.key;
 
 -- name: keep_progress
@@ -61,13 +61,20 @@ RETURNING task.id, task.fence, task.key;
 UPDATE rushes.task SET progress = held.progress FROM (
     SELECT key, told.progress FROM json_to_recordset(:rows) AS told(id text, fence integer, progress double precision)
     JOIN rushes.task ON task.id = told.id AND task.fence = told.fence
-    WHERE state = 'leased' AND worker = :number FOR UPDATE OF task SKIP LOCKED) AS held
+    WHERE worker + 0 = :number FOR UPDATE OF task SKIP LOCKED) AS held
 WHERE task.key = held.key;
 
--- name: job_changed
--- A job bears the number of the transaction that last moved its event number.
-INSERT INTO rushes.job_change (job, changed) VALUES (:number, pg_current_xact_id())
-ON CONFLICT (job) DO UPDATE SET changed = excluded.changed;
+-- name: save_job
+-- Write a job row, which started when its first task did; with new events it bears the number of this transaction.
+WITH moved AS (
+    INSERT INTO rushes.job_change (job, changed) SELECT :number, pg_current_xact_id() WHERE :changed
+    ON CONFLICT (job) DO UPDATE SET changed = excluded.changed
+)
+UPDATE rushes.job SET state = :state, priority = :priority, paused = :paused, cancelled = :cancelled, opened = :opened,
+    total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
+    last_event = :last_event, finished = :finished,
+    started = coalesce(started, (SELECT task.started FROM rushes.task WHERE task.key = job.number << 20))
+WHERE number = :number;
 
 -- name: changed
 -- Jobs that a transaction changed after a place, or one that was still under way then; and who is under way now. A

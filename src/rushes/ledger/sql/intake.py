@@ -68,8 +68,7 @@ def arrived(tx: Transaction, key: str, etag: str) -> tuple[str, ...]:
 def open_plan(tx: Transaction, jobs: JobRows, job: JobRow, fence: int) -> tuple[str, ...]:
     """The drafts of an attempt become tasks; those that can be claimed at once."""
     job.opened = True
-    bodies: dict[str, str] = dict(tx.all("drafts", job=job.number, fence=fence))
-    tx.run("drop_drafts", job=job.number)
+    bodies = {id: body for by, id, body in tx.all("take_drafts", job=job.number) if by == fence}
     if _FACTS in bodies:
         tx.run("keep_facts", job=job.number, facts=bodies.pop(_FACTS))
     drafts = [_draft(json.loads(body)) for body in bodies.values()]

@@ -7,35 +7,25 @@ ON CONFLICT (id) DO NOTHING RETURNING number;
 
 -- name: job_rows
 -- Job rows held by this transaction, locked in order so that no two wait for each other.
-SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures,
-    last_event, finished
-FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
-
--- name: free_job_rows
--- The same for those that nobody else holds.
-SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures,
-    last_event, finished
-FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
+SELECT * FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
 
 -- name: job_row
 -- The same for one job by its id.
-SELECT number, id, owner, state, priority, paused, cancelled, opened, total, done, dead, live, losses, failures,
-    last_event, finished
-FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
+SELECT * FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
 
--- name: jobs_of_tasks
--- The numbers of the jobs of these tasks, and of jobs with tasks that need one of them.
-SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
-UNION
-SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids);
+-- name: jobs_of
+-- The same for the jobs of these tasks, and for jobs with tasks that need one of them.
+SELECT * FROM rushes.job WHERE number IN (
+    SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
+    UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
+ORDER BY number FOR NO KEY UPDATE;
 
--- name: save_job
--- Write a job row; it started when its first task did.
-UPDATE rushes.job SET state = :state, priority = :priority, paused = :paused, cancelled = :cancelled, opened = :opened,
-    total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
-    last_event = :last_event, finished = :finished,
-    started = coalesce(started, (SELECT task.started FROM rushes.task WHERE task.key = job.number << 20))
-WHERE number = :number;
+-- name: free_jobs_of
+-- The same without those that somebody else holds.
+SELECT * FROM rushes.job WHERE number IN (
+    SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
+    UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
+ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: replace_drafts
 -- Drop what earlier attempts drafted, and what this attempt drafts again.
@@ -45,13 +35,9 @@ DELETE FROM rushes.draft WHERE job = :job AND (fence < :fence OR id = ANY (:ids)
 -- How many rows an attempt has drafted, its facts included.
 SELECT count(*) FROM rushes.draft WHERE job = :job;
 
--- name: drafts
--- What an attempt has drafted.
-SELECT id, body FROM rushes.draft WHERE job = :job AND fence = :fence;
-
--- name: drop_drafts
--- The plan of a job is open.
-DELETE FROM rushes.draft WHERE job = :job;
+-- name: take_drafts
+-- The plan of a job is open: what every attempt drafted.
+DELETE FROM rushes.draft WHERE job = :job RETURNING fence, id, body;
 
 -- name: keep_facts
 -- What the first task found.

@@ -18,7 +18,7 @@ _SAVED = ("number", "state", "priority", "paused", "cancelled", "opened", "total
 
 @dataclass(slots=True)
 class JobRow:
-    """One job row; the fields are in the order of the statement `job_rows`."""
+    """One job row; the fields are in the order of the table's first columns."""
 
     number: int
     id: str
@@ -76,15 +76,15 @@ class JobRows:
         self._tx = tx
         self._rows: dict[int, JobRow] = {}
 
-    def load(self, numbers: Iterable[int], *, wait: bool = True) -> None:
-        """Hold the rows that are not here yet, in order; without `wait` only those that nobody else holds."""
-        missing = sorted(set(numbers) - self._rows.keys())
+    def load(self, numbers: Iterable[int]) -> None:
+        """Hold the rows that are not here yet, in order."""
+        missing = set(numbers) - self._rows.keys()
         if missing:
-            self._keep(self._tx.all("job_rows" if wait else "free_job_rows", numbers=missing))
+            self._keep(self._tx.all("job_rows", numbers=sorted(missing)))
 
     def load_of(self, tasks: Collection[str], *, wait: bool = True) -> None:
-        """Hold the rows of these tasks' jobs, and of jobs with tasks that need one of them."""
-        self.load(self._tx.column("jobs_of_tasks", ids=list(tasks)), wait=wait)
+        """Hold the rows of these tasks' jobs, and of jobs that need them; without `wait` those that nobody holds."""
+        self._keep(self._tx.all("jobs_of" if wait else "free_jobs_of", ids=list(tasks)))
 
     def find(self, id: str) -> JobRow:
         """Hold the row of a job by its id.
@@ -104,7 +104,8 @@ class JobRows:
     def of(self, key: int) -> JobRow:
         """The row of a task's job."""
         number = key >> PLACE_BITS
-        self.load((number,))
+        if number not in self._rows:
+            self.load((number,))
         return self._rows[number]
 
     def __contains__(self, key: int) -> bool:
@@ -116,13 +117,12 @@ class JobRows:
             event = rules.settle(job, self._tx.wall)
             if event:
                 job.record(event[0], self._tx.wall, event[1])
-            self._tx.run("save_job", **job.values())
-            if job.events:
-                self._tx.run("job_changed", number=job.number)
         self._tx.insert("event", [event for job in self._rows.values() for event in job.events])
+        for job in self._rows.values():
+            self._tx.run("save_job", **job.values(), changed=bool(job.events))
 
     def _keep(self, rows: Iterable[Row]) -> list[JobRow]:
-        found = [JobRow(number, id, owner, JobState(state), *rest) for number, id, owner, state, *rest in rows]
+        found = [JobRow(*row[:3], JobState(row[3]), *row[4:16]) for row in rows]
         return [self._rows.setdefault(job.number, job) for job in found]
 
 

@@ -27,9 +27,9 @@ SELECT 1 FROM task WHERE state = 'ready' AND NOT parked AND due IS NULL AND lane
 
 -- name: finish
 -- Done, where the lease is still this worker's at that fence.
-UPDATE task SET state = 'done', outcome = 'done', adopted = done.adopted, finished = :at
+UPDATE task SET state = 'done', worker = NULL, outcome = 'done', adopted = done.adopted, finished = :at
 FROM (SELECT value ->> 'id' AS id, value ->> 'fence' AS fence, value ->> 'adopted' AS adopted FROM json_each(:rows)) AS done
-WHERE task.id = done.id AND +task.fence = done.fence AND +task.state = 'leased'
+WHERE task.id = done.id AND +task.fence = done.fence
     AND +task.worker = (SELECT number FROM worker WHERE worker.id = :worker)
 RETURNING task.id, task.fence, task.key;
 
@@ -37,11 +37,16 @@ RETURNING task.id, task.fence, task.key;
 -- How far leases have come.
 UPDATE task SET progress = told.progress
 FROM (SELECT value ->> 'id' AS id, value ->> 'fence' AS fence, value ->> 'progress' AS progress FROM json_each(:rows)) AS told
-WHERE task.id = told.id AND +task.fence = told.fence AND +task.state = 'leased' AND +task.worker = :number;
+WHERE task.id = told.id AND +task.fence = told.fence AND +task.worker = :number;
 
--- name: job_changed
--- A job's change number is the highest.
-UPDATE job SET changed = (SELECT max(changed) + 1 FROM job) WHERE number = :number;
+-- name: save_job
+-- Write a job row, which started when its first task did; with new events its change number is the highest.
+UPDATE job SET state = :state, priority = :priority, paused = :paused, cancelled = :cancelled, opened = :opened,
+    total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
+    last_event = :last_event, finished = :finished,
+    started = coalesce(started, (SELECT task.started FROM task WHERE task.key = job.number << 20)),
+    changed = CASE WHEN :changed THEN (SELECT max(changed) + 1 FROM job) ELSE changed END
+WHERE number = :number;
 
 -- name: changed
 -- Jobs whose event number moved since a change number.

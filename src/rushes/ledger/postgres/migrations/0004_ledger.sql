@@ -19,9 +19,9 @@ CREATE TABLE rushes.job (
     losses integer NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     last_event integer NOT NULL DEFAULT 0,
+    finished bigint,
     created bigint NOT NULL,
-    started bigint,
-    finished bigint
+    started bigint
 );
 CREATE INDEX job_by_age ON rushes.job (owner, number);
 CREATE INDEX job_by_state ON rushes.job (owner, state, number);
@@ -61,7 +61,7 @@ CREATE TABLE rushes.task (
     due double precision,                              -- ready, but not before
     unmet integer NOT NULL,                -- needs that are not met
     fence integer NOT NULL,
-    worker integer,                        -- of the lease, or of the one that finished it
+    worker integer,                        -- who has leased it
     claim bigint,                          -- the call that leased it: asked for again if its answer was lost
     outcome text,                          -- of the last attempt: done, failed, lost, given_back
     adopted boolean NOT NULL,

@@ -21,10 +21,10 @@ CREATE TABLE job (
     losses INTEGER NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     last_event INTEGER NOT NULL DEFAULT 0,
+    finished INTEGER,
     changed INTEGER NOT NULL DEFAULT 0,    -- grows over all jobs with every change of last_event
     created INTEGER NOT NULL,
-    started INTEGER,
-    finished INTEGER
+    started INTEGER
 );
 CREATE INDEX job_by_age ON job (owner, number);
 CREATE INDEX job_by_state ON job (owner, state, number);
@@ -58,7 +58,7 @@ CREATE TABLE task (
     due REAL,                              -- ready, but not before
     unmet INTEGER NOT NULL,                -- needs that are not met
     fence INTEGER NOT NULL,
-    worker INTEGER,                        -- of the lease, or of the one that finished it
+    worker INTEGER,                        -- who has leased it
     outcome TEXT,                          -- of the last attempt: done, failed, lost, given_back
     adopted INTEGER NOT NULL,
     failures INTEGER NOT NULL,
