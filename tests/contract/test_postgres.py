@@ -26,7 +26,6 @@ from rushes.index.changes import CursorMove
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
-
 from rushes.postgres.store import Postgres
 from rushes.records.postgres import PostgresRecords
 
