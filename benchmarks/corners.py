@@ -18,7 +18,8 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft, Finish, Need
 from rushes.domain.worker import Incarnation
-from rushes.wiring import Home, open_home
+from rushes.home import Home
+from rushes.wiring import open_home
 
 CHUNKS = 40  # of a job, and a join
 OWNER, LANE = "bench", "cpu"

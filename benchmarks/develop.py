@@ -20,12 +20,12 @@ import numpy as np
 _OURS = """
 import sys
 from pathlib import Path
-from rushes.media.develop import develop
-from rushes.media.metrics import Measure, joined
-from rushes.media.pack import Pack
-from rushes.media.piece import Proxy
-from rushes.media.probe import probe
-from rushes.media.shots import cuts
+from rushes.media.developing.develop import develop
+from rushes.media.developing.metrics import Measure, joined
+from rushes.media.developing.pack import Pack
+from rushes.media.developing.proxy import Proxy
+from rushes.media.reading.probe import probe
+from rushes.media.developing.shots import cuts
 path, out, wanted = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 facts = probe(path)
 track = facts.video

@@ -19,9 +19,9 @@ from tests.media_kinds.test_media_kinds import test_chunked_and_joined_is_what_a
 from benchmarks.media_films import SLOW, Film, number_of
 from benchmarks.media_work import CHUNK, ffmpeg, proxy
 from rushes.domain.errors import BadMedia
-from rushes.media import piece
+from rushes.media.developing import proxy as proxy_module
 from rushes.media.encoders import x264_options
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 
 PROCESSORS = {"all": None, "SSSE3": 0xDB, "SSE2": 0x1B}  # flags of libavutil
 
@@ -146,5 +146,5 @@ def made_on(film: str, out: str, workers: str, processor: str) -> None:
             options = x264_options(crf)
             return {**options, "x264-params": f"{options['x264-params']}:{told}"}
 
-        vars(piece)["x264_options"] = less
+        vars(proxy_module)["x264_options"] = less
     proxy(Path(film), Path(out), int(workers))()

@@ -21,17 +21,17 @@ import imageio_ffmpeg
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.audio import extract
-from rushes.media.clip import clip
-from rushes.media.develop import develop
-from rushes.media.layout import Layout
-from rushes.media.metrics import Measure
-from rushes.media.pack import Pack
-from rushes.media.piece import Proxy
-from rushes.media.probe import probe
-from rushes.media.reel import Proxy as Reel
-from rushes.media.reel import clip_from_proxy
-from rushes.media.shots import boundaries
+from rushes.media.clips.clip import clip
+from rushes.media.clips.proxy_clip import ProxyClip as Reel
+from rushes.media.clips.proxy_clip import clip_from_proxy
+from rushes.media.developing.audio import extract
+from rushes.media.developing.develop import develop
+from rushes.media.developing.layout import Layout
+from rushes.media.developing.metrics import Measure
+from rushes.media.developing.pack import Pack
+from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.developing.shots import boundaries
+from rushes.media.reading.probe import probe
 from rushes.plan.grid import grid
 
 FFMPEG = imageio_ffmpeg.get_ffmpeg_exe()
@@ -80,7 +80,7 @@ def proxy(film: Path, out: Path, workers: int = 2) -> Work:
 
 def _piece(film: Path, facts: VideoFacts, out: Path, chunk: tuple[int, Span]) -> Layout:
     number, span = chunk
-    made = Proxy(out / f"piece{number:03d}.mp4", facts, span)
+    made = ProxyPiece(out / f"piece{number:03d}.mp4", facts, span)
     develop(film, facts, span, [made], lambda _: None)
     return made.close()
 

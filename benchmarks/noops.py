@@ -13,8 +13,9 @@ from pathlib import Path
 from benchmarks.corners import LANE, worker
 from rushes.domain.result import Result
 from rushes.domain.task import RENEW_SECONDS, Finish, Lease
+from rushes.home import Home
 from rushes.jobs.follow import follow
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from pathlib import Path
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
-from rushes.jobs.verify import verify
+from rushes.home import Home
+from rushes.jobs.maintenance.verify import verify
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home
 
 
 @dataclass(frozen=True, slots=True)

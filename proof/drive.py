@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.telemetry import log_to
 
 GUESTS = 2  # that come in during one run; whom it does not come to is worked on when the film is over
@@ -27,22 +27,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--slots", type=int, default=2)
     asked = parser.parse_args(argv)
     log_to()
-    wish = Wish(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
+    wanted = JobRequest(only=tuple(filter(None, asked.only.split(","))), chunk=asked.chunk, profile=asked.profile)
     guests = asked.films[1:]
     with Library(asked.home) as library:
         over = threading.Event()
-        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[0], guests, wish, over), daemon=True)
+        guest = threading.Thread(target=come_in, args=(asked.home, asked.films[0], guests, wanted, over), daemon=True)
         guest.start()
-        code = library.run(asked.films[:1], wish, slots=asked.slots, signals=True).exit_code
+        code = library.run(asked.films[:1], wanted, slots=asked.slots, signals=True).exit_code
         over.set()
         guest.join()
         if guests and code in (0, 3):  # 3: a guest paused it while nothing was in hand, and it ended
-            code = library.run(asked.films, wish, slots=asked.slots, signals=True).exit_code
+            code = library.run(asked.films, wanted, slots=asked.slots, signals=True).exit_code
         library.search("country")  # the index follows
         return code
 
 
-def come_in(home: Path, film: Path, guests: Sequence[Path], wish: Wish, over: threading.Event) -> None:
+def come_in(home: Path, film: Path, guests: Sequence[Path], wanted: JobRequest, over: threading.Event) -> None:
     """Others at the same home, while the film is worked on: each opens it, runs a film of its own and searches."""
     came, witness = 0, Path(os.environ["TOY_WITNESS"])
     before = _begun(witness)
@@ -50,19 +50,19 @@ def come_in(home: Path, film: Path, guests: Sequence[Path], wish: Wish, over: th
         while _begun(witness) == before and not over.wait(0.01):
             pass
         if came < GUESTS and not over.is_set():
-            came += _came(home, film, guest, wish, first=came == 0)
+            came += _came(home, film, guest, wanted, first=came == 0)
 
 
-def _came(home: Path, film: Path, guest: Path, wish: Wish, *, first: bool) -> bool:
+def _came(home: Path, film: Path, guest: Path, wanted: JobRequest, *, first: bool) -> bool:
     """Whether there was something to do for a guest; the first one pauses the film for a moment."""
     with Library(home) as library:
-        (added,) = library.add([guest], wish)
+        (added,) = library.add([guest], wanted)
         if added.job and added.job.state is JobState.COMPLETED:
             return False
-        library.run([guest], wish, slots=1)
+        library.run([guest], wanted, slots=1)
         library.search("country")
         if first:
-            (added,) = library.add([film], wish)
+            (added,) = library.add([film], wanted)
             with suppress(RushesError):  # it may just be finished
                 library.pause(added.job.id if added.job else "", now=True)
                 library.resume(added.job.id if added.job else "")

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 
 FOLDER = Path(os.environ["KNIFE_FOLDER"])
 
@@ -12,7 +12,7 @@ FOLDER = Path(os.environ["KNIFE_FOLDER"])
 def main() -> None:
     with Library(FOLDER / "home") as library:
         if sys.argv[1] == "submit":
-            library.add([FOLDER / "film.mp4"], Wish(only=("knife_join",), chunk="5"))
+            library.add([FOLDER / "film.mp4"], JobRequest(only=("knife_join",), chunk="5"))
         else:
             sys.exit(library.work(slots=1))
 

@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 def _field(doc: str, default: Any = None, *aliases: str, of: tuple[str, ...] = (), least: int = 0) -> Any:
     """A setting; `of` lists the values it may have, `least` is the smallest number."""
     return field(default=default, metadata={"doc": doc, "aliases": aliases, "of": of, "least": least})
+
+
+Options = Mapping[str, tuple[Any, str]]  # a setting -> its value and where that comes from
+NO_OPTIONS: Options = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,12 @@ class Loaded:
 
     settings: Settings
     origin: Mapping[str, str]
+
+    def over(self, options: Options) -> "Loaded":
+        """The same with options of a command over it; those that are None were not given."""
+        given = {name: value for name, (value, _) in options.items() if value is not None}
+        origins = {name: options[name][1] for name in given}
+        return Loaded(replace(self.settings, **given), {**self.origin, **origins})
 
 
 def load(home: Path | None = None, env: Mapping[str, str] | None = None) -> Loaded:

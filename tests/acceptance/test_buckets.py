@@ -10,9 +10,9 @@ import pytest
 from rushes.blobs.s3_door import connect
 from rushes.blobs.s3_place import Place
 from rushes.domain.keys import blob_key
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 
-FAST = Wish(chunk="5", profile="fast")
+FAST = JobRequest(chunk="5", profile="fast")
 
 
 def _home(folder: Path, place: Place, blobs: str = "") -> Path:

@@ -15,15 +15,15 @@ from proof.kills import TOYS
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
-from rushes.jobs.alone import alone
-from rushes.jobs.gc import gc
-from rushes.jobs.wanted import Rules
-from rushes.library import Library, Wish
-from rushes.library.upload import Uploads
+from rushes.jobs.maintenance.gc import gc
+from rushes.jobs.maintenance.lock import alone
+from rushes.jobs.maintenance.retention import Rules
+from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
+from rushes.uploads.service import Uploads
 from tests.acceptance.conftest import draw
 
-WISH = Wish(only=("toy_join",), chunk="5")
+WISH = JobRequest(only=("toy_join",), chunk="5")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -149,8 +149,8 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> Rules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
     toy = library.home.stages["toy_chunk"]
-    monkeypatch.setattr(toy, "card", replace(toy.card, passing=("piece",)))
-    return Rules(library.home.cards, keep_days=1, clip_days=30, young_seconds=0.0)
+    monkeypatch.setattr(toy, "spec", replace(toy.spec, intermediate=("piece",)))
+    return Rules(library.home.specs, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:
@@ -182,7 +182,7 @@ def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Librar
     key = results_of(probe.spec)["facts"]
     facts = read_manifest(library.home.blobs, "me", key).artifact("facts.json")
     spoil(library.home.folder / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
-    ran = library.run([toy_film], Wish(only=("toy_join",), chunk="10"))
+    ran = library.run([toy_film], JobRequest(only=("toy_join",), chunk="10"))
     assert ran.exit_code == 0
     assert library.verify().damages == ()
 

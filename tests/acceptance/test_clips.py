@@ -7,10 +7,10 @@ import av
 import pytest
 
 from rushes.domain.errors import Refused, SourceMissing
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import draw
 
-WISH = Wish(chunk="5", only=("playlist",))
+WISH = JobRequest(chunk="5", only=("playlist",))
 
 
 @pytest.fixture
@@ -38,6 +38,6 @@ def test_a_clip_from_the_proxy_needs_no_original(library: Library, tmp_path: Pat
 
 
 def test_without_a_proxy_that_is_said(library: Library, tmp_path: Path) -> None:
-    library.run([draw(tmp_path / "film.mp4", 2)], Wish(only=("audio",)))
+    library.run([draw(tmp_path / "film.mp4", 2)], JobRequest(only=("audio",)))
     with pytest.raises(Refused, match="no proxy"):
         library.clip("film.mp4", 0, 1_000_000, 0, proxy=True)

@@ -23,9 +23,10 @@ from proof.setups import Servers, servers
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
+from rushes.home import Home
 from rushes.ledger.pages import all_jobs
-from rushes.library import Library, Wish
-from rushes.wiring import Home, open_home
+from rushes.library import JobRequest, Library
+from rushes.wiring import open_home
 from tests.acceptance.conftest import DEADLINE, draw, wait_for
 from tests.acceptance.test_postgres_faults import Server
 
@@ -58,7 +59,7 @@ class Fleet:
 
     def add(self, films: Sequence[Path]) -> None:
         with Library(self.home) as library:
-            assert all(added.created for added in library.add(films, Wish(only=("toy_join",), chunk="5")))
+            assert all(added.created for added in library.add(films, JobRequest(only=("toy_join",), chunk="5")))
 
     def start(self, **env: str) -> None:
         argv = [sys.executable, "-m", "rushes", "--home", str(self.home), "worker", "--slots", "2"]
@@ -115,7 +116,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="module")
 def shared_servers() -> Iterator[Servers]:
-    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:  # another user must be let in
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
         yield found
 
 
@@ -150,7 +151,7 @@ def test_a_database_that_is_killed_and_comes_back_finds_every_finished_result_ke
 def test_hints_that_are_all_forgotten_in_the_middle_of_many_tasks(
     fleet: Fleet, shared_servers: Servers, tmp_path: Path
 ) -> None:
-    """Of 500 tasks tests/unit/test_worker_hints.py tells; here are whole workers."""
+    """Of 500 tasks tests/unit/worker/test_hints.py tells; here are whole workers."""
     valkey = shared_servers.valkey.url
     fleet.make(shared_servers.settings("postgres", "forgotten") + f'hints = "{valkey}"\n')
     fleet.add([draw(tmp_path / f"{n}.mp4", 245 - n, rate=1) for n in range(2)])

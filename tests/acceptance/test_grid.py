@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rushes.blobs.manifests import read_manifest
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from tests.acceptance.conftest import VOICE, draw
 
-STAGES = ("playlist", "shots", "transcript")  # what is seen is compared in tests/unit/test_stage_sight.py
+STAGES = ("playlist", "shots", "transcript")  # what is seen is compared in tests/unit/stages/test_sight.py
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, film: Path) -> dict[str, dict
     found = {}
     for chunk in ("5", "20", "60"):
         with Library(tmp_path_factory.mktemp("home") / "home") as library:
-            ran = library.run([film], Wish(only=STAGES, chunk=chunk, profile="fast"), beside=False)
+            ran = library.run([film], JobRequest(only=STAGES, chunk=chunk, profile="fast"), beside=False)
             assert ran.exit_code == 0
             found[chunk] = gathered(library, ran.jobs[0].id)
     return found

@@ -13,17 +13,17 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
+from rushes.estimates.job_estimate import forget_estimate
+from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
-from rushes.library import Library, Wish
-from rushes.library.estimate import resume
-from rushes.library.intake import TRIAL
-from rushes.library.run import Work
-from rushes.library.weights import Weights
+from rushes.library import JobRequest, Library
+from rushes.library.home_worker import HomeWorker
 from rushes.plan.planner import results_of
-from rushes.worker.happenings import Happening, Settled
+from rushes.wiring import worker
+from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import draw
 
-SMALL = Wish(chunk="5", profile="fast", only=("playlist", "shots"))
+SMALL = JobRequest(chunk="5", profile="fast", only=("playlist", "shots"))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.library.estimate"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.library.run"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
@@ -74,7 +74,7 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    ran = library.run([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
+    ran = library.run([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
     assert ran.lacks == ("whisper-base", "whisper-tiny.en")
     tasks = library.tasks(ran.jobs[0].id)
@@ -95,22 +95,24 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
 
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
-    (added,) = library.add([spoken_film], Wish(chunk="5", profile="fast", skip=unseen))
-    weights = Weights(library.home, lambda _models, error: told.append(str(error or "fetching")))
-    work = Work(library.home, (), until_idle=True, weights=weights)
+    (added,) = library.add([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
+    home_worker = HomeWorker(
+        library.home, until_idle=True, on_fetch=lambda _models, error: told.append(str(error or "fetching"))
+    )
 
-    def seen(happening: Happening) -> None:
-        if isinstance(happening, Settled) and happening.letter.lease.stage == "shots":
+    def on_input(input: Input) -> None:
+        if isinstance(input, OutboxEntryWritten) and input.entry.lease.stage == "shots":
             worked.set()
 
-    work.shell.seen = seen
-    work.run()
+    home_worker.shell.on_input = on_input
+    home_worker.run()
     tasks = library.tasks(added.job.id if added.job else "")
     assert {t.stage for t in tasks if t.state is not TaskState.DONE} == {"transcribe", "transcript"}
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
     assert told[0] == "fetching"
     assert "no network" in told[1]
-    assert not weights.here()
+    assert home_worker.models
+    assert not home_worker.models.complete()
 
 
 def test_a_copy_does_not_hide_the_original_nor_the_other_way_round(library: Library, tmp_path: Path) -> None:
@@ -157,10 +159,10 @@ def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: L
 def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library, tmp_path: Path) -> None:
     mine = film(tmp_path, "mine.mp4")
     with pytest.raises(Refused, match="klingon") as refused:
-        library.add([mine], Wish(language="klingon"))
+        library.add([mine], JobRequest(language="klingon"))
     assert "en, de, fr" in refused.value.advice
     for known in ("en", "eng", "de-CH", "jv", "yue"):
-        assert library.add([mine], Wish(language=known))[0].job
+        assert library.add([mine], JobRequest(language=known))[0].job
     assert library.jobs().rows
 
 
@@ -208,13 +210,13 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
         counts = library.job(job).counts
         return counts.total > 1 and counts.done > counts.total / 2
 
-    library.home.worker(slots=1, until=half).run()
+    worker(library.home, slots=1, until=half).run()
     left = library.expected(library.job(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
-    resume(library.home, library.job(job))
-    library.home.worker(slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
+    forget_estimate(library.home, library.job(job))
+    worker(library.home, slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
 
 
@@ -226,7 +228,7 @@ def results(library: Library, job: Job) -> list[Result]:
 
 def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(library: Library, tmp_path: Path) -> None:
     (job,) = library.run([film(tmp_path, "mine.mp4")], SMALL).jobs
-    gone = {name: card for name, card in library.home.cards.items() if name != "shots"}
-    library.home.__dict__["cards"] = gone
-    resume(library.home, replace(job, state=JobState.RUNNING))
+    gone = {name: card for name, card in library.home.specs.items() if name != "shots"}
+    library.home.__dict__["specs"] = gone
+    forget_estimate(library.home, replace(job, state=JobState.RUNNING))
     assert library.expected(job) is None

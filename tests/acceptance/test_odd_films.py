@@ -11,12 +11,12 @@ import pytest
 
 from rushes.domain.job import JobState
 from rushes.domain.observation import Observation
-from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
+from rushes.jobs.intake import missing_models
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import sights
 from tests.acceptance.one_process import work
 
-FAST = Wish(profile="fast")
+FAST = JobRequest(profile="fast")
 RATE = 16000
 TITLE = "Quarterly Results 2025"
 NTSC = Fraction(24000, 1001)
@@ -115,7 +115,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     for name, draw in FILMS.items():
         draw(folder / f"{name}.mp4")
     with Library(folder / ".rushes") as library:
-        library.pull(missing_models(library.home, FAST))
+        library.models.pull(missing_models(library.home, FAST))
         library.add([folder / f"{name}.mp4" for name in FILMS], FAST)
         work(library.home)
         yield library

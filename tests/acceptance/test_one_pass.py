@@ -17,15 +17,15 @@ import pytest
 from rushes.domain.task import Lease
 from rushes.engines.local import LocalEngine
 from rushes.engines.port import RATE, Pcm
-from rushes.library import Library, Wish
-from rushes.library.intake import missing_models
-from rushes.media import frames, line, probe
+from rushes.jobs.intake import missing_models
+from rushes.library import JobRequest, Library
+from rushes.media.reading import frames, probe, sample_timeline
 from rushes.stages.speech.windows import voices
 from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
-FAST = Wish(chunk="5", profile="fast")
-SEEING = frozenset({"read", "things", "faces", "places"})
+FAST = JobRequest(chunk="5", profile="fast")
+SEEING = frozenset({"read_text", "detect_objects", "detect_faces", "classify_place"})
 
 
 @dataclass
@@ -89,14 +89,19 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
     """The default recipe on three chunks, in one process."""
     counts = Counts()
     with Library(tmp_path_factory.mktemp("home")) as library, pytest.MonkeyPatch.context() as patch:
-        library.pull(missing_models(library.home, FAST))
+        library.models.pull(missing_models(library.home, FAST))
         library.add([seen_film], FAST)
-        for module, name in ((av, "open"), (frames, "video_stream"), (probe, "video_stream"), (line, "audio_stream")):
+        for module, name in (
+            (av, "open"),
+            (frames, "video_stream"),
+            (probe, "video_stream"),
+            (sample_timeline, "audio_stream"),
+        ):
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
         engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)
         work(library.home, counts.watch, engine)
         (video,) = library.videos()[0]
-        counts.kinds = frozenset(kind for kind, _, _ in library.home.index.shown("me", video.id))
+        counts.kinds = frozenset(kind for kind, _, _ in library.home.index.state("me", video.id).shown)
     return counts
 
 
@@ -118,11 +123,11 @@ def test_one_picture_is_held_at_a_time(counts: Counts) -> None:
 
 _SLOT = """
 import resource, sys
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.one_process import work
 with Library(sys.argv[1]) as library:
-    library.add([sys.argv[2]], Wish(only=("shots",), chunk="10"))
-    work(library.house)
+    library.add([sys.argv[2]], JobRequest(only=("shots",), chunk="10"))
+    work(library.home)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 

@@ -10,9 +10,9 @@ from proof.kills import TOYS
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import Task, TaskState
-from rushes.library import Library, Ran, Wish
+from rushes.library import JobRequest, Library, RunReport
 
-Run = Callable[..., tuple[Ran, Task, list[Task], Library]]
+Run = Callable[..., tuple[RunReport, Task, list[Task], Library]]
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(str(TOYS))
     monkeypatch.setenv("PYTHONPATH", str(TOYS))
 
-    def run(how: str, slots: int = 2, **settings: str) -> tuple[Ran, Task, list[Task], Library]:
+    def run(how: str, slots: int = 2, **settings: str) -> tuple[RunReport, Task, list[Task], Library]:
         for name, value in settings.items():
             monkeypatch.setenv(f"RUSHES_{name.upper()}", value)
         library = Library(tmp_path / "home")
-        wish = Wish(only=("poison",), chunk="5", options={"poison": {"how": how}})
-        ran = library.run([toy_film], wish, slots=slots)
+        wanted = JobRequest(only=("poison",), chunk="5", options={"poison": {"how": how}})
+        ran = library.run([toy_film], wanted, slots=slots)
         tasks = [t for t in library.tasks(ran.jobs[0].id) if t.stage == "poison"]
         (bad,) = [t for t in tasks if t.chunk == 1]
         return ran, bad, [t for t in tasks if t.chunk != 1], library

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rushes.annotations import Anchor, correct, select, take_back
+from rushes.annotations.acts import undo
+from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
 from rushes.index.port import Hit
 from rushes.library import Library
-from rushes.library.said import Anchor, correct, select, take_back
-from rushes.library.said.acts import undo
-from rushes.library.said.people import hide_person, merge_people, name_person, split_person
 from rushes.surfaces.cli.main import main
 from tests.acceptance.planted import Film, films, plant, planted
 

@@ -19,12 +19,13 @@ from proof.setups import Servers, servers
 
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, JobState
+from rushes.home import Home
 from rushes.jobs.follow import follow
 from rushes.ledger.clock import boot_seconds
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger
 from rushes.ledger.postgres import PostgresLedger
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home, worker
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 from tests.acceptance.test_kills import two_thirds
 from tests.acceptance.test_zombies import freeze, signal_tree
@@ -56,7 +57,6 @@ class Site:
 
 @pytest.fixture(scope="session")
 def all_servers() -> Iterator[Servers]:
-    # Not below pytest's own folder: as root PostgreSQL runs as nobody, whom a new session of pytest shuts out there.
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
         yield found
 
@@ -122,7 +122,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         monkeypatch.syspath_prepend(str(TOYS))
         home = _a_minute_later(tmp_path / "home")
         (job,) = [j for j in home.ledger.jobs("me").rows if j.recipe == "searchable"]
-        home.worker(slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
+        worker(home, slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
         before = home.ledger.events(job.id)
         assert any(e.type is EventType.LOST for e in before)
         home.close()

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from rushes.annotations import select, sidecars
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.exports import sidecar
-from rushes.index.gather import PERSON
-from rushes.library import Library, sidecars
+from rushes.index.changes import Reset
+from rushes.index.people import PERSON
+from rushes.index.port import find_video
+from rushes.library import Library
 from rushes.library.desk import Desk
-from rushes.library.said import select
 from tests.acceptance.planted import Film, plant
 
 SECOND = Span(0, 1000, Fraction(1, 1000))
@@ -61,7 +63,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
             ("sound", "hello"),
             ("speech", "the budget"),
         ]
-        video = library.home.index.video(library.home.settings.owner, "vid_film01")
+        video = find_video(library.home.index, library.home.settings.owner, "vid_film01")
         assert video
         assert (video.job, video.name) == (job, "clip_01.mp4")
         library.reindex()
@@ -69,7 +71,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
 
 def test_an_index_that_is_made_anew_by_itself_reads_sidecars_again(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path)])
-    library.home.index.reset()
+    library.home.index.apply(Reset())
     assert library.search("hello").total == 1
 
 
@@ -79,7 +81,7 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
     path = _sidecar(tmp_path)
     library.read_sidecars([path])
     unplugged = path.rename(tmp_path / "unplugged")
-    library.home.index.reset()
+    library.home.index.apply(Reset())
     assert library.search("hello").total == 0
     unplugged.rename(path)
     assert library.search("hello").total == 0  # not looked for at every request
@@ -90,7 +92,7 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
 
 def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path)])
-    library.home.index.reset()
+    library.home.index.apply(Reset())
     assert Desk(library.home).video("vid_a").name == "a.mp4"
 
 
@@ -106,9 +108,9 @@ def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, t
         ({"people": {"said": {"face_x": {"name": "Bob"}}}}, "people"),
         ({"people": {"said": {"face_x": {"start_us": 0, "end_us": 1, "box": [1, 2]}}}}, "people"),
         ({"people": {"said": ["Bob"]}}, "people"),
-        ({"people": {"tracks": [{**LOOK, "direction": "AAA="}]}}, "people"),
-        ({"people": {"tracks": [{**LOOK, "direction": base64.b64encode(b"\xff" * 4).decode()}]}}, "people"),
-        ({"people": {"tracks": [{**LOOK, "span": [0, 1, 1, 0], "direction": UNIT}]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "embedding": "AAA="}]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "embedding": base64.b64encode(b"\xff" * 4).decode()}]}}, "people"),
+        ({"people": {"tracks": [{**LOOK, "span": [0, 1, 1, 0], "embedding": UNIT}]}}, "people"),
         ({"width": "wide"}, "its video"),
         ({"rate": [25]}, "its video"),
         ({"duration_us": 10**30}, "its video"),
@@ -146,7 +148,7 @@ def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(
     library: Library, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = {"video": "vid_a", "start_us": 0, "end_us": 1_000_000, "name": "Anna"}
-    people = {"tracks": [{**LOOK, "direction": UNIT}], "said": {"face_good": good}}
+    people = {"tracks": [{**LOOK, "embedding": UNIT}], "said": {"face_good": good}}
     library.home.records.put(PERSON, library.home.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
     library.read_sidecars([_sidecar(tmp_path, people=people)])
     assert [p.name for p in library.people()] == ["Anna"]

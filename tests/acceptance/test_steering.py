@@ -17,12 +17,13 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.jobs.why import Reason
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
+from rushes.wiring import worker
 from rushes.worker import core
 from tests.acceptance.conftest import DEADLINE, wait_for
 from tests.metadata_kit import NOTICE, metadata_service
 
-WISH = Wish(only=("toy_join",), chunk="5")
+WISH = JobRequest(only=("toy_join",), chunk="5")
 
 
 @pytest.fixture
@@ -47,13 +48,13 @@ class Background:
 
     def __init__(self, library: Library, job: str) -> None:
         final = {JobState.COMPLETED, JobState.FAILED}
-        self.shell = library.home.worker(slots=2, until=lambda _s: library.home.ledger.job(job).state in final)
+        self.shell = worker(library.home, slots=2, until=lambda _s: library.home.ledger.job(job).state in final)
         self.thread = threading.Thread(target=self.shell.run)
         self.thread.start()
 
     def stop(self) -> None:
-        self.shell.tell()
-        self.shell.tell()
+        self.shell.request_stop()
+        self.shell.request_stop()
         self.thread.join(DEADLINE)
 
 

@@ -19,14 +19,15 @@ from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
-from rushes.library import Library, Wish
-from rushes.library.footage import original
-from rushes.library.promise import promise
+from rushes.jobs.originals import original
+from rushes.library import JobRequest, Library
+from rushes.uploads.expected import promise
+from rushes.wiring import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
 
 SCAN_LOOKS = 3
-PROBE = Wish(only=("probe",))
+PROBE = JobRequest(only=("probe",))
 ODD = "films/a b+ü%20&'(1).mp4"
 
 
@@ -200,17 +201,17 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
         assert site.watch(library, upload, looks=SCAN_LOOKS, below="") == []
         assert _first(library, promised.job.id) is TaskState.READY
         home = library.home
-        home.worker(slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
+        worker(home, slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
         assert json.loads(home.ledger.job(promised.job.id).facts)["size"] == toy_film.stat().st_size
 
 
 def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
     with Library(site.home) as library:
         home = library.home
-        promised = promise(home, "holiday.mp4", Wish(only=("audio",)))
+        promised = promise(home, "holiday.mp4", JobRequest(only=("audio",)))
         site.put(f"home/{promised.key}", toy_film)
         site.watch(library, looks=SCAN_LOOKS, below="")
-        home.worker(slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
+        worker(home, slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
         (audio,) = home.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
         etag = str(connect(site.bucket).head(f"home/{promised.key}")["e_tag"]).strip('"')
         assert json.loads(audio.spec)["source"]["etag"] == etag

@@ -10,7 +10,7 @@ import pytest
 
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.event import EventType
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 
 PACKAGE = Path(__file__).resolve().parents[1] / "example_package"
@@ -30,7 +30,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("installed")
 def test_an_installed_package_adds_a_stage(tmp_path: Path, toy_film: Path) -> None:
     with Library(tmp_path / "home") as library:
-        (job,) = library.run([toy_film], Wish(only=("brightness",), chunk="5")).jobs
+        (job,) = library.run([toy_film], JobRequest(only=("brightness",), chunk="5")).jobs
         tasks = [t for t in library.tasks(job.id) if t.stage == "brightness"]
         assert len(tasks) == 8
         manifest = read_manifest(library.home.blobs, "me", results_of(tasks[0].spec)["levels"])
@@ -41,7 +41,7 @@ def test_an_installed_package_adds_a_stage(tmp_path: Path, toy_film: Path) -> No
         assert library.log(tasks[0].id) == [f"{len(levels)} frames looked at"]
 
         (again,) = library.run(
-            [toy_film], Wish(only=("brightness",), chunk="5", options={"brightness": {"digits": 3}})
+            [toy_film], JobRequest(only=("brightness",), chunk="5", options={"brightness": {"digits": 3}})
         ).jobs
         ran = {e.data["stage"] for e in library.events(again.id) if e.type is EventType.DONE}
         assert ran == {"brightness"}, "other options are another question; everything else is adopted"

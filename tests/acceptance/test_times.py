@@ -10,7 +10,7 @@ from pathlib import Path
 import av
 import pytest
 
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import VOICE, picture
 
 TICKS = 90_000
@@ -18,7 +18,7 @@ TURN = 2**33  # where the clock of a transport stream begins again
 CLOCKS = {"one second": TICKS, "ten seconds": 10 * TICKS, "before zero": TURN - 2 * TICKS}
 RATE, SIZE, SECONDS = 10, (160, 90), 13
 
-WISH = Wish(only=("playlist", "shots", "transcript"), profile="fast", language="en")
+WISH = JobRequest(only=("playlist", "shots", "transcript"), profile="fast", language="en")
 Developed = Callable[[str], tuple[Library, str]]
 
 

@@ -11,11 +11,12 @@ import pytest
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
-from rushes.library import Library, Wish
-from rushes.worker.happenings import Happening, Settled
+from rushes.library import JobRequest, Library
+from rushes.wiring import worker
+from rushes.worker.inputs import Input, OutboxEntryWritten
 from tests.acceptance.conftest import DEADLINE
 
-FAST = Wish(chunk="5", profile="fast")
+FAST = JobRequest(chunk="5", profile="fast")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_a_run_that_is_told_to_writes_nothing_beside_the_film(spoken_film: Path,
     film = tmp_path / "quiet.mp4"
     film.write_bytes(spoken_film.read_bytes())
     with Library(tmp_path / "home") as library:
-        library.run([film], Wish(only=("audio",)), beside=False)
+        library.run([film], JobRequest(only=("audio",)), beside=False)
     assert {p.name for p in tmp_path.iterdir()} == {"quiet.mp4", "home"}
 
 
@@ -116,14 +117,14 @@ def test_reindexing_gives_the_same_answers(done: tuple[Library, Path]) -> None:
 
 def test_another_profile_runs_only_what_depends_on_the_model(done: tuple[Library, Path]) -> None:
     library, film = done
-    (job,) = library.run([film], Wish(chunk="5", profile="balanced"), beside=False).jobs
+    (job,) = library.run([film], JobRequest(chunk="5", profile="balanced"), beside=False).jobs
     ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
     assert ran == {"transcribe", "transcript", "read_text", "segments", "faces"}
 
 
 def test_another_proxy_runs_no_model_again(done: tuple[Library, Path]) -> None:
     library, film = done
-    smaller = Wish(chunk="5", profile="fast", options={"develop": {"height": 72}})
+    smaller = JobRequest(chunk="5", profile="fast", options={"develop": {"height": 72}})
     (job,) = library.run([film], smaller, beside=False).jobs
     ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
     assert ran == {"develop", "playlist"}
@@ -142,15 +143,15 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         (added,) = library.add([spoken_film], FAST)
         assert added.job
         job = added.job.id
-        shell = library.home.worker(slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
+        shell = worker(library.home, slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
         paused = threading.Event()
 
-        def seen(happening: Happening) -> None:  # by the worker itself, before it takes anything else
-            if isinstance(happening, Settled) and happening.letter.lease.task == f"{job}.transcribe.00000":
+        def on_input(input: Input) -> None:  # by the worker itself, before it takes anything else
+            if isinstance(input, OutboxEntryWritten) and input.entry.lease.task == f"{job}.transcribe.00000":
                 library.pause(job)
                 paused.set()
 
-        shell.seen = seen
+        shell.on_input = on_input
         thread = threading.Thread(target=shell.run)
         thread.start()
         try:
@@ -172,7 +173,7 @@ def test_what_was_estimated_is_kept_with_the_job(done: tuple[Library, Path]) -> 
     assert estimate.error is None
     assert 0 < estimate.p50 <= estimate.p90
     assert not estimate.measured, "everything was done here before"
-    (job,) = library.run([film], Wish(chunk="5", profile="fast", again=1), beside=False).jobs
+    (job,) = library.run([film], JobRequest(chunk="5", profile="fast", again=1), beside=False).jobs
     expected = library.expected(job)
     assert expected
     assert expected == library.expected(library.job(job.id))

@@ -14,8 +14,9 @@ from proof.kills import TOYS, Film, command, differences, environment, undisturb
 
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
+from rushes.home import Home
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.wiring import Home, open_home
+from rushes.wiring import open_home, worker
 from tests.acceptance.conftest import DEADLINE, SIGHT, wait_for
 
 
@@ -103,7 +104,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
         monkeypatch.syspath_prepend(str(TOYS))
         home = successor(folder / "home")
         (job,) = [j for j in home.ledger.jobs("me").rows if j.recipe == "searchable"]
-        home.worker(slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
+        worker(home, slots=2, until=lambda _shell: home.ledger.job(job.id).state is JobState.COMPLETED).run()
         before = home.ledger.events(job.id)
         assert any(e.type is EventType.LOST for e in before)
         home.close()

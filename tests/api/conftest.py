@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import draw
 from tests.api.kit import Serving, serving
 
@@ -32,6 +32,6 @@ def developed(tmp_path_factory: pytest.TempPathFactory, film: Path) -> Iterator[
     """A server over a home in which the film was developed."""
     home = tmp_path_factory.mktemp("developed") / "home"
     with Library(home) as library:
-        assert library.run([film], Wish(only=("playlist", "shots")), slots=2).exit_code == 0
+        assert library.run([film], JobRequest(only=("playlist", "shots")), slots=2).exit_code == 0
     with serving(home) as running:
         yield running

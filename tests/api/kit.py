@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.library import Library
-from rushes.settings import Loaded
-from rushes.surfaces.api.app import create
-from rushes.surfaces.api.server import Server
+from rushes.surfaces.http.app import create
+from rushes.surfaces.http.server import Server
 
 DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"
@@ -54,10 +53,7 @@ class Serving:
 @contextmanager
 def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any) -> Iterator[Serving]:
     """A server in a thread of the test, gone at the end."""
-    with Library(home) as library:
-        had = library.home.loaded
-        library.home = replace(library.home, loaded=Loaded(replace(had.settings, **settings), had.origin))
-        library._owner = library.home.settings.owner
+    with Library(home, options={name: (value, "the test") for name, value in settings.items()}) as library:
         app = create(library, host, code)
         app.state.door.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
         server = Server(app, "127.0.0.1", 0)

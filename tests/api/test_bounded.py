@@ -12,7 +12,7 @@ from rushes.domain.task import Failure
 from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.records.port import Records
-from rushes.surfaces.api.hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, Hub, pause_after
+from rushes.surfaces.http.event_hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, Hub, pause_after
 from rushes.surfaces.web import add, failed
 from tests.api.kit import WORKER, Serving, begin, serving, submit
 from tests.api.test_lists import fill

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rushes.plan.planner import Asked
+from rushes.plan.planner import JobSpec
 from tests.api.kit import Serving, serving, submit
 from tests.api.test_uploads import begin
 
@@ -111,7 +111,7 @@ def test_the_documents_form_says_which_3d_is_wanted(server: Serving, mode: str, 
     program = {"Accept": "application/json"}
     form = {"filename": "a.mp4", "size": "10", "mode": mode}
     job = server.http.post("/jobs", data=form, headers=program).json()["job_id"]
-    assert Asked.from_text(server.ledger.job(job).payload).options["stereo"]["format"] == format
+    assert JobSpec.from_text(server.ledger.job(job).payload).options["stereo"]["format"] == format
     assert server.http.post("/jobs", data=form | {"mode": "smell"}, headers=program).json()["hint"].startswith("Choose")
     assert "size" in server.http.post("/jobs", data={"mode": mode}, headers=program).json()["hint"]
 
@@ -126,7 +126,7 @@ def test_a_program_learns_what_can_be_wanted_and_asks_more_of_a_video(developed:
     assert answer.status_code == 202
     job = developed.get(answer.headers["location"])
     assert job["recipe"] == "3d"
-    assert Asked.from_text(developed.ledger.job(job["id"]).payload).options["stereo"]["format"] == "half-tb"
+    assert JobSpec.from_text(developed.ledger.job(job["id"]).payload).options["stereo"]["format"] == "half-tb"
     developed.post(asked, {"format": "smell"}, 400)
     developed.post("/api/v1/videos/vid_none/runs", status=404)
     developed.post(f"/api/v1/jobs/{job['id']}/cancel")

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rushes.annotations import Anchor, correct, every, rename, select
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.index.follower import Follower
 from rushes.index.port import Video
-from rushes.library import Library, Wish
-from rushes.library.said import Anchor, correct, every, rename, select
+from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main
 from tests.acceptance.conftest import draw
 from tests.api.kit import Serving, serving
 
-WISH = Wish(only=("playlist", "shots"))
+WISH = JobRequest(only=("playlist", "shots"))
 UPLOADED = ".rushes/uploads/up_1/source.mp4"
 
 
@@ -62,14 +62,14 @@ def left(library: Library) -> dict[str, JSON]:
     kinds = ("name", "correction", "selection", "clip")
     return {
         "videos": [v.id for v in home.index.videos("me")[0]],
-        "keys": home.index.keys(),
+        "results": [r for v in home.index.catalog("me") for r in home.index.state("me", v.id).results],
         "manifests": sorted(home.blobs.keys("results/")),
         "names": sorted(home.blobs.keys("videos/")) + sorted(home.blobs.keys("thumbs/")),
         "said": [r.id for kind in kinds for r in every(home, kind)],
     }
 
 
-NOTHING: dict[str, JSON] = {"videos": [], "keys": (), "manifests": [], "names": [], "said": []}
+NOTHING: dict[str, JSON] = {"videos": [], "results": [], "manifests": [], "names": [], "said": []}
 
 
 def only(library: Library) -> Video:

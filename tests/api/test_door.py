@@ -9,9 +9,9 @@ import pytest
 
 from rushes.domain.errors import NotAllowed
 from rushes.library import Library
-from rushes.surfaces.api import door
-from rushes.surfaces.api import server as process
-from rushes.surfaces.api.app import create
+from rushes.surfaces.http import middleware
+from rushes.surfaces.http import server as process
+from rushes.surfaces.http.app import create
 from tests.api.kit import DEADLINE, Serving, serving
 
 TOKEN = "a-long-and-secret-token"
@@ -122,14 +122,14 @@ def test_every_answer_forbids_scripts_of_others_and_guessing_of_types(server: Se
 
 def test_a_large_body_is_not_read(server: Serving) -> None:
     said = {"Content-Type": "application/json"}
-    large = server.http.post("/api/v1/paths", content=b"x" * (door.BODY_BYTES + 1), headers=said)
+    large = server.http.post("/api/v1/paths", content=b"x" * (middleware.BODY_BYTES + 1), headers=said)
     assert large.status_code == 413
     chunked = server.http.post("/api/v1/paths", content=(b"x" * 100_000 for _ in range(20)), headers=said)
     assert chunked.status_code == 413
 
 
 def test_a_request_that_never_ends_is_hung_up_on(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(middleware, "BODY_SECONDS", 0.2)
     url = httpx.URL(server.url)
     with socket.create_connection((url.host, url.port or 80), timeout=DEADLINE) as line:
         line.sendall(b"POST /api/v1/paths HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rushes.blobs.s3_place import Place
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.surfaces.api.media import wanted
 from tests.api.kit import Serving, serving
 
@@ -19,7 +19,7 @@ def far(home: Path, film: Path, ministack_s3: Place) -> Iterator[Serving]:
              "s3_key": ministack_s3.key, "s3_secret": ministack_s3.secret}  # fmt: skip
     (home / "rushes.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in place.items()))
     with Library(home) as library:
-        assert library.run([film], Wish(only=("playlist",)), slots=1).exit_code == 0
+        assert library.run([film], JobRequest(only=("playlist",)), slots=1).exit_code == 0
     with serving(home) as running:
         yield running
 

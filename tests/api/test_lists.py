@@ -4,7 +4,7 @@ import functools
 import gc
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Failure
-from rushes.index.port import Run
-from rushes.index.sqlite_file import Database
+from rushes.index.changes import Change, Run, RunUpdate, SelectionUpdate
+from rushes.index.sqlite.file import Database
 from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.sqlite.file import SqliteFile
@@ -43,12 +43,13 @@ class Count:
 
 def fill(library: Library, videos: int) -> None:
     home: Any = library.home
-    with at_once(home.index._file):
-        for n in range(videos):
-            video, day = f"vid_{n:016d}", f"2026-01-01T00:{n // 60 % 60:02d}:{n % 60:02d}.{n:06d}Z"
-            facts = {"video": video, "name": f"film {n}.mp4", "path": f"film {n}.mp4", "duration_us": 1, "size": 1}
-            home.index.take_in(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts), (), {}, ())
-            home.index.show("me", video, [], [])
+    changes: list[Change] = []
+    for n in range(videos):
+        video, day = f"vid_{n:016d}", f"2026-01-01T00:{n // 60 % 60:02d}:{n % 60:02d}.{n:06d}Z"
+        facts = {"video": video, "name": f"film {n}.mp4", "path": f"film {n}.mp4", "duration_us": 1, "size": 1}
+        changes.append(RunUpdate(Run(f"job_{n:016d}", "me", video, "searchable", "completed", day, facts)))
+        changes.append(SelectionUpdate("me", video))
+    home.index.apply(*changes)
     for db in connections(stores(home.folder)):
         db.execute("PRAGMA synchronous = OFF")
     for n in range(min(videos, JOBS)):
@@ -65,14 +66,6 @@ def bury(ledger: Ledger, jobs: int) -> None:
         ledger.fail(WORKER, lease.task, lease.fence, BAD, None)
     enter(ledger)  # so that what it held is forgotten
     ledger.control(WORKER, JobCommand.LEAVE)
-
-
-@contextmanager
-def at_once(file: Database) -> Iterator[None]:
-    """What is written in the meantime is one transaction."""
-    with file.writing() as db, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "writing", lambda: nullcontext(db))
-        yield
 
 
 def stores(home: Path) -> list[SqliteFile | Database]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rushes.jobs.gc import drop
+from rushes.jobs.maintenance.gc import drop
 from tests.api.kit import Serving, serving, submit, work
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.library import Library, requests
-from rushes.library.requests import REQUEST, Requests
+from rushes.library import Library, idempotency
+from rushes.library.idempotency import REQUEST, Requests
 from tests.api.kit import Serving, serving
 
 KEY = {"Idempotency-Key": "once"}
@@ -43,7 +43,7 @@ def test_a_request_that_its_own_process_lost_is_answered_after_a_while(
     server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed(server, film, monkeypatch)
-    monkeypatch.setattr(requests, "ANSWER_SECONDS", -1.0)
+    monkeypatch.setattr(idempotency, "ANSWER_SECONDS", -1.0)
     server.post("/api/v1/videos", {"paths": [str(film)]}, 202, headers=KEY)
 
 
@@ -67,6 +67,6 @@ def test_answers_are_forgotten_after_some_days(home: Path, film: Path, monkeypat
         server.post("/api/v1/videos", {"paths": [str(film)]}, 202, headers=KEY)
         server.library.gc()
         assert len(server.library.home.records.list(REQUEST, "me")[0]) == 1
-        monkeypatch.setattr(requests, "KEEP_SECONDS", -1.0)
+        monkeypatch.setattr(idempotency, "KEEP_SECONDS", -1.0)
         server.library.gc()
         assert server.library.home.records.list(REQUEST, "me")[0] == ()

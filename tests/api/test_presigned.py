@@ -14,8 +14,8 @@ from rushes.blobs.s3_multipart import S3Multipart
 from rushes.blobs.s3_place import Place
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
-from rushes.library import straight, upload
-from rushes.library.upload import Uploads
+from rushes.uploads import direct, service
+from rushes.uploads.service import Uploads
 from tests.api.kit import Serving, serving
 from tests.api.test_uploads import begin, probe_state
 
@@ -41,7 +41,7 @@ def server(home: Path, seaweed_s3: Place) -> Iterator[Serving]:
 @pytest.fixture
 def large(film: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A film in three parts."""
-    monkeypatch.setattr(straight, "PART", PART)
+    monkeypatch.setattr(direct, "PART", PART)
     return film.read_bytes() + bytes(2 * PART)
 
 
@@ -219,7 +219,7 @@ def test_gc_gives_up_what_nobody_goes_on_with_and_what_is_in_no_record(
     bucket.begin("input/job_stray/source.mp4")
     server.library.gc()
     assert len(incomplete(server)) == 2
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     server.library.gc()
     assert incomplete(server) == []
     assert server.get(at)["why"] == "nobody went on with it"
@@ -234,7 +234,7 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     assert ask(server, at)["upload"]["state"] == "arrived"
     server.library.gc()
     assert server.get(at)["state"] == "arrived"
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     server.library.gc()
     server.get(at, status=404)
     assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
@@ -265,7 +265,7 @@ def test_parts_that_go_straight_do_not_come_through_the_server(server: Serving, 
 
 @pytest.mark.parametrize(("size", "part"), [(1, 16 << 20), (200 * 10**9, 22_222_223), (10**12, None)])
 def test_no_part_is_larger_than_what_proxies_let_through(size: int, part: int | None) -> None:
-    assert straight.part_size(size) == part
+    assert direct.part_size(size) == part
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from rushes.domain.event import Event
 from rushes.library.desk import Desk
-from rushes.surfaces.api import events, hub
+from rushes.surfaces.api import events
+from rushes.surfaces.http import event_hub
 from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
 
 READERS, TASKS = 200, 40
@@ -112,18 +113,18 @@ def test_the_stream_of_all_jobs_tells_each_row_that_changed(server: Serving) -> 
 
 
 def test_a_reader_that_is_too_slow_is_closed_and_holds_nothing() -> None:
-    ear = hub.Ear("job_film")
-    word = hub.Word("data: {}\n\n")
-    assert ear.hear([word] * hub.MOST)
+    ear = event_hub.Ear("job_film")
+    word = event_hub.Word("data: {}\n\n")
+    assert ear.hear([word] * event_hub.MOST)
     assert not ear.hear([word])
     assert ear.closed
     assert not ear.take()
 
 
 def test_what_is_said_again_for_somebody_who_came_later_is_heard_once() -> None:
-    ear = hub.Ear("job_film")
+    ear = event_hub.Ear("job_film")
     for first in (3, 5, 4):
-        ear.hear([hub.Word("", number) for number in range(first, 8)])
+        ear.hear([event_hub.Word("", number) for number in range(first, 8)])
     assert [word.number for word in events.unseen(ear.take(), 4)] == [5, 6, 7]
 
 

@@ -17,11 +17,12 @@ from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.library import Library, Wish, upload
-from rushes.library.landing import Busy, Landing
-from rushes.library.promise import Expected
-from rushes.library.upload import Part, Uploads
-from rushes.library.upload_state import Upload
+from rushes.library import JobRequest, Library
+from rushes.uploads import service
+from rushes.uploads.expected import Expected
+from rushes.uploads.service import Part, Uploads
+from rushes.uploads.staging import Busy, Landing
+from rushes.uploads.state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 
@@ -49,8 +50,8 @@ def dying(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
 def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the next process does, when nobody has gone on for a week."""
     monkeypatch.undo()
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
-    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
     Uploads(uploads.home).expire()
     assert [p for p in (uploads.home.folder / "uploads").rglob("*") if p.is_file()] == []
 
@@ -89,7 +90,7 @@ def test_a_lock_on_a_file_that_has_gone_to_its_place_is_none(tmp_path: Path, mon
 
 
 def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     settle = Landing.settle
 
     def dropped(self: Landing, mtime_ns: int) -> None:
@@ -108,7 +109,7 @@ def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monke
 def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
     uploads: Uploads, where: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
     dying(monkeypatch, where, name)
@@ -125,14 +126,14 @@ def test_a_kill_while_an_upload_begins_leaves_nothing(
 ) -> None:
     dying(monkeypatch, where, name)
     with pytest.raises(Killed):
-        uploads.begin("a.mp4", len(FILM), Wish())
+        uploads.begin("a.mp4", len(FILM), JobRequest())
     give_up(uploads, monkeypatch)
     assert [u.state for u in uploads.all()] in ([], ["refused"])
     assert uploads.home.ledger.jobs("me").rows == ()
 
 
 def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     old, young = (Landing(uploads.home.folder / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
     for stray in (old, young):
         stray.make()
@@ -144,19 +145,19 @@ def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> N
 
 
 def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     uploads.landing(going).clear()
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "open"  # another server may have it
-    monkeypatch.setattr(upload, "LOST_SECONDS", -1.0)
+    monkeypatch.setattr(service, "LOST_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "refused"
 
 
 def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
-    monkeypatch.setattr(upload, "EXPIRE_SECONDS", -1.0)
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
+    monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     alone = Uploads._alone
 
     def late(self: Uploads, old: Upload) -> AbstractContextManager[object]:
@@ -182,7 +183,7 @@ def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
 
 
 def test_what_was_lost_from_the_disk_begins_again(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     uploads.landing(going).clear()
     with uploads.writing(going) as part:
         part.write(FILM)
@@ -198,7 +199,7 @@ def test_a_part_that_cannot_be_taken_is_taken_back_when_it_has_a_checksum(server
 
 
 def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
         part.doubt()
@@ -215,7 +216,7 @@ def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads
 
 
 def test_a_part_that_was_cut_before_its_first_byte_casts_no_doubt_on_the_next(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
         part.doubt()  # and here the line is cut
@@ -227,7 +228,7 @@ def test_a_part_that_was_cut_before_its_first_byte_casts_no_doubt_on_the_next(up
 
 
 def test_a_mark_that_was_cut_short_doubts_nothing(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
     uploads.landing(going).final.with_suffix(".sure").write_text("10")
@@ -237,7 +238,7 @@ def test_a_mark_that_was_cut_short_doubts_nothing(uploads: Uploads) -> None:
 
 
 def test_a_late_writer_is_told_that_it_has_arrived(uploads: Uploads) -> None:
-    going = uploads.begin("a.mp4", len(FILM), Wish())
+    going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM)
         part.finish()

@@ -17,9 +17,9 @@ from anyio.lowlevel import checkpoint
 
 from rushes.blobs.s3_place import Place
 from rushes.domain.task import TaskState
-from rushes.library import Library, Wish
-from rushes.library.upload import Part, Uploads
+from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
+from rushes.uploads.service import Part, Uploads
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"
@@ -148,7 +148,7 @@ def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: 
     data = film.read_bytes()
     with Library(home) as library:
         one, other = Uploads(library.home), Uploads(library.home)
-        upload = one.begin("a.mp4", len(data), Wish(only=("probe",)), hashlib.sha256(data).hexdigest())
+        upload = one.begin("a.mp4", len(data), JobRequest(only=("probe",)), hashlib.sha256(data).hexdigest())
         with one.writing(upload) as part:
             part.doubt()
             part.write(data[:100] + b"from a bad line")  # and cut off before its checksum could be compared

@@ -13,7 +13,7 @@ import pytest
 
 from rushes.ledger.sql import queries
 from rushes.library import Library
-from rushes.surfaces.api import hooks
+from rushes.surfaces.http import webhook
 from tests.api.kit import serving, submit, wait_for
 
 SECRET = "hook-secret"
@@ -54,15 +54,15 @@ def listening(*answers: int) -> Iterator[Listener]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(hooks, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(webhook, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(webhook, "BACKOFF", (0.01, 0.01))
 
 
 def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home: Path) -> None:
     with listening(500, 302) as listener:
         url = f"http://127.0.0.1:{listener.server_port}/hook?x=1"
         with serving(home, webhook=url, webhook_secret=SECRET) as server:
-            wait_for(lambda: server.library.home.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+            wait_for(lambda: server.library.home.records.get(webhook.CURSOR, "me", "ledger") is not None, "never began")
             job = submit(server.ledger, "film")
             submit(server.ledger, "running", 1)
             wait_for(lambda: deliveries(server.get) == [True], "it was never taken")
@@ -73,13 +73,13 @@ def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home
         doc = json.loads(body)
         assert (doc["event"], doc["job"]["id"]) == ("job.completed", job.id)
         at, _, _mac = headers["Rushes-Signature"].removeprefix("t=").partition(",v1=")
-        assert hmac.compare_digest(headers["Rushes-Signature"], hooks.signature(SECRET, int(at), body))
+        assert hmac.compare_digest(headers["Rushes-Signature"], webhook.signature(SECRET, int(at), body))
         assert headers["Rushes-Delivery"] == doc["delivery"]
 
 
 def test_one_that_never_answers_is_given_up_and_on_record(home: Path) -> None:
     with serving(home, webhook="http://127.0.0.1:1/") as server:
-        wait_for(lambda: server.library.home.records.get(hooks.CURSOR, "me", "ledger") is not None, "never began")
+        wait_for(lambda: server.library.home.records.get(webhook.CURSOR, "me", "ledger") is not None, "never began")
         submit(server.ledger, "film")
         wait_for(lambda: deliveries(server.get) == [False], "it was never given up")
         (row,) = server.get("/api/v1/webhook/deliveries")["items"]
@@ -92,20 +92,20 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
     with Library(home) as library:
         for n in range(5):
             submit(library.home.ledger, f"old{n}")
-        hook = hooks.Hooks(library.home)
+        hook = webhook.Hooks(library.home)
         hook._look()
         new = submit(library.home.ledger, "new")
         hook._look()
-        told = library.home.records.list(hooks.DELIVERY, "me")[0]
+        told = library.home.records.list(webhook.DELIVERY, "me")[0]
         assert [record.doc["job"]["id"] for record in told] == [new.id]
 
 
 def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(home) as library:
         send = Mock(return_value="200")
-        monkeypatch.setattr(hooks.Hooks, "_send", send)
-        monkeypatch.setattr(hooks, "BACKOFF", (0.0,))
-        hook, another = hooks.Hooks(library.home), hooks.Hooks(library.home)
+        monkeypatch.setattr(webhook.Hooks, "_send", send)
+        monkeypatch.setattr(webhook, "BACKOFF", (0.0,))
+        hook, another = webhook.Hooks(library.home), webhook.Hooks(library.home)
         hook._look()
         old = submit(library.home.ledger, "old")
         hook._look()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.conftest import VOICE, draw, sights
 from tests.api.kit import DEADLINE, Serving, serving
 
@@ -46,7 +46,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
             part = tmp_path_factory.mktemp("making")
             film = draw(part / NAME, 12, (640, 360), rate=5, voice=VOICE, paint=sights)
             with Library(part / ".rushes") as library:
-                assert library.run([film], Wish(only=STAGES, profile="fast"), beside=False).exit_code == 0
+                assert library.run([film], JobRequest(only=STAGES, profile="fast"), beside=False).exit_code == 0
             part.rename(made)
     own = tmp_path_factory.mktemp("browser") / "footage"
     shutil.copytree(made, own)

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from rushes.blobs.s3_place import Place
-from rushes.library import straight
 from rushes.surfaces.web import add
+from rushes.uploads import direct
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import NAME, Open, close
 from tests.browser.looks import look_at
@@ -67,7 +67,7 @@ def bucketed(
     tmp_path: Path, seaweed_s3: Place, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Serving]:
     """A server whose films lie in a bucket, which takes them in the smallest parts it can."""
-    monkeypatch.setattr(straight, "PART", 5 << 20)
+    monkeypatch.setattr(direct, "PART", 5 << 20)
     place, name = seaweed_s3, tmp_path.name
     reached = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
     with serving(tmp_path / "home", blobs=f"s3://{place.bucket}/{name}", **reached) as running:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rushes.domain.span import Span
-from rushes.index.port import Track
+from rushes.index.changes import Track, TrackUpdate
 from tests.api.kit import Serving
 from tests.browser.conftest import Open
 from tests.browser.looks import look_at
@@ -23,9 +23,9 @@ def crowd(served: Serving, film: str) -> Iterator[Serving]:
     index, owner = served.library.home.index, served.library.home.settings.owner
     before = index.tracks(owner)
     faces = [(0, 500), (0, 2500), (0, 4500), (1, 6000), (2, 8000)]
-    index.keep_tracks(owner, film, [_track(film, who, at) for who, at in faces])
+    index.apply(TrackUpdate(owner, film, [_track(film, who, at) for who, at in faces]))
     yield served
-    index.keep_tracks(owner, film, [t for t in before if t.video == film])
+    index.apply(TrackUpdate(owner, film, [t for t in before if t.video == film]))
     for record in served.library.home.records.list("person_name", owner)[0]:
         served.library.home.records.delete("person_name", owner, record.id)
     served.library.home.follower.catch_up()
@@ -33,9 +33,9 @@ def crowd(served: Serving, film: str) -> Iterator[Serving]:
 
 def _track(film: str, who: int, at: int) -> Track:
     span, box = Span(at, at + 1000, MS), (0.3 + 0.1 * who, 0.2, 0.1, 0.3)
-    direction = np.eye(4, dtype=np.float32)[who]
-    direction[3] = 0.3 if at > 1000 else 0.0  # the first look is a little apart from the others
-    return Track(film, span, box, ((span, box, 0.9),), (direction / np.linalg.norm(direction)).tobytes())
+    embedding = np.eye(4, dtype=np.float32)[who]
+    embedding[3] = 0.3 if at > 1000 else 0.0  # the first look is a little apart from the others
+    return Track(film, span, box, ((span, box, 0.9),), (embedding / np.linalg.norm(embedding)).tobytes())
 
 
 def _card(page: Page, faces: int) -> str:

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page
 
 from rushes.index.port import Video
-from rushes.library import Library, Wish
-from rushes.media.nal import Sets
+from rushes.library import JobRequest, Library
+from rushes.media.reading.nal import Sets
 from tests.acceptance.conftest import VOICE, draw
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
@@ -77,7 +77,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     place = tmp_path_factory.mktemp("numbers")
     film = draw(place / "film.mp4", SECONDS, (192, 108), RATE, VOICE, numbered)
     with Library(place / ".rushes") as library:
-        assert library.run([film], Wish(only=("playlist",), chunk="5"), beside=False).exit_code == 0
+        assert library.run([film], JobRequest(only=("playlist",), chunk="5"), beside=False).exit_code == 0
     with serving(place / ".rushes") as running:
         yield running
     shutil.rmtree(place)

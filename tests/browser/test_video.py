@@ -4,9 +4,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from rushes.annotations import Anchor, correct, take_back
 from rushes.index.follower import CORRECTION
-from rushes.library import Wish
-from rushes.library.said import Anchor, correct, take_back
+from rushes.library import JobRequest
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
 from tests.browser.looks import grave, look_at, until
@@ -140,8 +140,8 @@ def test_lanes_grow_while_a_job_runs(opened: Open, served: Serving, film: str, f
     line = served.library.home.index.lines("me", film, "text")[0]
     anchor = Anchor(film, line.span.start_us, line.span.end_us)
     said = correct(served.library.home, "text", anchor, "new to this page")
-    wish = Wish(only=("shots",), profile="fast")
-    assert served.library.run([footage / NAME], wish, beside=False).exit_code == 0
+    wanted = JobRequest(only=("shots",), profile="fast")
+    assert served.library.run([footage / NAME], wanted, beside=False).exit_code == 0
     expect(page.locator(".lane.text")).to_contain_text("new to this page")
     assert page.evaluate("document.querySelector('.track').style.getPropertyValue('--zoom')") == "2"
     take_back(served.library.home, CORRECTION, said.id)

@@ -92,7 +92,7 @@ def _postgres(version: int) -> Callable[[Backend], Handle]:
 
 def _dynamodb(backend: Backend) -> Handle:
     clock, folder = backend.clock, backend.folder
-    seen = aws_kit.sightings(folder, clock.now)
+    seen = aws_kit.heartbeats(folder, clock.now)
     return DynamoLedger(aws_kit.table(folder, clock.wall), clock.now, backend.is_gone, seen)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import to_us
-from rushes.index.moments import Moment, moments
+from rushes.index.passages import Passage, passages
 from rushes.index.query import Clause, Link, Query, Term
 
 Seen = tuple[str, str, int, str, int, int]  # video, kind, start of the line, its text, start and end of the hit
@@ -19,7 +19,7 @@ class Spot(NamedTuple):
     """A term in a moment of a video."""
 
     video: str
-    moment: Moment
+    moment: Passage
     at: Range
 
     @property
@@ -33,7 +33,7 @@ class Spot(NamedTuple):
 
 def look(videos: Mapping[str, Sequence[Observation]], query: Query) -> set[Seen]:
     """Every hit of a query in some films."""
-    best: dict[tuple[str, Moment], Range] = {}
+    best: dict[tuple[str, Passage], Range] = {}
     for video, lines in videos.items():
         for clause in query.clauses:
             for moment, at in _clause(clause, list(_moments(lines)), video).items():
@@ -42,12 +42,14 @@ def look(videos: Mapping[str, Sequence[Observation]], query: Query) -> set[Seen]
     return {(v, m.kind, m.start_us, m.text, *at) for (v, m), at in best.items()}
 
 
-def _moments(lines: Sequence[Observation]) -> Iterator[Moment]:
+def _moments(lines: Sequence[Observation]) -> Iterator[Passage]:
     for kind in {line.kind for line in lines}:
-        yield from moments(sorted((o for o in lines if o.kind == kind), key=lambda o: (o.span.start_us, o.span.end_us)))
+        yield from passages(
+            sorted((o for o in lines if o.kind == kind), key=lambda o: (o.span.start_us, o.span.end_us))
+        )
 
 
-def _clause(clause: Clause, there: list[Moment], video: str) -> dict[Moment, Range]:
+def _clause(clause: Clause, there: list[Passage], video: str) -> dict[Passage, Range]:
     ways: list[tuple[tuple[Spot, ...], Range]] = []
     for way in product(*(list(_spots(term, there, video)) for term in clause.terms)):
         rest, ranges = list(way), []
@@ -59,7 +61,7 @@ def _clause(clause: Clause, there: list[Moment], video: str) -> dict[Moment, Ran
         else:
             if all(_holds(link, a, b) for link, (a, b) in zip(clause.links, pairwise(ranges), strict=True)):
                 ways.append((way, _range(ranges)))
-    best: dict[Moment, tuple[tuple[Spot, ...], Range]] = {}
+    best: dict[Passage, tuple[tuple[Spot, ...], Range]] = {}
     for way, at in ways:
         anchor = max((s.moment for s in way), key=lambda m: (m.start_us, -m.end_us, m.kind, m.text))
         if anchor not in best or _first(way, at) < _first(*best[anchor]):
@@ -86,7 +88,7 @@ def _holds_shorter(way: tuple[Spot, ...], at: Range, other: tuple[Spot, ...], sh
     return bool(shared) and at[0] <= shorter[0] and shorter[1] <= at[1] and at != shorter
 
 
-def _spots(term: Term, there: list[Moment], video: str) -> Iterator[Spot]:
+def _spots(term: Term, there: list[Passage], video: str) -> Iterator[Spot]:
     for moment in there:
         own, over, under, start, end, ticks = json.loads(moment.times)
         said = moment.words.split(" ")

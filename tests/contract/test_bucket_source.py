@@ -24,7 +24,7 @@ from rushes.ledger.memory import MemoryLedger
 from rushes.servers.process import Running
 from rushes.sources.arrivals import Arrivals
 from rushes.sources.bucket import Bucket, Originals
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.storage_events import Arrival, arrivals
 
 ODD = "films/a b+ü%20&'(1).mp4"
@@ -37,8 +37,8 @@ def place(request: pytest.FixtureRequest) -> Place:
     return replace(server, prefix=f"source{next(_fresh)}")
 
 
-def _found(place: Place) -> list[Found]:
-    return [entry for entry in Bucket(place).look() if isinstance(entry, Found)]
+def _found(place: Place) -> list[FoundFile]:
+    return [entry for entry in Bucket(place).look() if isinstance(entry, FoundFile)]
 
 
 def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
@@ -53,7 +53,7 @@ def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: Place)
     connect(place).put("film", b"film")
     connect(place).put("film2.mp4", b"film")
     (found,) = Bucket(place.below("film")).look()
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFile)
     assert found.path == f"{place.url}/film"
 
 

@@ -12,9 +12,27 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index.port import Correction, Found, Hit, Index, Offer, Rate, Run, Track, Video
+from rushes.index.changes import (
+    Correction,
+    CorrectionUpdate,
+    CursorMove,
+    IndexedResult,
+    JobRead,
+    Reselection,
+    Reset,
+    ResultRemoval,
+    Run,
+    RunUpdate,
+    SelectionUpdate,
+    Track,
+    TrackUpdate,
+    VideoRemoval,
+    VideoRename,
+)
+from rushes.index.port import Hit, Index, SearchResult, Video, VideoState, find_video
 from rushes.index.postgres import PostgresIndex
 from rushes.index.query import parse
+from rushes.index.search import search
 from rushes.index.sqlite import SqliteIndex
 
 BASE = Fraction(1, 16000)
@@ -32,7 +50,7 @@ def _sqlite(folder: Path, n: int) -> SqliteIndex:
 def _postgres(version: int) -> Callable[[Path, int], PostgresIndex]:
     def new(folder: Path, _n: int) -> PostgresIndex:
         index = PostgresIndex(postgres_kit.database(version, folder))
-        index.reset()
+        index.apply(Reset())
         return index
 
     return new
@@ -75,9 +93,11 @@ def _show(index: Index, lines: Sequence[Observation], video: str = "vid_1", owne
     facts = {"video": video, "name": f"{video}.mp4", "duration_us": 9_000_000}
     run = Run(f"job-{owner}-{video}", owner, video, "searchable", "completed", f"2026-01-0{video[-1]}", facts)
     kinds = sorted({line.kind for line in lines})
-    offers = [Offer(owner, video, run.job, "transcribe", 0, kind, key, "sha") for kind in kinds]
-    index.take_in(run, offers, {}, ())
-    index.show(owner, video, [(o, [line for line in lines if line.kind == o.kind]) for o in offers], ())
+    offers = [IndexedResult(owner, video, run.job, "transcribe", 0, kind, key, "sha") for kind in kinds]
+    index.apply(RunUpdate(run, offers))
+    index.apply(
+        SelectionUpdate(owner, video, [(o, [line for line in lines if line.kind == o.kind]) for o in offers], ())
+    )
 
 
 def _marked(hit: Hit) -> str:
@@ -86,7 +106,7 @@ def _marked(hit: Hit) -> str:
 
 def test_a_hit_says_which_words_in_which_video_exactly_when(index: Index) -> None:
     _show(index, [_said("Ask not what your country can do", 10)])
-    (hit,) = index.search("anna", "COUNTRY what").hits
+    (hit,) = search(index, "anna", "COUNTRY what").hits
     assert (hit.video, hit.name, hit.kind, hit.language, hit.confidence) == ("vid_1", "vid_1.mp4", "speech", "en", 0.75)
     assert hit.span == Span(12 * 16000, 15 * 16000, BASE)
     assert hit.line == Span(10 * 16000, 17 * 16000, BASE)
@@ -97,7 +117,7 @@ def test_a_hit_says_which_words_in_which_video_exactly_when(index: Index) -> Non
 
 def test_accents_and_case_are_folded_and_the_text_is_shown_as_it_is(index: Index) -> None:
     _show(index, [_said("Où est l'Été ?")])
-    (hit,) = index.search("anna", "ete ou").hits
+    (hit,) = search(index, "anna", "ete ou").hits
     assert _marked(hit) == "[Où] est l'[Été] ?"
     assert hit.span == Span(0, 48000, BASE)
 
@@ -123,7 +143,7 @@ def test_accents_and_case_are_folded_and_the_text_is_shown_as_it_is(index: Index
 def test_the_grammar_finds_what_it_means(index: Index, query: str, found: set[int]) -> None:
     lines = ["ask not what your country", "Ask what the others", "Don't: 1,000 kinds of weather", "東京は日本です"]
     _show(index, [_said(text, 10 * n) for n, text in enumerate(lines, 1)])
-    answer = index.search("anna", query)
+    answer = search(index, "anna", query)
     assert {h.line.start // 160000 for h in answer.hits} == found
     assert (answer.total, answer.videos) == (len(found), int(bool(found)))
 
@@ -131,24 +151,24 @@ def test_the_grammar_finds_what_it_means(index: Index, query: str, found: set[in
 @pytest.mark.parametrize("query", ODD)
 def test_no_input_is_an_error(index: Index, query: str) -> None:
     _show(index, [_said("ask not what your country")])
-    answer = index.search("anna", query, limit=10**30, cursor=query, video=query if query == "\0" else "")
+    answer = search(index, "anna", query, limit=10**30, cursor=query, video=query if query == "\0" else "")
     assert answer.hits or answer.total == 0
-    assert index.search(query, "ask").total == 0
-    assert index.search("anna", "ask", limit=-5).total == 1
+    assert search(index, query, "ask").total == 0
+    assert search(index, "anna", "ask", limit=-5).total == 1
 
 
 def test_fields_look_at_their_kind_alone(index: Index) -> None:
     _show(index, [_said("exit", 1), _said("exit", 2, kind="text"), _said("exit door", 3, kind="text")])
-    assert [h.kind for h in index.search("anna", "say:exit").hits] == ["speech"]
-    assert index.search("anna", "exit").total == 3
-    assert {h.text for h in index.search("anna", "exit -say:exit").hits} == {"exit", "exit door"}
-    assert index.search("anna", "speech").total == 0
+    assert [h.kind for h in search(index, "anna", "say:exit").hits] == ["speech"]
+    assert search(index, "anna", "exit").total == 3
+    assert {h.text for h in search(index, "anna", "exit -say:exit").hits} == {"exit", "exit door"}
+    assert search(index, "anna", "speech").total == 0
 
 
 def test_a_line_without_timed_words_is_found_as_a_whole(index: Index) -> None:
     line = Observation("speech", Span(5, 9, BASE), "no times here", 1.0)
     _show(index, [line])
-    assert index.search("anna", "times").hits[0].span == line.span
+    assert search(index, "anna", "times").hits[0].span == line.span
 
 
 def test_words_are_timed_even_if_the_text_was_put_together_otherwise(index: Index) -> None:
@@ -160,14 +180,14 @@ def test_words_are_timed_even_if_the_text_was_put_together_otherwise(index: Inde
         (" ?!", 40, 50, 1.0),
     )
     _show(index, [Observation("speech", Span(0, 60, BASE), "1,000 well-known?!", 1.0, words=timed)])
-    spans = [index.search("anna", q).hits[0].span for q in ("1000", "known", "well-known", "1000 known")]
+    spans = [search(index, "anna", q).hits[0].span for q in ("1000", "known", "well-known", "1000 known")]
     assert [(s.start, s.end) for s in spans] == [(0, 20), (30, 40), (20, 40), (0, 40)]
 
 
 @pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "a\x1b[31m\0b \u202eimg", "-->", "\ud800 img"])
 def test_pieces_are_text_and_hold_no_control(index: Index, text: str) -> None:
     _show(index, [_said(text + " img")])
-    hit = index.search("anna", "img").hits[0]
+    hit = search(index, "anna", "img").hits[0]
     assert all(c.isprintable() for piece, _ in hit.pieces for c in piece)
     assert [piece for piece, marked in hit.pieces if marked][-1].endswith("img")
     hit.text.encode()
@@ -176,9 +196,9 @@ def test_pieces_are_text_and_hold_no_control(index: Index, text: str) -> None:
 def test_owners_see_nothing_of_each_other(index: Index) -> None:
     _show(index, [_said("secret plan")])
     _show(index, [_said("other plan")], owner="bert", video="vid_2")
-    assert [h.text for h in index.search("bert", "plan").hits] == ["other plan"]
-    assert index.search("bert", "secret").total == 0
-    assert index.video("bert", "vid_1") is None
+    assert [h.text for h in search(index, "bert", "plan").hits] == ["other plan"]
+    assert search(index, "bert", "secret").total == 0
+    assert find_video(index, "bert", "vid_1") is None
     assert index.lines("bert", "vid_1") == ()
     assert index.summary("bert").videos == 1
     assert [v.id for v in index.videos("bert")[0]] == ["vid_2"]
@@ -187,18 +207,18 @@ def test_owners_see_nothing_of_each_other(index: Index) -> None:
 def test_the_best_come_first_then_by_video_and_time(index: Index) -> None:
     _show(index, [_said("budget", 9), _said("budget", 3)], "vid_2")
     _show(index, [_said("budget budget", 5), _said("the budget of the year that was so long", 1)], "vid_1")
-    order = [(h.video, h.line.start // 16000) for h in index.search("anna", "budget").hits]
+    order = [(h.video, h.line.start // 16000) for h in search(index, "anna", "budget").hits]
     assert order == [("vid_1", 5), ("vid_2", 3), ("vid_2", 9), ("vid_1", 1)]
 
 
 def test_pages_give_every_hit_once(index: Index) -> None:
     for n in range(1, 6):
         _show(index, [_said("word " * k, k) for k in range(1, 9)], f"vid_{n}")
-    whole = index.search("anna", "word", limit=100).hits
+    whole = search(index, "anna", "word", limit=100).hits
     pages: list[Hit] = []
     cursor, first = "", True
     while cursor or first:
-        page = index.search("anna", "word", limit=3, cursor=cursor)
+        page = search(index, "anna", "word", limit=3, cursor=cursor)
         assert (page.total, page.videos) == (40, 5)
         pages, cursor, first = [*pages, *page.hits], page.cursor, False
     assert tuple(pages) == whole
@@ -208,7 +228,7 @@ def test_pages_give_every_hit_once(index: Index) -> None:
 def test_a_search_can_stay_in_one_video(index: Index) -> None:
     _show(index, [_said("word")], "vid_1")
     _show(index, [_said("word")], "vid_2")
-    assert [h.video for h in index.search("anna", "word", video="vid_2").hits] == ["vid_2"]
+    assert [h.video for h in search(index, "anna", "word", video="vid_2").hits] == ["vid_2"]
 
 
 def test_lines_come_in_order_of_time_and_whole(index: Index) -> None:
@@ -221,32 +241,33 @@ def test_lines_come_in_order_of_time_and_whole(index: Index) -> None:
 def test_what_is_dropped_is_found_no_more_and_the_rest_stays(index: Index) -> None:
     _show(index, [_said("old words")], key="old")
     _show(index, [_said("kept words")], key="kept")
-    index.show("anna", "vid_1", (), [("speech", "old")])
-    assert [h.text for h in index.search("anna", "words").hits] == ["kept words"]
-    assert index.search("anna", "old").total == 0
+    index.apply(SelectionUpdate("anna", "vid_1", (), [("speech", "old")]))
+    assert [h.text for h in search(index, "anna", "words").hits] == ["kept words"]
+    assert search(index, "anna", "old").total == 0
 
 
 def test_a_video_that_is_gone_leaves_nothing_and_may_come_again(index: Index) -> None:
     for owner, video in (("anna", "vid_1"), ("anna", "vid_2"), ("bert", "vid_1")):
         _show(index, [_said(f"words of {video}")], video, owner)
-    index.keep_tracks("anna", "vid_1", [Track("vid_1", Span(1, 9, BASE), (0, 0, 1, 1), (), b"")])
-    index.queue("ledger", "7", ["job-anna-vid_1"])
-    index.met("job-anna-vid_1", 5)
-    index.drop("anna", "vid_1")
-    assert index.video("anna", "vid_1") is None
-    assert [h.video for h in index.search("anna", "words").hits] == ["vid_2"]
-    assert index.search("bert", "words").total == 1
-    assert (index.tracks("anna"), index.unsettled()) == ((), ())
-    assert index.keys("anna") == (("anna", "key-vid_2"),)
-    index.queue("ledger", "8", ["job-anna-vid_1"])
-    assert index.queued(9) == (("job-anna-vid_1", 0),)
+    index.apply(TrackUpdate("anna", "vid_1", [Track("vid_1", Span(1, 9, BASE), (0, 0, 1, 1), (), b"")]))
+    index.apply(CursorMove("ledger", "7", ["job-anna-vid_1"]))
+    index.apply(JobRead("job-anna-vid_1", 5))
+    index.apply(VideoRemoval("anna", "vid_1"))
+    assert find_video(index, "anna", "vid_1") is None
+    assert [h.video for h in search(index, "anna", "words").hits] == ["vid_2"]
+    assert search(index, "bert", "words").total == 1
+    assert (index.tracks("anna"), index.backlog(0).videos) == ((), ())
+    assert index.state("anna", "vid_1") == VideoState()
+    assert {result.key for result, _ in index.state("anna", "vid_2").results} == {"key-vid_2"}
+    index.apply(CursorMove("ledger", "8", ["job-anna-vid_1"]))
+    assert index.backlog(9).jobs == (("job-anna-vid_1", 0),)
     _show(index, [_said("other words")])
-    assert [h.text for h in index.search("anna", "other").hits] == ["other words"]
+    assert [h.text for h in search(index, "anna", "other").hits] == ["other words"]
 
 
 def test_a_result_is_shown_all_or_none(index: Index) -> None:
     _show(index, [_said("kept")], key="a")
-    offer = Offer("anna", "vid_1", "job-anna-vid_1", "transcribe", 1, "speech", "b", "sha")
+    offer = IndexedResult("anna", "vid_1", "job-anna-vid_1", "transcribe", 1, "speech", "b", "sha")
 
     def dying() -> Iterator[Observation]:
         yield _said("first of two", 1)
@@ -263,8 +284,8 @@ def test_a_result_is_shown_all_or_none(index: Index) -> None:
             return 2
 
     with pytest.raises(KeyboardInterrupt):
-        index.show("anna", "vid_1", [(offer, Lines())], [("speech", "a")])
-    assert [h.text for h in index.search("anna", "kept OR first").hits] == ["kept"]
+        index.apply(SelectionUpdate("anna", "vid_1", [(offer, Lines())], [("speech", "a")]))
+    assert [h.text for h in search(index, "anna", "kept OR first").hits] == ["kept"]
 
 
 def test_a_video_knows_its_jobs_its_languages_and_its_names(index: Index) -> None:
@@ -274,23 +295,23 @@ def test_a_video_knows_its_jobs_its_languages_and_its_names(index: Index) -> Non
     )
     new = Run("job_2", "anna", "v", "searchable", "chunking_complete", "2026-01-02", facts)
     names = {"thumbs/v/poster.jpg": "k", "videos/proxy/v/index.m3u8": "k"}
-    index.take_in(new, (), names, ())
-    index.take_in(old, (), {}, ())
-    offer = Offer("anna", "v", "job_1", "transcribe", 0, "speech", "k", "sha")
-    index.show("anna", "v", [(offer, [_said("un", language="fr"), _said("one"), _said("two")])], ())
-    video = index.video("anna", "v")
+    index.apply(RunUpdate(new, (), names))
+    index.apply(RunUpdate(old))
+    offer = IndexedResult("anna", "v", "job_1", "transcribe", 0, "speech", "k", "sha")
+    index.apply(SelectionUpdate("anna", "v", [(offer, [_said("un", language="fr"), _said("one"), _said("two")])], ()))
+    video = find_video(index, "anna", "v")
     assert video is not None
     assert (video.name, video.path, video.rate, video.job, video.state) == (
         "a.mp4", "day/a.mp4", (24000, 1001), "job_2", "chunking_complete")  # fmt: skip
     assert (video.added_at, video.jobs, video.languages) == ("2026-01-01", ("job_2", "job_1"), ("en", "fr"))
     assert video.paths == ("day/a.mp4", "old.mp4")
     assert (video.poster, video.proxy) == ("thumbs/v/poster.jpg", "videos/proxy/v/index.m3u8")
-    index.rename("anna", "v", "Holiday")
-    assert index.search("anna", "one").hits[0].name == "Holiday"
-    index.rename("anna", "v", None)
-    assert index.video("anna", "v") == video
-    index.forget("anna", ["k"])
-    again = index.video("anna", "v")
+    index.apply(VideoRename("anna", "v", "Holiday"))
+    assert search(index, "anna", "one").hits[0].name == "Holiday"
+    index.apply(VideoRename("anna", "v", None))
+    assert find_video(index, "anna", "v") == video
+    index.apply(ResultRemoval("anna", ["k"]))
+    again = find_video(index, "anna", "v")
     assert again is not None
     assert again.poster == ""
 
@@ -309,21 +330,8 @@ def test_videos_come_newest_first_in_pages(index: Index) -> None:
 
 def test_a_name_that_is_no_text_is_kept_by_every_store(index: Index) -> None:
     facts = {"name": "a\0b\udcff.mp4", "shot_at": "\0"}
-    index.take_in(Run("j", "anna", "v", "", "completed", "2026", facts), (), {}, ())
+    index.apply(RunUpdate(Run("j", "anna", "v", "", "completed", "2026", facts)))
     assert [v.name for v in index.videos("anna")[0]] == ["a b\ufffd.mp4"]
-
-
-def test_rates_are_kept_by_stage_and_machine_once_per_task(index: Index) -> None:
-    run = Run("j", "anna", "v", "searchable", "completed", "2026", {"video": "v"})
-    rates = [Rate(f"t{n}", "develop", "arm-4", 2.0 + n, 60.0, 100, f"2026-0{n}", 1 << 40, n / 2) for n in range(1, 4)]
-    index.take_in(run, (), {}, rates)
-    index.take_in(run, (), {}, rates[:2])
-    index.take_in(
-        run, (), {}, [Rate("t9", "develop", "", 1.0, 60.0, 100, "2025"), Rate("t8", "x", "arm-4", 1, 1, 1, "")]
-    )
-    assert [r.task for r in index.rates("develop", "arm-4")] == ["t3", "t2", "t1", "t9"]
-    assert index.rates("develop", "arm-4", 1) == (rates[2],)
-    assert [r.task for r in index.rates("develop", "x86-2")] == ["t9"]
 
 
 def test_a_summary_says_what_there_is_to_find(index: Index) -> None:
@@ -335,69 +343,71 @@ def test_a_summary_says_what_there_is_to_find(index: Index) -> None:
 
 
 def test_what_is_queued_stays_queued_until_it_was_read(index: Index) -> None:
-    index.queue("ledger", "7", ["b", "a"])
+    index.apply(CursorMove("ledger", "7", ["b", "a"]))
     assert index.cursor("ledger") == "7"
     assert index.cursor("records") == ""
-    assert index.queued(9) == (("a", 0), ("b", 0))
-    index.met("a", 3)
-    assert index.queued(9) == (("b", 0),)
-    index.queue("ledger", "8", ["a"])
-    assert index.queued(1) == (("a", 3),)
+    assert index.backlog(9).jobs == (("a", 0), ("b", 0))
+    index.apply(JobRead("a", 3))
+    assert index.backlog(9).jobs == (("b", 0),)
+    index.apply(CursorMove("ledger", "8", ["a"]))
+    assert index.backlog(1).jobs == (("a", 3),)
 
 
 def test_a_reset_index_is_empty_and_works(index: Index) -> None:
     _show(index, [_said("word")])
-    index.queue("ledger", "7", ["a"])
-    index.reset()
-    assert (index.search("anna", "word").total, index.cursor("ledger"), index.queued(1)) == (0, "", ())
+    index.apply(CursorMove("ledger", "7", ["a"]))
+    index.apply(Reset())
+    assert (search(index, "anna", "word").total, index.cursor("ledger"), index.backlog(1).jobs) == (0, "", ())
     _show(index, [_said("word")])
-    assert index.search("anna", "word").total == 1
+    assert search(index, "anna", "word").total == 1
 
 
 def test_what_people_said_instead_is_listed_and_found_until_it_is_taken_back(index: Index) -> None:
     _show(index, [_said("ask not what", 0), _said("kept", 9)])
-    index.correct("anna", "c", Correction("c", "vid_1", "speech", 0, 3_000_000, "Ask\0 the \ud800 whale"))
+    index.apply(
+        CorrectionUpdate("anna", "c", Correction("c", "vid_1", "speech", 0, 3_000_000, "Ask\0 the \ud800 whale"))
+    )
     assert [o.span.start_us for o in index.lines("anna", "vid_1")] == [0, 9_000_000]
-    assert [(h.start_us, h.end_us) for h in index.search("anna", "whale").hits] == [(0, 3_000_000)]
-    assert index.search("anna", "not").total == 0
-    index.correct("anna", "c", None)
-    assert index.search("anna", "whale OR not").hits[0].text == "ask not what"
+    assert [(h.start_us, h.end_us) for h in search(index, "anna", "whale").hits] == [(0, 3_000_000)]
+    assert search(index, "anna", "not").total == 0
+    index.apply(CorrectionUpdate("anna", "c", None))
+    assert search(index, "anna", "whale OR not").hits[0].text == "ask not what"
 
 
 def test_tracks_are_kept_as_they_are_and_replaced_by_video(index: Index) -> None:
     box = (0.1, 0.2, 0.3, 0.4)
     tracks = [Track(v, Span(n, 9, BASE), box, ((Span(n, 9, BASE), box, 0.5),), b"\0\xff") for v in "ab" for n in (1, 2)]
-    index.keep_tracks("anna", "b", tracks[2:])
-    index.keep_tracks("anna", "a", tracks[:2])
+    index.apply(TrackUpdate("anna", "b", tracks[2:]))
+    index.apply(TrackUpdate("anna", "a", tracks[:2]))
     assert index.tracks("anna") == tuple(tracks)
     assert index.tracks("bert") == ()
-    index.keep_tracks("anna", "a", [])
+    index.apply(TrackUpdate("anna", "a", []))
     assert index.tracks("anna") == tuple(tracks[2:])
 
 
 def test_a_choice_can_be_opened_again(index: Index) -> None:
     _show(index, [_said("a")], "vid_1")
     _show(index, [_said("a")], "vid_2")
-    assert index.unsettled() == ()
-    index.unsettle("anna", "vid_2")
-    assert index.unsettled() == (("anna", "vid_2"),)
-    index.unsettle("anna")
-    assert index.unsettled() == (("anna", "vid_1"), ("anna", "vid_2"))
+    assert index.backlog(0).videos == ()
+    index.apply(Reselection("anna", "vid_2"))
+    assert index.backlog(0).videos == (("anna", "vid_2"),)
+    index.apply(Reselection("anna"))
+    assert index.backlog(0).videos == (("anna", "vid_1"), ("anna", "vid_2"))
 
 
-def test_labels_and_the_shelf_say_what_there_is(index: Index) -> None:
+def test_labels_and_the_catalog_say_what_there_is(index: Index) -> None:
     _show(index, [_said("dog", 1, "object"), _said("dog", 9, "object"), _said("cat", 1, "object")])
     assert index.summary("anna").labels == {"object": {"dog": 2, "cat": 1}}
-    index.rename("anna", "vid_1", "Holiday")
-    assert [(s.id, s.name, s.shot_at) for s in index.shelf("anna")] == [("vid_1", "Holiday", "2026-01-01")]
-    assert index.shelf("anna", ["vid_1", "vid_2"]) == index.shelf("anna")
+    index.apply(VideoRename("anna", "vid_1", "Holiday"))
+    assert [(s.id, s.name, s.shot_at) for s in index.catalog("anna")] == [("vid_1", "Holiday", "2026-01-01")]
+    assert index.catalog("anna", ["vid_1", "vid_2"]) == index.catalog("anna")
     assert (
-        index.videos_of("anna", ["vid_2", "vid_1", "vid_1"])
+        index.videos("anna", ids=["vid_2", "vid_1", "vid_1"])[0]
         == index.videos("anna")[0]
-        == (index.video("anna", "vid_1"),)
+        == (find_video(index, "anna", "vid_1"),)
     )
-    assert index.videos_of("anna", []) == index.videos_of("bert", ["vid_1"]) == ()
-    assert index.shelf("anna", []) == index.shelf("anna", ["vid_2"]) == index.shelf("bert") == ()
+    assert index.videos("anna", ids=[]) == index.videos("bert", ids=["vid_1"]) == ((), "")
+    assert index.catalog("anna", []) == index.catalog("anna", ["vid_2"]) == index.catalog("bert") == ()
 
 
 VOCABULARY = ["ask", "asked", "not", "country", "été", "Été", "1,000", "don't", "日本", "a", "a."]
@@ -446,7 +456,7 @@ def test_it_finds_exactly_what_a_look_at_everything_finds(
     for video, lines in videos.items():
         _show(index, lines, video)
     for text in queries:
-        assert _found(index.search("anna", text, limit=1000)) == search_oracle.look(videos, parse(text)), text
+        assert _found(search(index, "anna", text, limit=1000)) == search_oracle.look(videos, parse(text)), text
 
 
 def _film(parts: list[tuple[str, str, float]]) -> list[Observation]:
@@ -460,7 +470,7 @@ def _film(parts: list[tuple[str, str, float]]) -> list[Observation]:
     return lines
 
 
-def _found(answer: Found) -> set[search_oracle.Seen]:
+def _found(answer: SearchResult) -> set[search_oracle.Seen]:
     seen = [(h.video, h.kind, h.line.start_us, h.text, h.start_us, h.end_us) for h in answer.hits]
     assert answer.total == len(seen) == len(set(seen))
     assert answer.videos == len({h.video for h in answer.hits})

@@ -22,6 +22,7 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Need, TaskState
+from rushes.index.changes import CursorMove
 from rushes.index.postgres import PostgresIndex
 from rushes.ledger.postgres import SQL, PostgresLedger
 from rushes.postgres import store
@@ -113,7 +114,7 @@ def test_a_worker_that_runs_while_the_schema_grows_is_told_so(new_database: str)
 
 def test_an_older_index_is_made_anew(new_database: str) -> None:
     with contextlib.closing(Postgres(new_database)) as db:
-        PostgresIndex(db).queue("ledger", "7")
+        PostgresIndex(db).apply(CursorMove("ledger", "7"))
         with connected(db) as someone:
             someone.execute("UPDATE rushes_index.version SET number = 1")
         assert PostgresIndex(db).cursor("ledger") == ""

@@ -22,7 +22,7 @@ from rushes.library import Library
 from rushes.postgres.store import Notification, Postgres
 from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
-from rushes.wiring.on_postgres import OnPostgres
+from rushes.wiring.postgres import PostgresSetup
 
 JOB = job_id("me", "film")
 NEW = NewJob(JOB, "me", "film", "film.mp4", "searchable", "{}")
@@ -179,7 +179,7 @@ def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch
         froze.set()
         thaws.wait()
 
-    monkeypatch.setattr(hints, "_turn", frozen)
+    monkeypatch.setattr(hints, "_listen_once", frozen)
     hints.wait(["cpu"], 0.01)
     assert froze.wait(LONG)
     leaving = threading.Thread(target=hints.close, daemon=True)
@@ -191,7 +191,7 @@ def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch
 
 def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:
     settings = Settings(store=postgres_kit.direct(18))
-    speaker, listener = (OnPostgres(settings, tmp_path).transport(("cpu",)) for _ in range(2))
+    speaker, listener = (PostgresSetup(settings, tmp_path).transport(("cpu",)) for _ in range(2))
     met: set[str] = set()
     end = time.monotonic() + LONG
     while not met and time.monotonic() < end:
@@ -205,7 +205,7 @@ def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path:
 def test_a_fleet_behind_a_pooler_listens_only_where_it_is_told_to(db: Postgres, tmp_path: Path) -> None:
     for listen in ("", postgres_kit.direct(18)):
         settings = Settings(store=db.url, pgbouncer=True, listen=listen)
-        with contextlib.closing(OnPostgres(settings, tmp_path).transport(("cpu",))) as hints:
+        with contextlib.closing(PostgresSetup(settings, tmp_path).transport(("cpu",))) as hints:
             hints.wait(["cpu"], 0.01)
             assert isinstance(hints, Notify)
             assert (hints._listener is not None) == bool(listen)

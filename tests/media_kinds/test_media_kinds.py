@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.media.audio import PCM_RATE, extract
-from rushes.media.develop import develop
-from rushes.media.frames import decode
-from rushes.media.line import Line
-from rushes.media.piece import Proxy
-from rushes.media.probe import probe
-from rushes.media.resampled import Resampled
+from rushes.media.developing.audio import PCM_RATE, extract
+from rushes.media.developing.develop import develop
+from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.reading.frames import decode
+from rushes.media.reading.probe import probe
+from rushes.media.reading.resampling import Resampled
+from rushes.media.reading.sample_timeline import SampleTimeline
+from rushes.media.reading.tone_mapping import ToneMapper, is_hdr
 from rushes.media.timeline import shift_seconds
-from rushes.media.tone import ToneMapper, is_hdr
 from tests.media_kinds.films import make
 from tests.media_kinds.kinds import KINDS
 
@@ -101,7 +101,7 @@ def check_proxy(path: Path, facts: VideoFacts, spans: list[Span], want: list[See
     assert track
     data = b""
     for number, span in enumerate(spans):
-        proxy = Proxy(folder / f"piece{number}.mp4", facts, span)
+        proxy = ProxyPiece(folder / f"piece{number}.mp4", facts, span)
         develop(path, facts, span, [proxy], lambda _: None)
         layout = proxy.close()
         assert sum(s.duration for s in layout.segments) == span.end - span.start
@@ -151,10 +151,10 @@ def check_sound(path: Path, facts: VideoFacts, folder: Path) -> None:
 
 def check_parts(path: Path, track: AudioTrack) -> None:
     """Quarters of the sound, each decoded alone, are the whole; a clock of milliseconds errs by half of one."""
-    line = Line(path, track)
+    line = SampleTimeline(path, track)
     whole = _samples(line)
     cuts = [line.start + Fraction(len(whole) * n, 4 * track.rate) for n in range(5)]
-    parts = [_samples(Line(path, track, a, b)) for a, b in pairwise(cuts)]
+    parts = [_samples(SampleTimeline(path, track, a, b)) for a, b in pairwise(cuts)]
     assert [len(p) for p in parts] == [round((b - a) * track.rate) for a, b in pairwise(cuts)]
     slack = int(track.base * track.rate / 2)
     for part, start in zip(parts, cuts, strict=False):
@@ -163,7 +163,7 @@ def check_parts(path: Path, track: AudioTrack) -> None:
         assert apart <= 1e-4 * float(np.abs(whole).max())
 
 
-def _samples(line: Line) -> NDArray[np.float64]:
+def _samples(line: SampleTimeline) -> NDArray[np.float64]:
     return np.concatenate([f.to_ndarray().reshape(-1).astype(float) for f in line.frames()])
 
 

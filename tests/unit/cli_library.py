@@ -9,7 +9,7 @@ from rushes.domain.errors import NotFound
 from rushes.domain.job import Counts, Job, JobState
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.index.port import Found, Hit, Summary, Video
+from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.jobs.progress import Snapshot, StageProgress
 from rushes.library import Library
 
@@ -97,7 +97,7 @@ class Shelf(Library):
     folder: Path
     films: list[Video] = field(default_factory=lambda: [video()])
     said: list[Observation] = field(default_factory=list)
-    found: Found = field(default_factory=Found)
+    found: SearchResult = field(default_factory=SearchResult)
     asked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,9 @@ class Shelf(Library):
     def shots(self, video: str) -> list[tuple[int, int]]:
         raise NotFound("no shots yet")
 
-    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", _order: str = "best") -> Found:
+    def search(
+        self, query: str, limit: int = 20, cursor: str = "", video: str = "", _order: str = "best"
+    ) -> SearchResult:
         self.asked.append((query, limit, cursor, video))
         return self.found
 

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from film_work import FilmWork, chunks
-
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
-from rushes.media.depth_grade import Grade
+from rushes.media.stereo.grade import Grade
 from rushes.stages import depth, develop, grade, join, probe, shots, stereo
 from rushes.stages.port import Input, Saved
+from tests.unit.film_work import FilmWork, chunks
 
 
 @dataclass

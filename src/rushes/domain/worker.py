@@ -13,6 +13,9 @@ def machine_of(worker: str) -> str:
     return worker.partition(".")[0]
 
 
+NOW = ("now",)  # the lane that jumps every queue; the last slot serves it alone
+
+
 @dataclass(frozen=True, slots=True)
 class Incarnation:
     """One life of one worker process; its id is never used again."""

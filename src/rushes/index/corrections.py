@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
-from rushes.index.port import Correction
+from rushes.index.changes import Correction
 
 _US = Fraction(1, 1_000_000)
 

@@ -1,21 +1,21 @@
 """The index: a projection for readers. It may lag, and can be thrown away and made again from the artifacts.
 
-Readers use `Reader`; only the follower uses `Feed`, and only while it holds `alone`. Everything can be repeated.
-A backend finds moments by their words and their time; what a query means is decided once, in `search`.
+A backend finds passages by their words and their time; what a query means is decided once, in `search`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
+from rushes.index.changes import Change, IndexedResult, Track
 from rushes.index.query import Term
 
 Piece = tuple[str, bool]  # some text, and whether it is part of what was found; never markup
-Window = tuple[str, int, int]  # a video and two moments in microseconds, end exclusive
+Window = tuple[str, int, int]  # a video and two times in microseconds, end exclusive
+NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchPart:
     """One of the things that a hit is made of: what kind, when, and the words in it."""
 
     kind: str
@@ -45,36 +45,13 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class CatalogEntry:
     """What filters and orders need to know of a video."""
 
     id: str
     name: str
     path: str
     shot_at: str  # or when it was taken in, if nobody knows
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """What a person said instead at a place in a film; "" says that nothing is there."""
-
-    id: str
-    video: str
-    kind: str
-    start_us: int
-    end_us: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """A face in look after look of one video, where it is seen best, and its direction as bytes of float32."""
-
-    video: str
-    span: Span
-    box: tuple[float, float, float, float]
-    looks: tuple[tuple[Span, tuple[float, float, float, float], float], ...]  # each with its confidence
-    direction: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +67,7 @@ class Hit:
     score: float
     language: str
     confidence: float
-    matched: tuple[Matched, ...] = ()  # everything that makes it a hit, in order of time
+    matched: tuple[MatchPart, ...] = ()  # everything that makes it a hit, in order of time
 
     @property
     def start_us(self) -> int:
@@ -114,7 +91,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The answer to a search: some hits, how many there are in how many videos, and where the next ones begin."""
 
     hits: tuple[Hit, ...] = ()
@@ -167,156 +144,71 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """How long one task took, on how much footage, and how much it made: estimates are learnt from these."""
+class VideoState:
+    """What the index holds of one video's results."""
 
-    task: str
-    stage: str
-    machine: str
-    seconds: float
-    media_seconds: float
-    pixels: int
-    at: str
-    size: int = 0  # bytes of its results
-    voiced_seconds: float | None = None  # of speech that was listened to; None if it listens to nothing
+    results: tuple[tuple[IndexedResult, str], ...] = ()  # each with the time at which its run was created
+    shown: frozenset[tuple[str, str, str]] = frozenset()  # (kind, key, manifest) of what readers see
+    published: Mapping[str, str] = field(default_factory=dict)  # published names, with the key that made each
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A job as the index remembers it: whose, which video, how new, how far."""
+class Backlog:
+    """What the follower still has to do."""
 
-    job: str
-    owner: str
-    video: str
-    recipe: str
-    state: str
-    created_at: str
-    facts: Mapping[str, JSON]
+    jobs: tuple[tuple[str, int], ...] = ()  # to be read, each with the last event number that was read
+    videos: tuple[tuple[str, str], ...] = ()  # (owner, video) whose shown results are to be selected
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One kind of observations in one result of one run; whether it is shown is decided among all runs."""
+class Index(Protocol):
+    """Twelve verbs: four for the follower, eight for readers."""
 
-    owner: str
-    video: str
-    job: str
-    stage: str
-    chunk: int | None
-    kind: str
-    key: str
-    manifest: str  # sha256 of the manifest: the same key may be made again after a repair
-    profile: str = ""  # of the model that made it
-
-
-class Reader(Protocol):
-    """What people ask."""
-
-    def search(
-        self, owner: str, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
-    ) -> Found:
-        """Hits, best first, or in `order` "time" as they were shot. Any text is a query; none raises."""
-
-    def count(self, owner: str, term: Term, most: int) -> int:
-        """How many moments may hold a term, at most `most`."""
-
-    def find(self, owner: str, term: Term, most: int, videos: Collection[str] | None = None) -> tuple[Posting, ...]:
-        """Up to `most` moments that hold a term, in these videos or in all; some that do not may be among them."""
-
-    def around(self, owner: str, term: Term, windows: Sequence[Window]) -> tuple[Posting, ...]:
-        """All that hold a term and are there (start to until) in one of the windows; others may be among them."""
-
-    def shelf(self, owner: str, videos: Collection[str] | None = None) -> tuple[Shelved, ...]:
-        """These videos of an owner, or all."""
-
-    def videos(self, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
-        """An owner's videos, newest first, and the next cursor ("" at the end)."""
-
-    def videos_of(self, owner: str, ids: Collection[str]) -> tuple[Video, ...]:
-        """Those of these videos that the owner has, newest first, by one question."""
-
-    def video(self, owner: str, id: str) -> Video | None:
-        """One video, None if the owner has no such."""
-
-    def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
-        """Its observations of one kind in order of time, as people corrected them."""
-
-    def rates(self, stage: str, machine: str, limit: int = 500) -> tuple[Rate, ...]:
-        """The latest rates learnt on that kind of machine, or on one that is not known any more."""
-
-    def summary(self, owner: str) -> Summary:
-        """What there is to find."""
-
-
-class Feed(Protocol):
-    """What the follower says; each verb is one transaction."""
-
-    def alone(self, patience: float = 2.0) -> AbstractContextManager[bool]:
+    def lock(self, patience: float = 2.0) -> AbstractContextManager[bool]:
         """Hold the right to write; False if another process still has it after that many seconds."""
 
-    def reset(self) -> None:
-        """Forget everything."""
+    def apply(self, *changes: Change) -> None:
+        """Apply changes in order, all or none. Only who holds the lock may; every change can be repeated."""
 
     def cursor(self, name: str) -> str:
         """A cursor that was kept, "" before the first."""
 
-    def queue(self, name: str, cursor: str, jobs: Iterable[str] = ()) -> None:
-        """Keep a cursor together with the jobs that it has passed and that are still to be read."""
+    def backlog(self, limit: int) -> Backlog:
+        """Up to `limit` jobs that are still to be read, and every video that is still to be selected."""
 
-    def queued(self, limit: int) -> tuple[tuple[str, int], ...]:
-        """Jobs still to be read, each with the last event number that was met."""
+    def state(self, owner: str, video: str) -> VideoState:
+        """Results of a video, which of them are shown, and its published names."""
 
-    def met(self, job: str, number: int) -> None:
-        """A job was read up to that event."""
+    def videos(
+        self, owner: str, cursor: str = "", limit: int = 100, ids: Collection[str] | None = None
+    ) -> tuple[tuple[Video, ...], str]:
+        """An owner's videos, newest first, and the next cursor ("" at the end); with `ids`, all of these, no pages."""
 
-    def take_in(self, run: Run, offers: Sequence[Offer], names: Mapping[str, str], rates: Sequence[Rate]) -> None:
-        """A run, what its results offer, published names (of whose key) and rates; its video is to be settled."""
+    def catalog(self, owner: str, videos: Collection[str] | None = None) -> tuple[CatalogEntry, ...]:
+        """Names and dates of these videos of an owner, or of all."""
 
-    def learn(self, rates: Sequence[Rate]) -> None:
-        """Rates alone."""
-
-    def rename(self, owner: str, video: str, name: str | None) -> None:
-        """The name a person gave a video; None takes it back."""
-
-    def correct(self, owner: str, id: str, correction: Correction | None) -> None:
-        """What a person said instead; None takes it back. Lines and moments follow."""
-
-    def unsettle(self, owner: str, video: str = "") -> None:
-        """The choice of a video, or of all, is to be made again."""
-
-    def keep_tracks(self, owner: str, video: str, tracks: Sequence[Track]) -> None:
-        """The faces of a video, instead of those before."""
+    def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
+        """Its observations of one kind in order of time, as people corrected them."""
 
     def tracks(self, owner: str) -> tuple[Track, ...]:
         """The faces of all videos, by video and then in the order in which they were kept."""
 
-    def unsettled(self) -> tuple[tuple[str, str], ...]:
-        """(owner, video) whose choice of shown results is to be made."""
+    def summary(self, owner: str) -> Summary:
+        """What there is to find."""
 
-    def offers(self, owner: str, video: str) -> tuple[tuple[Offer, str], ...]:
-        """Everything that runs offer of a video, each with the time at which its run was created."""
+    def count(self, owner: str, term: Term, limit: int) -> int:
+        """How many passages may hold a term, at most `limit`."""
 
-    def shown(self, owner: str, video: str) -> frozenset[tuple[str, str, str]]:
-        """(kind, key, manifest) of what readers see now."""
-
-    def show(
+    def find(
         self,
         owner: str,
-        video: str,
-        add: Sequence[tuple[Offer, Sequence[Observation]]],
-        drop: Iterable[tuple[str, str]],
-    ) -> None:
-        """Drop (kind, key), then add observations, all or none; moments follow; the video is settled."""
-
-    def keys(self, owner: str = "") -> tuple[tuple[str, str], ...]:
-        """(owner, key) of every result that is offered or named."""
-
-    def forget(self, owner: str, keys: Iterable[str]) -> None:
-        """Results that were set aside: their lines and names disappear, their videos are to be settled."""
-
-    def drop(self, owner: str, video: str) -> None:
-        """A video is gone with all that was known of it; its runs are as if they had never been met."""
+        term: Term,
+        limit: int,
+        videos: Collection[str] | None = None,
+        windows: Sequence[Window] | None = None,
+    ) -> tuple[Posting, ...]:
+        """Up to `limit` passages that hold a term, in these videos or these windows; others may be among them."""
 
 
-class Index(Reader, Feed, Protocol):
-    """Both sides."""
+def find_video(index: Index, owner: str, id: str) -> Video | None:
+    """One video, None if the owner has no such."""
+    return next(iter(index.videos(owner, ids=[id])[0]), None)

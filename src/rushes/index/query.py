@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from rushes.index.words import words
+from rushes.index.tokenizer import words
 
 FIELDS = {
     "say": "speech",
@@ -54,6 +54,10 @@ class Term:
         """Whether it looks at observations of a kind."""
         return kind in self.kinds if self.kinds else kind not in self.without
 
+    def by_words(self) -> "list[Term]":
+        """A sentence as its words, each by itself."""
+        return [replace(self, words=(word,), about="") for word in self.words] if self.about else [self]
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -86,6 +90,11 @@ class Clause:
         """Every term that must be there."""
         return tuple(term for group in self.groups for term in group)
 
+    def by_words(self) -> "Clause":
+        """The same by its words alone."""
+        groups = tuple(tuple(word for term in group for word in term.by_words()) for group in self.groups)
+        return replace(self, groups=groups, never=tuple(word for term in self.never for word in term.by_words()))
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -93,6 +102,15 @@ class Query:
 
     clauses: tuple[Clause, ...]
     note: str = ""
+
+    @property
+    def is_semantic(self) -> bool:
+        """Whether something is looked for by what it means."""
+        return any(term.about for clause in self.clauses for term in (*clause.terms, *clause.never))
+
+    def by_words(self) -> "Query":
+        """The same by its words alone, where nothing can compare what they mean."""
+        return Query(tuple(clause.by_words() for clause in self.clauses), self.note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,24 @@
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
-from rushes.index.port import Track
+from rushes.index.changes import Track
+
+Box = tuple[float, float, float, float]
 
 
 def track_doc(track: Track) -> JSON:
-    """Everything but its video and its direction."""
+    """Everything but its video and its embedding."""
     looks = [[span.to_json(), list(box), confidence] for span, box, confidence in track.looks]
     return {"span": track.span.to_json(), "box": list(track.box), "looks": looks}
 
 
-def track_of(video: str, doc: JSON, direction: bytes) -> Track:
+def track_of(video: str, doc: JSON, embedding: bytes) -> Track:
     """The inverse."""
     looks = tuple((Span.from_json(span), box_of(box), float(confidence)) for span, box, confidence in doc["looks"])
-    return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), looks, direction)
+    return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), looks, embedding)
 
 
-def box_of(value: JSON) -> tuple[float, float, float, float]:
+def box_of(value: JSON) -> Box:
     """Left, top, width and height, of exactly four numbers."""
     x, y, width, height = map(float, value)
     return x, y, width, height

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rushes.domain.keys import JSON
 from rushes.index.port import Video
-from rushes.index.words import safe
+from rushes.index.tokenizer import safe
 
 LABELLED = ("entity", "object", "person", "place")  # kinds whose texts are few and often the same
 

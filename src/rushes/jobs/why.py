@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Because:
+class WaitReason:
     """Some tasks of one stage, the reason they share, and what a person should know."""
 
     reason: Reason
@@ -41,7 +41,7 @@ class Because:
     detail: str
 
 
-def why(ledger: Ledger, job: Job) -> tuple[Because, ...]:
+def why(ledger: Ledger, job: Job) -> tuple[WaitReason, ...]:
     """Why each unfinished task of a job that is not running does not run, grouped."""
     tasks = all_tasks(ledger, job.id)
     workers = ledger.workers()
@@ -51,7 +51,7 @@ def why(ledger: Ledger, job: Job) -> tuple[Because, ...]:
         if task.state not in (TaskState.DONE, TaskState.LEASED):
             reason, detail = reason_of(task, job, by_id, workers)
             groups[(reason, task.stage, detail)] += 1
-    return tuple(Because(reason, stage, n, detail) for (reason, stage, detail), n in groups.items())
+    return tuple(WaitReason(reason, stage, n, detail) for (reason, stage, detail), n in groups.items())
 
 
 def reason_of(task: Task, job: Job, tasks: Mapping[str, Task], workers: Sequence[Worker]) -> tuple[Reason, str]:

@@ -4,65 +4,74 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self
 
-from rushes.domain.errors import ModelMissing, Refused, RegistryAway
+from rushes.annotations import sidecars
+from rushes.annotations.people import Seen, everybody
+from rushes.domain.errors import Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.observation import Observation
 from rushes.domain.task import Task
 from rushes.engines.models.store import ModelStore
-from rushes.index.port import Found, Hit, Summary, Video
-from rushes.index.search import next_hit
-from rushes.jobs.alone import alone
-from rushes.jobs.backup import BackedUp, backup, restore
+from rushes.estimates.estimate import Estimate, estimate
+from rushes.estimates.job_estimate import job_estimate
+from rushes.home import Home, machine
+from rushes.index.port import Hit, SearchResult, Summary, Video
+from rushes.index.search import SemanticIndex, next_hit, search
+from rushes.jobs.dead_letters import Choice, DeadLetters, FailureGroup, all_of, chosen
 from rushes.jobs.follow import follow
-from rushes.jobs.gc import Cleared, gc
-from rushes.jobs.verify import Damage, Verified
-from rushes.jobs.why import Because, why
+from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add
+from rushes.jobs.maintenance.backup import BackedUp, backup, restore
+from rushes.jobs.maintenance.gc import GcReport, gc
+from rushes.jobs.maintenance.lock import alone
+from rushes.jobs.maintenance.verify import Damage, Verified
+from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, finish_all, remove, rules
+from rushes.jobs.models import explained
+from rushes.jobs.originals import at_home
+from rushes.jobs.why import WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
-from rushes.library import sidecars
 from rushes.library.beside import Beside, write_all, write_sidecar, write_subtitles
+from rushes.library.clips import Clip, cut
 from rushes.library.compare import Compared, compare
-from rushes.library.cut import Clip, cut
 from rushes.library.doctor import Check, doctor
-from rushes.library.estimate import Estimate, estimate, expected, learn, resume
 from rushes.library.export import export, shots_of
-from rushes.library.failed import Choice, FailureGroup, Letters, all_of, chosen
-from rushes.library.footage import at_home
 from rushes.library.hits import export_hits
-from rushes.library.intake import TRIAL, Added, Wish, add, missing_models, wake
-from rushes.library.meaning import meaning
+from rushes.library.home_worker import HomeWorker
+from rushes.library.idempotency import forget_requests
 from rushes.library.mend import damaged, mend
-from rushes.library.models import explained
 from rushes.library.names import means, the_one
-from rushes.library.promise import Promised, promise
-from rushes.library.remove import Removed, cut_short, finish, finish_all, remove, rules
-from rushes.library.requests import forget_requests
-from rushes.library.run import Looker, OnRoom, OnSignal, Ran, Work, run
-from rushes.library.said.people import Seen, everybody
-from rushes.library.upload import Uploads
+from rushes.library.run import report_of, submit_and_run, try_out
+from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.watch import wait, watch
-from rushes.settings import find_home
-from rushes.telemetry import log
-from rushes.wiring import Home, machine, open_home
-from rushes.wiring.kept import folder
+from rushes.settings import NO_OPTIONS, Options, find_home
+from rushes.uploads.expected import Promised, promise
+from rushes.uploads.service import Uploads
+from rushes.wiring import open_home
+from rushes.wiring.setup import folder_blobs
+from rushes.worker.scratch import clear
 
-OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
-
-
-__all__ = ["Added", "Clip", "Estimate", "Library", "Ran", "Wish"]
+__all__ = ["Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "RunReport"]
 
 
 class Library:
     """A home with its videos: take in, work, look, cut, steer and care."""
 
-    def __init__(self, home: str | Path | None = None, *, create: bool = True, take_over: bool = False) -> None:
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        create: bool = True,
+        take_over: bool = False,
+        options: Options = NO_OPTIONS,
+    ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
-        self.home: Home = open_home(find_home(Path.cwd(), home), create=create, take_over=take_over)
+        folder = find_home(Path.cwd(), home)
+        self.home: Home = open_home(folder, create=create, take_over=take_over, options=options)
         self._owner = self.home.settings.owner
 
     def __enter__(self) -> Self:
@@ -76,76 +85,68 @@ class Library:
         self.home.close()
 
     # Taking in and working
-    def add(self, paths: Iterable[str | Path], wish: Wish | None = None) -> list[Added]:
+    def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
         """Submit files and folders; the same file with the same wish is the same job."""
-        return list(add(self.home, map(str, paths), wish or Wish()))
+        return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(
         self,
         paths: Iterable[str | Path],
-        wish: Wish | None = None,
+        wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
-        look: Looker | None = None,
         signals: bool = False,
         beside: bool | None = None,
-        on_pull: OnPull | None = None,
-        on_added: Callable[[Sequence[Added]], None] = lambda _added: None,
-        on_signal: OnSignal = lambda _number: None,
-        on_room: OnRoom = lambda _room: None,
-    ) -> Ran:
+    ) -> RunReport:
         """Do the work here and now; killed anywhere, the same call goes on.
 
-        What needs weights that cannot be fetched waits, and `Ran.lacks` names them; all else is done.
+        What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
         """
-        try:
-            self.pull(missing_models(self.home, wish or Wish()), on_pull)
-        except (ModelMissing, RegistryAway) as e:
-            log.warning("weights cannot be fetched: %s", e)
-        added = self.add(paths, wish)
-        for one in added:
-            if one.job:
-                resume(self.home, wake(self.home, one.job))
-        on_added(added)
-        learn(self.home, added, wish or Wish(), machine(), signals=signals)
-        ran = run(self.home, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
+        report = report_of(self.running(paths, wanted, slots=slots, signals=signals))
         if self.home.settings.beside if beside is None else beside:
-            self.write_beside(ran.jobs)
-        return ran
+            self.write_beside(report.jobs)
+        return report
 
-    def promise(self, name: str, wish: Wish | None = None) -> Promised:
+    def running(
+        self,
+        paths: Iterable[str | Path],
+        wanted: JobRequest | None = None,
+        *,
+        slots: int | None = None,
+        signals: bool = False,
+    ) -> Iterator[RunProgress]:
+        """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
+        return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
+
+    def promise(self, name: str, wanted: JobRequest | None = None) -> Promised:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
-        return promise(self.home, name, wish or Wish())
+        return promise(self.home, name, wanted or JobRequest())
 
     def watch(
         self,
         places: Iterable[str | Path] = (),
-        wish: Wish | None = None,
+        wanted: JobRequest | None = None,
         *,
         once: bool = False,
         pause: Callable[[float], bool] = wait,
-    ) -> Iterator[Added]:
+    ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
-        return watch(self.home, [*map(str, places)], wish or Wish(), once=once, pause=pause)
+        return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
-        """Be a worker of this home until told to stop; answers the exit code."""
-        return Work(self.home, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
+        """Be a worker of this home until told to stop; the exit code."""
+        return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
     def estimate(
-        self, paths: Iterable[str | Path], wish: Wish | None = None, *, signals: bool = False
+        self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.home, [*map(str, paths)], wish or Wish(), machine(), signals=signals)
+        work = partial(try_out, self.home, signals=signals)
+        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
-        return expected(self.home, job, machine())
-
-    def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
-        """Fetch weights that are not on this machine yet."""
-        if models:
-            self.models.pull(models, on_pull or (lambda _id, _done, _all: None))
+        return job_estimate(self.home, job, machine())
 
     @property
     def models(self) -> ModelStore:
@@ -169,10 +170,12 @@ class Library:
         exact = [v for v in found if name in (v.id, v.name, *v.paths)]
         return at_home(self.home, the_one(name, exact or found, "video"))
 
-    def search(self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best") -> Found:
+    def search(
+        self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
+    ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
         self._catch_up()
-        return meaning(self.home, query).search(self._owner, query, limit, cursor, video, order)
+        return search(self.home.index, self._owner, query, limit, cursor, video, order, self._semantic(query))
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -181,7 +184,8 @@ class Library:
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
         self._catch_up()
-        return next_hit(meaning(self.home, query), self._owner, query, video, at_us, back=back)
+        semantic = self._semantic(query)
+        return next_hit(self.home.index, self._owner, query, video, at_us, back=back, semantic=semantic)
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -266,7 +270,7 @@ class Library:
         events = self.home.ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task, limit=1000)
         return [str(e.data.get("line", "")) for e in events]
 
-    def why(self, job: str) -> tuple[Because, ...]:
+    def why(self, job: str) -> tuple[WaitReason, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.job(job)
         return explained(self.home, row, why(self.home.ledger, row))
@@ -288,9 +292,9 @@ class Library:
         return self.home.ledger.revive(self.job(job).id, stage=stage)
 
     @property
-    def letters(self) -> Letters:
+    def letters(self) -> DeadLetters:
         """Dead letters, a page at a time."""
-        return Letters(self.home.ledger, self.home.records, self._owner)
+        return DeadLetters(self.home.ledger, self.home.records, self._owner)
 
     def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
         """Dead letters by class."""
@@ -305,7 +309,7 @@ class Library:
         return len(chosen(all_of(lambda cursor: self.letters.discard(Choice.of(kind), cursor)), kind))
 
     # Care
-    def remove(self, video: str, *, originals: bool = False) -> Removed:
+    def remove(self, video: str, *, originals: bool = False) -> RemovalReport:
         """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`."""
         if left := cut_short(self.home, video):
             return finish(self.home, left)
@@ -315,18 +319,15 @@ class Library:
         """Read every file of every result and compare it with its hash."""
         return damaged(self.home, on_progress)
 
-    def repair(
-        self,
-        damages: tuple[Damage, ...],
-        look: Looker | None = None,
-        *,
-        signals: bool = False,
-        on_room: OnRoom = lambda _room: None,
-    ) -> Ran:
+    def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
-        return mend(self.home, damages, look, signals=signals, on_room=on_room)
+        return report_of(self.repairing(damages))
 
-    def gc(self) -> Cleared:
+    def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+        """`repair` as an iterator of its progress, which ends with the report."""
+        return mend(self.home, damages, signals=signals)
+
+    def gc(self) -> GcReport:
         """Clear what is no longer needed."""
         with alone(self.home.folder):
             finish_all(self.home)
@@ -335,18 +336,19 @@ class Library:
         Uploads(self.home).expire()
         forget_requests(self.home)
         self.home.follower.check(self._owner)
-        self.home.tidy()
+        self.home.blobs.tidy()
+        clear(self.home.scratch)
         return cleared
 
     def backup(self, to: str | Path) -> BackedUp:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with alone(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
+            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
+        return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
@@ -364,6 +366,15 @@ class Library:
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
         return doctor(self.home)
+
+    def _semantic(self, query: str) -> SemanticIndex | None:
+        return self._semantic_index if "~" in query else None
+
+    @cached_property
+    def _semantic_index(self) -> SemanticIndex:
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.home.models, self.home.folder)
 
     def _catch_up(self) -> None:
         sidecars.catch_up(self.home)

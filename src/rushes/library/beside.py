@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.annotations.faces import written
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
@@ -13,16 +14,15 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.task import TaskState
 from rushes.exports import sidecar
 from rushes.exports.beside import beside, write_beside
+from rushes.home import Home
 from rushes.index.people import KIND as PERSON
-from rushes.index.port import Video
+from rushes.index.port import Video, find_video
+from rushes.jobs.originals import at_home
 from rushes.jobs.submit import display_name
 from rushes.library.export import everything, export
-from rushes.library.footage import at_home
-from rushes.library.said.faces import written
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Conflict
 from rushes.telemetry import log
-from rushes.wiring import Home
 
 WRITTEN = "beside"  # the kind of record that remembers what we wrote where
 KINDS = {"srt": "subtitles.srt", "vtt": "subtitles.vtt"}
@@ -54,7 +54,7 @@ def write_subtitles(home: Home, job: Job) -> list[Beside]:
         return []
     manifest = read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
     language = str(manifest.facts.get("language", ""))
-    source = Asked.from_text(job.payload).source
+    source = JobSpec.from_text(job.payload).source
     if not manifest.count or not language or source.far:
         return []
     film, files = home.originals / source.path, []
@@ -66,11 +66,11 @@ def write_subtitles(home: Home, job: Job) -> list[Beside]:
 
 def write_sidecar(home: Home, job: Job) -> list[Beside]:
     """Write what a finished job found beside its film, so that it stays searchable though its home is lost."""
-    source = Asked.from_text(job.payload).source
+    source = JobSpec.from_text(job.payload).source
     if job.state is not JobState.COMPLETED or source.far or not job.facts:  # a clip has no facts of its own
         return []
     home.follower.catch_up()
-    video = home.index.video(job.owner, json.loads(job.facts)["video"])
+    video = find_video(home.index, job.owner, json.loads(job.facts)["video"])
     return _sidecar(home, video, home.originals / source.path) if video else []
 
 

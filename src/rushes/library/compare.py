@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
+from rushes.home import Home
 from rushes.index.port import Video
-from rushes.index.words import words
-from rushes.wiring import Home
+from rushes.index.tokenizer import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ def compare(home: Home, video: Video, left: str, right: str, kind: str = "speech
     runs = [_run(video, left), _run(video, right)]
     lines = [home.follower.run_lines(video.owner, video.id, run, kind) for run in runs]
     for run, found in zip(runs, lines, strict=True):
-        if not found and not any(o.job == run and o.kind == kind for o, _ in home.index.offers(video.owner, video.id)):
+        if not found and not any(
+            r.job == run and r.kind == kind for r, _ in home.index.state(video.owner, video.id).results
+        ):
             raise NotFound(f"{run} has nothing of the kind {kind}", f"See: rushes show {video.id}")
     a, b = ([w for line in some for w in words(line.text)] for some in lines)
     alike = SequenceMatcher(None, a, b, autojunk=False).ratio() if a or b else 1.0

@@ -4,19 +4,19 @@ import json
 import re
 from dataclasses import dataclass
 
+from rushes.annotations.sidecars import catch_up
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.keys import is_id
 from rushes.domain.task import Task, TaskState
-from rushes.index.port import Video
-from rushes.jobs.why import Because, why
+from rushes.home import Home
+from rushes.index.port import Video, find_video
+from rushes.jobs.models import explained
+from rushes.jobs.originals import at_home
+from rushes.jobs.why import WaitReason, why
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Page
-from rushes.library.footage import at_home
-from rushes.library.models import explained
-from rushes.library.sidecars import catch_up
-from rushes.wiring import Home
 
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 
@@ -55,7 +55,7 @@ class Desk:
             NotFound: this owner has none of that id.
         """
         catch_up(self.home)
-        found = self.home.index.video(self.owner, id) if is_id(id) else None
+        found = find_video(self.home.index, self.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"there is no video {id[:60]!r}", "List what there is: GET /api/v1/videos")
         return at_home(self.home, found)
@@ -99,7 +99,7 @@ class Desk:
         row = self.task(task)
         return self.home.ledger.events(row.job, after, types={EventType.LOG}, task=row.id, limit=limit)
 
-    def why(self, job: str) -> tuple[Because, ...]:
+    def why(self, job: str) -> tuple[WaitReason, ...]:
         """Why each task of a job that is not running does not run."""
         row = self.job(job)
         return explained(self.home, row, why(self.home.ledger, row))

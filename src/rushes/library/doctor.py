@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from rushes.domain.errors import RushesError, StoreAway
-from rushes.library.failed import Letters
-from rushes.library.intake import Wish, missing_models
+from rushes.domain.worker import NOW
+from rushes.home import Home
+from rushes.jobs.dead_letters import DeadLetters
+from rushes.jobs.intake import JobRequest, missing_models
 from rushes.settings import shown
-from rushes.wiring import Home
-from rushes.worker.intake import NOW
 
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
@@ -122,8 +122,8 @@ def _disk(home: Home) -> Check:
 
 def _models(home: Home) -> Check:
     """What the default recipe's stages need, whatever they are."""
-    wanted = {capability for card in home.cards.values() for capability in card.models}
-    missing = missing_models(home, Wish())
+    wanted = {capability for spec in home.specs.values() for capability in spec.models}
+    missing = missing_models(home, JobRequest())
     here = [kept.model.id for kept in home.models.ls() if kept.present and kept.model.capability in wanted]
     detail = f"missing: {', '.join(missing)}" if missing else ", ".join(here) or "none needed"
     return Check("models", not missing, detail, f"rushes models pull {' '.join(missing)}" if missing else "")
@@ -136,7 +136,7 @@ def _workers(home: Home) -> Check:
 
 
 def _dead(home: Home) -> Check:
-    dead = sum(len(group.tasks) for group in Letters(home.ledger, home.records, home.settings.owner).groups())
+    dead = sum(len(group.tasks) for group in DeadLetters(home.ledger, home.records, home.settings.owner).groups())
     detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 

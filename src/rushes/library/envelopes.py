@@ -10,8 +10,8 @@ from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import JSON, short
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
-from rushes.index.port import Offer
-from rushes.wiring import Home
+from rushes.home import Home
+from rushes.index.changes import IndexedResult
 
 KINDS = {
     "speech": "transcript.segment",
@@ -47,40 +47,40 @@ def envelopes(
 ) -> Iterator[tuple[tuple[int, int], Envelope]]:
     """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
     owner = home.settings.owner
-    offers = chosen(home, owner, video, kind, run)
-    for at, offer in enumerate(offers[after[0] :], after[0]):
+    results = chosen(home, owner, video, kind, run)
+    for at, result in enumerate(results[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
-        for n, (manifest, line) in enumerate(_lines(home, offer)):
+        for n, (manifest, line) in enumerate(_lines(home, result)):
             if n >= begin:
-                yield (at, n + 1), _envelope(manifest, line, offer, n)
+                yield (at, n + 1), _envelope(manifest, line, result, n)
 
 
-def chosen(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[Offer]:
+def chosen(home: Home, owner: str, video: str, kind: str, run: str) -> Sequence[IndexedResult]:
     """The results to read, in order of stage, kind and chunk."""
-    shown = home.index.shown(owner, video)
-    offers = [o for o, _ in home.index.offers(owner, video) if kind in ("", o.kind)]
-    mine = [o for o in offers if (o.job == run if run else (o.kind, o.key, o.manifest) in shown)]
-    once = {(o.kind, o.key): o for o in mine}  # two jobs may offer one result
-    return sorted(once.values(), key=lambda o: (o.stage, o.kind, o.chunk or 0, o.key))
+    state = home.index.state(owner, video)
+    results = [r for r, _ in state.results if kind in ("", r.kind)]
+    mine = [r for r in results if (r.job == run if run else (r.kind, r.key, r.manifest) in state.shown)]
+    once = {(r.kind, r.key): r for r in mine}  # two jobs may share one result
+    return sorted(once.values(), key=lambda r: (r.stage, r.kind, r.chunk or 0, r.key))
 
 
-def _lines(home: Home, offer: Offer) -> Iterator[tuple[Manifest, Observation]]:
+def _lines(home: Home, result: IndexedResult) -> Iterator[tuple[Manifest, Observation]]:
     try:
-        manifest = read_manifest(home.blobs, offer.owner, offer.key)
-        zero = Fraction(*json.loads(home.ledger.job(offer.job).facts).get("start", (0, 1)))
+        manifest = read_manifest(home.blobs, result.owner, result.key)
+        zero = Fraction(*json.loads(home.ledger.job(result.job).facts).get("start", (0, 1)))
         for artifact in manifest.artifacts:
             if artifact.media_type == MEDIA_TYPE:
-                with home.blobs.open(offer.owner, artifact.sha256) as file:
-                    yield from ((manifest, o.moved(-zero)) for o in load(file.read()) if o.kind == offer.kind)
+                with home.blobs.open(result.owner, artifact.sha256) as file:
+                    yield from ((manifest, o.moved(-zero)) for o in load(file.read()) if o.kind == result.kind)
     except DamagedBlob:  # set aside meanwhile: the index forgets it soon
         return
 
 
-def _envelope(manifest: Manifest, line: Observation, offer: Offer, n: int) -> Envelope:
+def _envelope(manifest: Manifest, line: Observation, result: IndexedResult, n: int) -> Envelope:
     origin = manifest.provenance
     return Envelope(
-        artifact_id="art_" + short([offer.key, offer.kind, n]),
-        asset_id=offer.video,
+        artifact_id="art_" + short([result.key, result.kind, n]),
+        asset_id=result.video,
         artifact_type=KINDS.get(line.kind, line.kind),
         schema_version=manifest.schema_version,
         span_start_ms=line.span.start_us // 1000,

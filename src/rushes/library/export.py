@@ -14,13 +14,13 @@ from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.target import check_target
+from rushes.home import Home
 from rushes.index.follower import SELECTION
-from rushes.index.moments import SEEN, ranges
+from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
-from rushes.library.footage import at_home, probed
+from rushes.jobs.originals import at_home, probed
 from rushes.media import subtitles
 from rushes.plan.planner import results_of
-from rushes.wiring import Home
 
 
 def export(home: Home, video: Video, kind: str, out: Path | None = None) -> bytes:
@@ -86,14 +86,14 @@ def _lines(home: Home, video: Video) -> tuple[Observation, ...]:
 
 def everything(home: Home, video: Video) -> list[Observation]:
     """All that is known of a video, kind by kind, each in order of time."""
-    kinds = sorted({kind for kind, _, _ in home.index.shown(video.owner, video.id)})
+    kinds = sorted({kind for kind, _, _ in home.index.state(video.owner, video.id).shown})
     return [line for kind in kinds for line in home.index.lines(video.owner, video.id, kind)]
 
 
 def _ranges(home: Home, video: Video) -> list[Observation]:
     """The same for people: a thing that is seen in look after look is one row."""
     found = {kind: list(some) for kind, some in groupby(everything(home, video), key=lambda line: line.kind)}
-    return [line for kind, some in found.items() for line in (ranges(some) if kind in SEEN else some)]
+    return [line for kind, some in found.items() for line in (ranges(some) if kind in VISUAL_KINDS else some)]
 
 
 def footage_of(home: Home, video: Video) -> timelines.Footage:

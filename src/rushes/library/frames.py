@@ -7,11 +7,11 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import DamagedBlob, NotFound
 from rushes.domain.span import Span
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
 from rushes.index.port import Video
 from rushes.ledger.pages import all_tasks
-from rushes.media.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.plan.planner import results_of
-from rushes.wiring import Home
 
 STAGE = "develop"
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.exports import hits as forms
-from rushes.index.port import Found, Hit
+from rushes.home import Home
+from rushes.index.port import Hit, SearchResult
 from rushes.library.export import footage_of
-from rushes.wiring import Home
 
 KINDS = ("csv", "jsonl", "edl")
 
 
-def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Found]) -> bytes:
+def export_hits(home: Home, query: str, kind: str, search: Callable[[str], SearchResult]) -> bytes:
     """Everything that a search finds, page after page by its cursor.
 
     Raises:
@@ -28,7 +28,7 @@ def export_hits(home: Home, query: str, kind: str, search: Callable[[str], Found
     return forms.as_csv(found) if kind == "csv" else forms.as_json_lines(found)
 
 
-def _every(search: Callable[[str], Found]) -> Iterator[Hit]:
+def _every(search: Callable[[str], SearchResult]) -> Iterator[Hit]:
     cursor, more = "", True
     while more:
         page = search(cursor)
@@ -37,6 +37,6 @@ def _every(search: Callable[[str], Found]) -> Iterator[Hit]:
 
 
 def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
-    videos = home.index.videos_of(home.settings.owner, {hit.video for hit in found})
+    videos = home.index.videos(home.settings.owner, ids={hit.video for hit in found})[0]
     films = {video.id: footage_of(home, video) for video in videos}
     return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])

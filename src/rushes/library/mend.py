@@ -1,17 +1,18 @@
 """Making what is damaged again, here and now, round after round; killed anywhere, the next look tells the rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 
+from rushes.annotations import every
 from rushes.domain.keys import parse_task_id
-from rushes.jobs.missing import missing
-from rushes.jobs.repair import repair, rounds
-from rushes.jobs.verify import Damage, Verified, verify
-from rushes.library.intake import Added
-from rushes.library.remove import deleted
-from rushes.library.run import Looker, OnRoom, Ran, run
-from rushes.library.said import every
-from rushes.wiring import Home
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult
+from rushes.jobs.maintenance.missing_results import missing
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import Damage, Verified, verify
+from rushes.jobs.maintenance.video_removal import deleted
+from rushes.library.run import running
+from rushes.library.run_progress import RunProgress, RunReport
 
 MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
 
@@ -22,28 +23,26 @@ def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
     found = verify(home.ledger, home.blobs, owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in every(home, MENDING)}
     known = home.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.cards, deleted(home))}
+    lost = {damage.key: damage for damage in missing(home.ledger, owner, home.specs, deleted(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def mend(
-    home: Home,
-    damages: tuple[Damage, ...],
-    look: Looker | None = None,
-    *,
-    signals: bool = False,
-    on_room: OnRoom = lambda _room: None,
-) -> Ran:
+def mend(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
+    progress: RunProgress | None = None
     for some in rounds(home.ledger, damages):
-        ran = _round(home, some, look, signals, on_room)
-        if ran.exit_code:
+        for progress in running(home, _begin(home, some), signals=signals):
+            if not isinstance(progress, RunReport):
+                yield progress
+        if isinstance(progress, RunReport) and progress.exit_code:
             break
-    return ran
+    if progress:
+        yield progress
 
 
-def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> Ran:
+def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
+    """Make the tasks of a round ready again; their jobs."""
     owner = home.settings.owner
     for damage in damages:
         home.records.put(MENDING, owner, damage.key, asdict(damage))
@@ -52,4 +51,4 @@ def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals
         home.records.delete(MENDING, owner, damage.key)
     home.follower.check(owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-    return run(home, [Added(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)
+    return [IntakeResult(j.name, j) for j in jobs]

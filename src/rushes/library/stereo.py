@@ -12,17 +12,17 @@ from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.target import check_target
+from rushes.home import Home
 from rushes.index.port import Video
-from rushes.library.intake import Wish, add, missing_models, wake
+from rushes.jobs.intake import JobRequest, add, missing_models, wake
+from rushes.jobs.own_outputs import CLIP, remember
 from rushes.library.laid import lay
-from rushes.library.made import CLIP, remember
 from rushes.library.run import run, stopped
-from rushes.media.stereo_text import ass
-from rushes.media.stereo_view import LOOKS, Format, format_of
+from rushes.media.stereo.text import ass
+from rushes.media.stereo.view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
-from rushes.plan.planner import Asked, results_of
+from rushes.plan.planner import JobSpec, results_of
 from rushes.sources.folder import fingerprint
-from rushes.wiring import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Depths:
     height: int = 1080
     output: str = "auto"  # what a depth model of one's own gives: depth or inverse
 
-    def wish(self, chunk: str = "", again: int = 0) -> Wish:
+    def wanted(self, chunk: str = "", again: int = 0) -> JobRequest:
         """The same as a wish for the whole film.
 
         Raises:
@@ -44,12 +44,12 @@ class Depths:
         look = {"strength": self.strength, "convergence": self.convergence}
         stereo: dict[str, JSON] = {"format": self._format(), "height": self.height}
         options = {"depth": {"output": self.output}, "grade": look, "stereo": stereo}
-        return Wish("3d", chunk=chunk, again=again, options=options)
+        return JobRequest("3d", chunk=chunk, again=again, options=options)
 
-    def trial(self) -> Wish:
+    def trial(self) -> JobRequest:
         """The same as a wish for a preview."""
         look = {"strength": self.strength, "convergence": self.convergence, "output": self.output}
-        return Wish(only=("preview",), options={"preview": {"format": self._format(), **look}})
+        return JobRequest(only=("preview",), options={"preview": {"format": self._format(), **look}})
 
     def _format(self) -> str:
         try:
@@ -107,10 +107,10 @@ def preview(home: Home, path: str, depths: Depths, *, signals: bool = False) -> 
     Raises:
         RushesError: it could not be made; says why.
     """
-    wish = depths.trial()
-    if lacks := missing_models(home, wish):
+    wanted = depths.trial()
+    if lacks := missing_models(home, wanted):
         home.models.pull(lacks)
-    added = list(add(home, [path], wish))
+    added = list(add(home, [path], wanted))
     for one in added:
         if one.error:
             raise one.error
@@ -149,7 +149,7 @@ def finished(home: Home, job: Job, out: Path | None = None) -> Film3D:
         raise NotFound(f"{job.name} has no pictures: there is no 3D of it")
     film, format = manifest.artifact("film.mp4"), str(manifest.facts["format"])
     frames = int(manifest.facts["frames"])
-    source = Asked.from_text(job.payload).source
+    source = JobSpec.from_text(job.payload).source
     if out is None and source.far:
         return Film3D(home.blobs.address(film.publish or ""), film.size, frames, format)
     original = home.originals / source.path

@@ -9,15 +9,15 @@ from pathlib import Path
 from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.domain.job import Job
 from rushes.domain.video import Fingerprint
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult, JobRequest, asked_of, take_in
+from rushes.jobs.moved_files import hand_over, unread
 from rushes.library.desk import Desk
-from rushes.library.intake import Added, Wish, asked_of, take_in
-from rushes.library.moved import hand_over, unread
-from rushes.library.upload import Uploads
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
 from rushes.telemetry import log
-from rushes.wiring import Home
+from rushes.uploads.service import Uploads
 
 LOOK_SECONDS = 5.0  # between two looks: what is still being written has changed by then
 SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only every five minutes
@@ -33,8 +33,8 @@ def wait(seconds: float) -> bool:
 
 
 def watch(
-    home: Home, places: Sequence[str], wish: Wish, *, once: bool, pause: Callable[[float], bool]
-) -> Iterator[Added]:
+    home: Home, places: Sequence[str], wanted: JobRequest, *, once: bool, pause: Callable[[float], bool]
+) -> Iterator[IntakeResult]:
     """Take in what is new at these places (else at those of the settings), look after look.
 
     `pause` waits that many seconds and answers whether to go on. With `once`, until everything that is there and
@@ -51,7 +51,7 @@ def watch(
     gone: dict[Fingerprint, Fingerprint] = {}
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
         gone |= unread(home) if grows else {}
-    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wish, home.news)
+    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wanted, home.news)
     looks = 2 if grows else 1
     while True:
         for one in eye.look():
@@ -70,12 +70,12 @@ class _Eye:
 
     home: Home
     watched: Mapping[str, Watched]
-    wish: Wish
+    wanted: JobRequest
     news: News | None
     unseen: dict[str, RushesError] = field(default_factory=dict, init=False)  # place -> why
     _looks: int = field(default=0, init=False)
 
-    def look(self) -> Iterator[Added]:
+    def look(self) -> Iterator[IntakeResult]:
         """First what was told, then what was not."""
         if self.news:
             yield from self._hear(self.news)
@@ -93,7 +93,7 @@ class _Eye:
         for trouble in self.unseen.values():
             raise trouble
 
-    def _seen(self, place: str, trouble: RushesError | None) -> Iterator[Added]:
+    def _seen(self, place: str, trouble: RushesError | None) -> Iterator[IntakeResult]:
         """Tell that a place cannot be seen, or can be seen again, but not at every look."""
         before = self.unseen.pop(place, None)
         if trouble:
@@ -102,11 +102,11 @@ class _Eye:
             return
         if trouble:
             log.warning("%s (%s)", trouble, trouble.advice)
-            yield Added(place, error=trouble)
+            yield IntakeResult(place, error=trouble)
         else:
             log.warning("%s can be seen again", place)
 
-    def _hear(self, news: News) -> Iterator[Added]:
+    def _hear(self, news: News) -> Iterator[IntakeResult]:
         """A message is settled when all that it told has been done; else it comes again."""
         for _ in range(_MESSAGES):
             try:
@@ -127,12 +127,12 @@ class _Eye:
                 if not any(isinstance(one.error, TryAgain) for one in added):
                     news.settle([told])
 
-    def _met(self, arrival: Arrival) -> list[Added]:
+    def _met(self, arrival: Arrival) -> list[IntakeResult]:
         if self.home.awaited:
             Desk(self.home).announce(self.home.awaited.met(arrival))
         return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
 
-    def _sweep(self) -> Iterator[Added]:
+    def _sweep(self) -> Iterator[IntakeResult]:
         if not self.home.awaited:
             return
         try:
@@ -144,8 +144,8 @@ class _Eye:
         else:
             yield from self._seen(UPLOADS, None)
 
-    def _take_in(self, place: Watched, found: Sequence[Found]) -> Iterator[Added]:
-        for one in take_in(self.home, found, self.wish):
+    def _take_in(self, place: Watched, found: Sequence[FoundFile]) -> Iterator[IntakeResult]:
+        for one in take_in(self.home, found, self.wanted):
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
             elif one.job and one.path in place.moved:
@@ -156,7 +156,7 @@ class _Eye:
         """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
         old = place.moved[path]
         try:
-            hand_over(self.home, asked_of(self.home, old, self.wish), job)
+            hand_over(self.home, asked_of(self.home, old, self.wanted), job)
         except TryAgain as e:
             log.warning("that %s was moved is left for later: %s", job.name, e)
             place.forget(path)

@@ -16,7 +16,7 @@ from rushes.blobs.scratch import Scratch
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.sources.folder import AUDIO, VIDEO
-from rushes.sources.port import Found, LeftOut
+from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.ranged import Ranged
 
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
@@ -29,7 +29,7 @@ class Bucket:
     place: Place
     grows: bool = False
 
-    def look(self) -> Iterator[Found | LeftOut]:
+    def look(self) -> Iterator[FoundFile | LeftOut]:
         """As the port says."""
         try:
             with translated("listing a bucket"):
@@ -37,13 +37,13 @@ class Bucket:
         except StoreAway as e:
             yield LeftOut(self.place.url, str(e), cause=type(e)(f"{self.place.url}: {e}", e.advice))
 
-    def at(self, bucket: str, key: str) -> Iterator[Found]:
+    def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
         """As the port says."""
         named, below = self.place.prefix, f"{self.place.prefix}/" if self.place.prefix else ""
         if bucket == self.place.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
             with translated("looking at a key"):
                 found = [self._looked_at(meta) for meta in _named(_whole(self.place), key)]
-            yield from (entry for entry in found if isinstance(entry, Found))
+            yield from (entry for entry in found if isinstance(entry, FoundFile))
 
     def keys(self) -> Iterator[tuple[str, str]]:
         """Every key below, with its ETag: what a lost storage event would have told."""
@@ -51,7 +51,7 @@ class Bucket:
             for meta in _list(_whole(self.place), self.place.prefix):
                 yield meta["path"], _etag(meta)
 
-    def _all(self) -> Iterator[Found | LeftOut]:
+    def _all(self) -> Iterator[FoundFile | LeftOut]:
         store, named, films = _whole(self.place), self.place.prefix, 0
         for meta in _named(store, named) or _list(store, named):
             if meta["path"] == named or _looks_like_footage(meta["path"]):
@@ -60,9 +60,9 @@ class Bucket:
         if not films:
             yield LeftOut(self.place.url, "there is no footage in it")
 
-    def _looked_at(self, meta: Any) -> Found | LeftOut:
+    def _looked_at(self, meta: Any) -> FoundFile | LeftOut:
         found = _fingerprint(self.place.bucket, meta)
-        return Found(found) if found.size else LeftOut(found.path, "it is empty")
+        return FoundFile(found) if found.size else LeftOut(found.path, "it is empty")
 
 
 class Originals:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rushes.domain.errors import NotAllowed, NotFound, Refused, SourceMissing
 from rushes.domain.video import Fingerprint
-from rushes.sources.port import MISSING, Found, LeftOut
+from rushes.sources.port import MISSING, FoundFile, LeftOut
 
 VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4",
          ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
@@ -32,7 +32,7 @@ class Folder:
         """As the port says."""
         return True
 
-    def look(self) -> Iterator[Found | LeftOut]:
+    def look(self) -> Iterator[FoundFile | LeftOut]:
         """As the port says."""
         try:
             real = _real(self.place)
@@ -45,7 +45,7 @@ class Folder:
         else:
             yield _looked_at(real)
 
-    def at(self, _bucket: str, _key: str) -> Iterator[Found]:
+    def at(self, _bucket: str, _key: str) -> Iterator[FoundFile]:
         """No bucket tells of a folder."""
         return iter(())
 
@@ -80,7 +80,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _folder(top: Path) -> Iterator[Found | LeftOut]:
+def _folder(top: Path) -> Iterator[FoundFile | LeftOut]:
     """What is below, and at the end what was passed over."""
     others: Counter[str] = Counter()
     films = 0
@@ -93,7 +93,7 @@ def _folder(top: Path) -> Iterator[Found | LeftOut]:
         yield LeftOut(str(top), f"no footage: {_counted(others)}", fault=False)
 
 
-def _below(top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
+def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
     waiting: list[Path] = [top]
     while waiting:
         folder = waiting.pop()
@@ -108,7 +108,7 @@ def _below(top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
         waiting += [Path(e.path) for e in reversed(found) if e.is_dir(follow_symlinks=False)]
 
 
-def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[Found | LeftOut]:
+def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
     path = Path(entry.path)
     if entry.is_symlink():
         yield from _link(path, top)
@@ -140,7 +140,7 @@ def _is_footage(path: Path) -> bool:
     return path.suffix.lower() in VIDEO + AUDIO
 
 
-def _looked_at(path: Path) -> Found | LeftOut:
+def _looked_at(path: Path) -> FoundFile | LeftOut:
     try:
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
@@ -150,7 +150,7 @@ def _looked_at(path: Path) -> Found | LeftOut:
         os.close(file)
     except OSError as error:
         return LeftOut(str(path), _reason(error))
-    return Found(_fingerprint(path, found)) if found.st_size else LeftOut(str(path), "the file is empty")
+    return FoundFile(_fingerprint(path, found)) if found.st_size else LeftOut(str(path), "the file is empty")
 
 
 def _kind(mode: int) -> str:

@@ -13,7 +13,7 @@ MISSING = "there is no such file or folder"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """Something that may be footage: readable and not empty. Its path is absolute, links resolved, or s3://bucket/key."""
 
     fingerprint: Fingerprint
@@ -51,10 +51,10 @@ class Source(Protocol):
     def grows(self) -> bool:
         """Whether what is found may still be being written: who watches believes it when two looks agree."""
 
-    def look(self) -> Iterator[Found | LeftOut]:
+    def look(self) -> Iterator[FoundFile | LeftOut]:
         """Everything that is there now, in order, each thing once."""
 
-    def at(self, bucket: str, key: str) -> Iterator[Found]:
+    def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
         """What lies now at a key that a storage event named, if it is of this place.
 
         Raises:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
-from rushes.sources.port import Found, LeftOut, Source
+from rushes.sources.port import FoundFile, LeftOut, Source
 from rushes.sources.storage_events import Arrival
 
 _GONE = 100_000  # files that are remembered after they went
 
 
-def find(sources: Iterable[Source]) -> Iterator[Found | LeftOut]:
+def find(sources: Iterable[Source]) -> Iterator[FoundFile | LeftOut]:
     """Everything at some places, each thing once."""
     met: set[str] = set()
     for source in sources:
@@ -35,10 +35,10 @@ class Watched:
     trouble: RushesError | None = None  # why the last look could not see the place
     moved: dict[str, Fingerprint] = field(default_factory=dict)  # what the last look found at another path than before
 
-    def new(self) -> list[Found]:
+    def new(self) -> list[FoundFile]:
         """What is to be taken in now: each content at each path once. What cannot be seen now is not forgotten."""
         entries = list(self.source.look())
-        found = [e for e in entries if isinstance(e, Found)]
+        found = [e for e in entries if isinstance(e, FoundFile)]
         self.trouble = next((e.cause for e in entries if isinstance(e, LeftOut) and e.cause), None)
         seen = {f.path: f.fingerprint for f in found}
         if not self.trouble:
@@ -51,7 +51,7 @@ class Watched:
         self.given |= {f.path: f.fingerprint for f in settled}
         return settled
 
-    def told(self, arrival: Arrival) -> list[Found]:
+    def told(self, arrival: Arrival) -> list[FoundFile]:
         """What a storage event brought here, each content once. What lies there now counts, not what was told.
 
         Raises:
@@ -71,7 +71,7 @@ class Watched:
         for oldest in list(self.gone)[:-_GONE]:
             del self.gone[oldest]
 
-    def _has_settled(self, found: Found) -> bool:
+    def _has_settled(self, found: FoundFile) -> bool:
         return not self.source.grows or found.path in self.moved or self.before.get(found.path) == found.fingerprint
 
 

@@ -9,11 +9,11 @@ from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.captions import add_track, burn, shifted
-from rushes.media.clip import ClipFacts, clip
-from rushes.media.clip_pictures import CRF
-from rushes.media.layout import Layout
-from rushes.media.reel import Piece, Proxy, clip_from_proxy
+from rushes.media.clips.captions import add_track, burn, shifted
+from rushes.media.clips.clip import ClipFacts, clip
+from rushes.media.clips.pictures import CRF
+from rushes.media.clips.proxy_clip import Piece, ProxyClip, clip_from_proxy
+from rushes.media.developing.layout import Layout
 from rushes.media.subtitles import cues
 from rushes.stages.port import Work
 
@@ -23,7 +23,7 @@ _SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
 class Clip:
     """Cuts what lies between two moments of film time, with some room on both sides."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "clip",
         4,
         Scope.VIDEO,
@@ -69,7 +69,7 @@ class Clip:
 def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
     if work.options["source"] == "original":
         return clip(work.footage(), work.facts, *part, out, work.progress)
-    proxy = Proxy(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
+    proxy = ProxyClip(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
     return clip_from_proxy(proxy, work.facts, part, work.scratch, out, work.progress)
 
 

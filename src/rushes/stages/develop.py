@@ -4,25 +4,25 @@ import hashlib
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.boxes import avc_codec
-from rushes.media.develop import Sink, develop
-from rushes.media.metrics import Measure
-from rushes.media.pack import Pack
-from rushes.media.piece import Proxy
+from rushes.media.developing.develop import Sink, develop
+from rushes.media.developing.metrics import Measure
+from rushes.media.developing.pack import Pack
+from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.reading.boxes import avc_codec
 from rushes.stages.port import Work
 
 
 class Develop:
     """Makes what is wanted of the pictures of one chunk."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "develop",
         3,
         Scope.CHUNK,
         ("proxy", "frames", "metrics"),
         needs=("probe",),
         options={"height": 720, "crf": 23},
-        asked={"frames": (), "metrics": ()},
+        output_options={"frames": (), "metrics": ()},
         reads_source=True,
     )
 
@@ -54,7 +54,7 @@ class _Makers:
         wanted = work.wanted
         self._metrics = Measure(track) if "metrics" in wanted else None
         self._pack = Pack(self._frames, track) if "frames" in wanted else None
-        self._proxy = Proxy(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
+        self._proxy = ProxyPiece(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
         """Those that are wanted."""

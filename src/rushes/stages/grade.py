@@ -4,22 +4,22 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.depth import Depth, DepthIndex
-from rushes.media.depth_grade import AUTO, Wanted, grades
+from rushes.media.stereo.depth import Depth, DepthIndex
+from rushes.media.stereo.grade import AUTO, Wanted, grades
 from rushes.stages.port import Input, Work
 
 
 class Grade:
     """Decides the range of depth, the strength and the convergence of each shot; hands the maps on by naming them."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "grade",
         1,
         Scope.VIDEO,
         ("grade",),
         needs=("probe", "shots", "depth"),
         options={"strength": AUTO, "convergence": AUTO},  # per cent of the width
-        passing=("grade",),
+        intermediate=("grade",),
     )
 
     def run(self, work: Work) -> None:

@@ -4,17 +4,17 @@ from functools import partial
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.join import join
-from rushes.media.join_pictures import Part
-from rushes.media.stereo_text import ass
-from rushes.media.stereo_view import LOOKS, Format
+from rushes.media.joining.join import join
+from rushes.media.joining.pictures import Part
+from rushes.media.stereo.text import ass
+from rushes.media.stereo.view import LOOKS, Format
 from rushes.stages.port import Work
 
 
 class Join:
     """Puts the pieces of all chunks in the order of the plan, with sound, chapters and subtitles of the original."""
 
-    card = StageSpec("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
+    spec = StageSpec("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
 
     def run(self, work: Work) -> None:
         """Save film.mp4, and film.ass if there are subtitles for two views; nothing where there are no pictures."""

@@ -4,7 +4,7 @@ from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE
-from rushes.stages.sight.looks import Look, looks
+from rushes.stages.sight.looks import SampledFrame, looks
 
 UNKNOWN = "unknown"
 
@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 class Places:
     """A place for each picture that was looked at; `unknown` rather than a wrong guess."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "places",
         1,
         Scope.CHUNK,
@@ -30,8 +30,8 @@ class Places:
         work.note("places", kinds=["place"])
 
 
-def _place(work: Work, look: Look) -> Observation:
-    guesses = work.engine.places(work.models["places"], look.picture, int(work.options["top_k"]))
+def _place(work: Work, look: SampledFrame) -> Observation:
+    guesses = work.engine.classify_place(work.models["places"], look.picture, int(work.options["top_k"]))
     label, share = guesses[0] if guesses else (UNKNOWN, 0.0)
     if share < float(work.options["min_confidence"]):
         label, share = UNKNOWN, 1 - share

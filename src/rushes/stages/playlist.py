@@ -1,9 +1,9 @@
 """Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media import hls, poster, trickplay
-from rushes.media.layout import Layout
-from rushes.media.pack import Kept, PackIndex, read_frame
+from rushes.media.developing import hls, poster, trickplay
+from rushes.media.developing.layout import Layout
+from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Input, Work
 
 _PLAYLIST = "application/vnd.apple.mpegurl"
@@ -12,7 +12,7 @@ _PLAYLIST = "application/vnd.apple.mpegurl"
 class Playlist:
     """Joins the pieces of all chunks and the sound by naming them; no bytes are copied."""
 
-    card = StageSpec("playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio"))
+    spec = StageSpec("playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio"))
 
     def run(self, work: Work) -> None:
         """Save the playlists (index, video, audio), poster.jpg and the sheets under the names that people know."""

@@ -13,13 +13,13 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.port import Picture
-from rushes.media.depth import DepthWriter, read_map
-from rushes.media.depth_grade import AUTO, Grade, Wanted, grade
-from rushes.media.depth_time import DepthInTime
-from rushes.media.frames import begins_in, decode, on_screen
-from rushes.media.picture import RgbScaler, shown_size
-from rushes.media.stereo_render import Renderer
-from rushes.media.stereo_view import View, format_of
+from rushes.media.reading.frames import begins_in, decode, on_screen
+from rushes.media.reading.picture import RgbScaler, shown_size
+from rushes.media.stereo.depth import DepthWriter, read_map
+from rushes.media.stereo.depth_time import DepthInTime
+from rushes.media.stereo.grade import AUTO, Grade, Wanted, grade
+from rushes.media.stereo.render import Renderer
+from rushes.media.stereo.view import View, format_of
 from rushes.stages.port import Work
 
 FRAMES = 8
@@ -30,7 +30,7 @@ _QUALITY = 90
 class Preview:
     """Looks at moments from all over the film, each as if it were a shot of its own."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "preview",
         1,
         Scope.VIDEO,
@@ -91,7 +91,7 @@ def _rendered(
     model, file = work.models["depth"], work.temporary(".bin")
     writer = DepthWriter(file, track.base, view.eye)
     inverse = gives_inverse(model, str(work.options["output"]))
-    writer.add(pts, work.engine.nearness(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
+    writer.add(pts, work.engine.inverse_depth(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
     index = writer.close()
     found = grade(pts, pts + 1, index.maps, wanted)
     with file.open("rb") as maps:

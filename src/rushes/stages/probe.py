@@ -4,14 +4,14 @@ from dataclasses import asdict
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.open import Limits
-from rushes.media.probe import probe
+from rushes.media.reading.probe import probe
 from rushes.stages.port import Work
 
 
 class Probe:
     """Reads the original once and saves its facts; its completion opens the plan."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "probe",
         1,
         Scope.VIDEO,

@@ -1,15 +1,15 @@
 """Shots: where one ends and the next begins, decided over all chunks at once."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.metrics import Metrics, joined
-from rushes.media.shots import shots
+from rushes.media.developing.metrics import Metrics, joined
+from rushes.media.developing.shots import shots
 from rushes.stages.port import Work
 
 
 class Shots:
     """Joins the cut metrics of all chunks and decides."""
 
-    card = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
+    spec = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
 
     def run(self, work: Work) -> None:
         """Save shots.json: a list in order of time, empty where there are no pictures."""

@@ -8,21 +8,21 @@ from typing import BinaryIO
 from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
-from rushes.media.depth import Depth, DepthIndex, Map, read_map
-from rushes.media.depth_grade import Grade
-from rushes.media.depth_time import REACH, DepthInTime
-from rushes.media.develop import develop
-from rushes.media.picture import shown_size
-from rushes.media.stereo_piece import StereoPiece
-from rushes.media.stereo_render import Renderer
-from rushes.media.stereo_view import View, format_of
+from rushes.media.developing.develop import develop
+from rushes.media.reading.picture import shown_size
+from rushes.media.stereo.depth import Depth, DepthIndex, Map, read_map
+from rushes.media.stereo.depth_time import REACH, DepthInTime
+from rushes.media.stereo.grade import Grade
+from rushes.media.stereo.piece import StereoPiece
+from rushes.media.stereo.render import Renderer
+from rushes.media.stereo.view import View, format_of
 from rushes.stages.port import Input, Work
 
 
 class Stereo:
     """Decodes the original once more and renders each frame with what is known of its depth."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "stereo",
         1,
         Scope.CHUNK,
@@ -30,7 +30,7 @@ class Stereo:
         needs=("probe", "grade"),
         options={"format": "half-sbs", "height": 1080, "crf": 20},
         reads_source=True,
-        passing=("stereo",),
+        intermediate=("stereo",),
     )
 
     def run(self, work: Work) -> None:

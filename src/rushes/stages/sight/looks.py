@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
-from rushes.engines.pictures import decoded
+from rushes.engines.images import decode_jpeg
 from rushes.engines.port import Picture
-from rushes.media.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Work
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SampledFrame:
     """A kept frame and the time for which it stands: until the next one that was kept."""
 
     span: Span
     picture: Picture
 
 
-def looks(work: Work) -> Iterator[Look]:
+def looks(work: Work) -> Iterator[SampledFrame]:
     """The frames of this chunk that are worth a look, in order; none where there are no pictures."""
     pack, track = work.input("develop", "frames"), work.facts.video
     if track is None or not pack.manifest.artifacts:
@@ -29,7 +29,7 @@ def looks(work: Work) -> Iterator[Look]:
     with pack.path("frames.pack").open("rb") as file:
         for n, (kept, end) in enumerate(chosen):
             work.progress(n / len(chosen))
-            yield Look(Span(kept.pts, end, track.base), decoded(read_frame(file, kept)))
+            yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
 
 
 def choose(frames: Sequence[Kept], track: VideoTrack) -> list[tuple[Kept, int]]:

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import Wish
+from rushes.library import JobRequest
 from rushes.library.desk import video_of
 from rushes.library.stereo import Depths
 from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
-from rushes.surfaces.api.described import ForPrograms
-from rushes.surfaces.api.reach import ADesk, Id
-from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.api.uploads import uploads_of
+from rushes.surfaces.http.deps import ADesk, Id
+from rushes.surfaces.http.openapi import ForPrograms
+from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(include_in_schema=False)
 beside = APIRouter(include_in_schema=False, route_class=ForPrograms)  # pages of the same name are for people
@@ -37,7 +37,7 @@ def begin_job(
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
         raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
-    upload = uploads_of(request).begin(filename, size, Depths(mode).wish() if mode else Wish())
+    upload = uploads_of(request).begin(filename, size, Depths(mode).wanted() if mode else JobRequest())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})

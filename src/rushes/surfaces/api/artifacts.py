@@ -6,13 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
+from rushes.annotations import of_video, select
 from rushes.domain.errors import Refused
 from rushes.index.follower import SELECTION
 from rushes.library.envelopes import KINDS, Envelope, envelopes
-from rushes.library.said import of_video, select
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import ADesk, Id, Name
-from rushes.surfaces.api.shapes import RecordShape
+from rushes.surfaces.http.deps import ADesk, Id, Name
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["artifacts"])
 OURS = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS}

@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobState
-from rushes.library.cut import ask, result_of
+from rushes.jobs.maintenance.video_removal import CLIP
+from rushes.library.clips import ask, result_of
 from rushes.library.desk import Desk
-from rushes.library.remove import CLIP
 from rushes.records.port import Record
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import ADesk, Id, Key, Name, accepted, once
-from rushes.surfaces.api.shapes import FILES
 from rushes.surfaces.api.videos import stem
+from rushes.surfaces.http.deps import ADesk, Id, Key, Name, accepted, once
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(tags=["clips"])
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}

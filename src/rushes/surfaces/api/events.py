@@ -12,9 +12,9 @@ from fastapi.responses import StreamingResponse
 
 from rushes.domain.job import FINAL, Job
 from rushes.library.desk import Desk
-from rushes.surfaces.api.hub import Ear, Hub, Word
 from rushes.surfaces.api.jobs import After
-from rushes.surfaces.api.reach import ADesk, Id
+from rushes.surfaces.http.deps import ADesk, Id
+from rushes.surfaces.http.event_hub import Ear, Hub, Word
 
 router = APIRouter(tags=["events"])
 KEEP_ALIVE_SECONDS = 15.0

@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.worker import Worker
-from rushes.index.port import Summary
+from rushes.home import VERSION, Home
+from rushes.index.port import Summary, find_video
 from rushes.settings import Settings, shown
-from rushes.surfaces.api.reach import ADesk, AHouse, ALibrary
-from rushes.wiring import VERSION, Home
+from rushes.surfaces.http.deps import ADesk, AHouse, ALibrary
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])
@@ -107,7 +107,7 @@ def parts_of(home: Home) -> dict[str, str]:
         "ledger": home.ledger.workers,
         "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
-        "index": lambda: home.index.video(home.settings.owner, "ready"),
+        "index": lambda: find_video(home.index, home.settings.owner, "ready"),
     }
     return {name: _answers(ask) for name, ask in parts.items()}
 

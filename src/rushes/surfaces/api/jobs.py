@@ -11,13 +11,13 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
+from rushes.jobs.dead_letters import Acted, Choice, FailureGroup
 from rushes.jobs.progress import StageProgress, Watch
-from rushes.jobs.why import Because
+from rushes.jobs.why import WaitReason
 from rushes.library.desk import Step
-from rushes.library.failed import Acted, Choice, FailureGroup
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, seal, unseal
-from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name
-from rushes.surfaces.api.shapes import JobShape, TaskShape
+from rushes.surfaces.http.deps import MOST, Active, ADesk, ALibrary, Id, Name
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
+from rushes.surfaces.http.schemas import JobShape, TaskShape
 
 router = APIRouter(tags=["jobs"])
 FAILED = "failed"  # the list that cursors of dead letters belong to
@@ -103,18 +103,23 @@ class FailedShape:
 
 @router.get("/jobs")
 def list_jobs(
-    request: Request, library: ALibrary, state: JobState | None = None, cursor: Cursor = "", limit: Limit = 50
+    request: Request,
+    library: ALibrary,
+    active: Active,
+    state: JobState | None = None,
+    cursor: Cursor = "",
+    limit: Limit = 50,
 ) -> Page[JobShape]:
     """Jobs, newest first; in a final state, the last to finish first."""
     of = f"jobs {state}"
     found = library.jobs(state, unseal(cursor, of), limit)
-    return page(request, [JobShape.of(j) for j in found.rows], found.cursor, of)
+    return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}")
-def get_job(desk: ADesk, job_id: Id) -> JobShape:
+def get_job(desk: ADesk, active: Active, job_id: Id) -> JobShape:
     """One job."""
-    return JobShape.of(desk.job(job_id))
+    return JobShape.of(desk.job(job_id), active)
 
 
 @router.get("/jobs/{job_id}/steps")
@@ -146,18 +151,18 @@ def list_events(desk: ADesk, job_id: Id, after: After = 0, limit: Limit = 200) -
 
 
 @router.get("/jobs/{job_id}/progress")
-def get_progress(library: ALibrary, desk: ADesk, job_id: Id) -> Progress:
+def get_progress(library: ALibrary, desk: ADesk, active: Active, job_id: Id) -> Progress:
     """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
     job = desk.job(job_id)
     seen = Watch(library.home.ledger, job.id, library.home.slots).look()
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None
-    return Progress(JobShape.of(seen.job), seen.stages, seen.remaining, expected)
+    return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected)
 
 
 @router.get("/jobs/{job_id}/why")
-def explain_job(desk: ADesk, job_id: Id) -> list[Because]:
+def explain_job(desk: ADesk, job_id: Id) -> list[WaitReason]:
     """Why what does not run does not run."""
     return list(desk.why(job_id))
 
@@ -166,9 +171,9 @@ Move = Literal["pause", "pause_now", "resume", "cancel"]
 
 
 @router.post("/jobs/{job_id}/priority")
-def set_priority(desk: ADesk, job_id: Id, body: PriorityIn) -> JobShape:
+def set_priority(desk: ADesk, active: Active, job_id: Id, body: PriorityIn) -> JobShape:
     """Higher goes first."""
-    return JobShape.of(desk.command(job_id, JobCommand.PRIORITY, body.priority))
+    return JobShape.of(desk.command(job_id, JobCommand.PRIORITY, body.priority), active)
 
 
 @router.post("/jobs/{job_id}/retry")
@@ -178,9 +183,9 @@ def retry_job(desk: ADesk, job_id: Id, body: RetryIn | None = None) -> Tried:
 
 
 @router.post("/jobs/{job_id}/{move}")
-def steer_job(desk: ADesk, job_id: Id, move: Move) -> JobShape:
+def steer_job(desk: ADesk, active: Active, job_id: Id, move: Move) -> JobShape:
     """Pause (now), resume or cancel."""
-    return JobShape.of(desk.command(job_id, JobCommand(move)))
+    return JobShape.of(desk.command(job_id, JobCommand(move)), active)
 
 
 @router.get("/failed")

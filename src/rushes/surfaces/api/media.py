@@ -12,11 +12,11 @@ from fastapi.responses import FileResponse, RedirectResponse, Response, Streamin
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.index.port import Video
+from rushes.jobs.originals import original
 from rushes.library.desk import Desk
-from rushes.library.footage import original
 from rushes.library.frames import frame
-from rushes.surfaces.api.reach import ADesk, Id
-from rushes.surfaces.api.shapes import FILES
+from rushes.surfaces.http.deps import ADesk, Id
+from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(tags=["files"])
 api = APIRouter(tags=["files"])

@@ -7,15 +7,15 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.errors import NotFound
 from rushes.library.desk import Desk
-from rushes.library.said import PATH, every, keep_path, take_back
 from rushes.records.port import Record
-from rushes.sources.port import Found, LeftOut
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Place
-from rushes.surfaces.api.shapes import RecordShape
+from rushes.sources.port import FoundFile, LeftOut
+from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, check_places, taken
-from rushes.surfaces.api.wishes import WishIn
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place, active_of
+from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["paths"])
 LOOKS = 1000  # entries that a check looks at
@@ -63,17 +63,17 @@ def validate_path(desk: ADesk, path_id: Id) -> Checked:
     path = str(_path(desk, path_id).doc["path"])
     looked = list(islice(desk.home.source(path).look(), LOOKS + 1))
     faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
-    return Checked(path, sum(isinstance(e, Found) for e in looked), len(looked) > LOOKS, faults[:100])
+    return Checked(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 
 @router.post("/paths/{path_id}/scan", status_code=202, response_model=list[AddedShape])
 def scan_path(
-    request: Request, desk: ADesk, library: ALibrary, path_id: Id, body: WishIn | None = None
+    request: Request, desk: ADesk, library: ALibrary, path_id: Id, body: JobRequestIn | None = None
 ) -> JSONResponse:
     """Take in what is there."""
     path = str(_path(desk, path_id).doc["path"])
     check_places(request, desk.home, [path])
-    return taken(library.add([path], (body or WishIn()).wish()))
+    return taken(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))
 
 
 def _path(desk: Desk, id: str) -> Record:

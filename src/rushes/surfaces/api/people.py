@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
+from rushes.annotations import Anchor, correct, of_video, take_back
+from rushes.annotations.acts import undo
+from rushes.annotations.people import Seen, everybody, hide_person, merge_people, name_person, split_person
 from rushes.index.follower import CORRECTION
-from rushes.library.said import Anchor, correct, of_video, take_back
-from rushes.library.said.acts import undo
-from rushes.library.said.people import Seen, everybody, hide_person, merge_people, name_person, split_person
-from rushes.surfaces.api.reach import MOST, ADesk, Id, Name, Text
-from rushes.surfaces.api.shapes import RecordShape
+from rushes.surfaces.http.deps import MOST, ADesk, Id, Name, Text
+from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["people"])
 Us = Annotated[int, Field(ge=0, le=MOST)]

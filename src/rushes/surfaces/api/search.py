@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from rushes.surfaces.api.pages import Cursor, Limit, seal, unseal
-from rushes.surfaces.api.reach import MOST, ALibrary
-from rushes.surfaces.api.shapes import HitShape
+from rushes.surfaces.http.deps import MOST, ALibrary
+from rushes.surfaces.http.pagination import Cursor, Limit, seal, unseal
+from rushes.surfaces.http.schemas import HitShape
 
 router = APIRouter(tags=["search"])
 TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain"}

@@ -8,9 +8,9 @@ from rushes.domain.job import JobCommand
 from rushes.domain.task import TaskState
 from rushes.library.desk import Step, allowed
 from rushes.surfaces.api.jobs import After
-from rushes.surfaces.api.pages import Limit
-from rushes.surfaces.api.reach import ADesk, Id
-from rushes.surfaces.api.shapes import TaskShape
+from rushes.surfaces.http.deps import ADesk, Id
+from rushes.surfaces.http.pagination import Limit
+from rushes.surfaces.http.schemas import TaskShape
 
 router = APIRouter(tags=["tasks"])
 steps = APIRouter(tags=["steps"])

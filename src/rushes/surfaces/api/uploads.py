@@ -14,12 +14,12 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
-from rushes.library import Wish
-from rushes.library.landing import Busy
-from rushes.library.upload import PARTS, Part, Uploads
-from rushes.library.upload_state import Upload
-from rushes.surfaces.api.problems import problem
-from rushes.surfaces.api.reach import ADesk, Id
+from rushes.library import JobRequest
+from rushes.surfaces.http.deps import ADesk, Id
+from rushes.surfaces.http.problems import problem
+from rushes.uploads.service import PARTS, Part, Uploads
+from rushes.uploads.staging import Busy
+from rushes.uploads.state import Upload
 
 router = APIRouter(tags=["uploads"])
 TUS = "1.0.0"
@@ -92,9 +92,11 @@ def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> R
     With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
     """
     said = read_metadata(metadata)
-    wish = Wish(recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", ""))
+    wanted = JobRequest(
+        recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", "")
+    )
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
-    upload = uploads_of(request).begin(name, length, wish, sha256, straight="straight" in said)
+    upload = uploads_of(request).begin(name, length, wanted, sha256, straight="straight" in said)
     return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 

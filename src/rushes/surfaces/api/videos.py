@@ -8,22 +8,23 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
+from rushes.annotations import may_be_read, rename
 from rushes.domain.errors import NotAllowed
 from rushes.domain.job import Job
+from rushes.home import Home
 from rushes.index.port import Video
-from rushes.library import Added
+from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, remove
+from rushes.jobs.originals import original
+from rushes.library import IntakeResult
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS, export, shots_of
-from rushes.library.footage import original
-from rushes.library.remove import Removed, cut_short, finish, remove
-from rushes.library.said import may_be_read, rename
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.surfaces.api.media import attached
-from rushes.surfaces.api.pages import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id, Key, Name, Place, accepted, once
-from rushes.surfaces.api.shapes import JobShape, Line, of_video
-from rushes.surfaces.api.wishes import WishIn
-from rushes.wiring import Home
+from rushes.surfaces.api.recipes import JobRequestIn
+from rushes.surfaces.http.deps import Active, ADesk, ALibrary, Id, Key, Name, Place, accepted, active_of, once
+from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
+from rushes.surfaces.http.schemas import JobShape, Line, of_video
+from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])
 
@@ -34,7 +35,7 @@ TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", 
          "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
 
 
-class AddIn(WishIn):
+class AddIn(JobRequestIn):
     """Places that films are taken in from: files, folders or s3://bucket/prefix, as the server sees them."""
 
     paths: list[Place] = Field(min_length=1, max_length=100)
@@ -58,9 +59,9 @@ class AddedShape:
     skipped: str = ""
 
     @staticmethod
-    def of(added: Added) -> "AddedShape":
+    def of(added: IntakeResult, active: ActiveJobs) -> "AddedShape":
         """From the library."""
-        job = JobShape.of(added.job) if added.job else None
+        job = JobShape.of(added.job, active) if added.job else None
         error, hint = (str(added.error), added.error.advice) if added.error else ("", "")
         return AddedShape(added.path, job, added.created, error, hint, added.skipped)
 
@@ -85,12 +86,12 @@ def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") 
     check_places(request, library.home, body.paths)
 
     def make() -> JSONResponse:
-        return taken(library.add(body.paths, body.wish()))
+        return taken(library.add(body.paths, body.wanted()), active_of(request))
 
     return once(library.home, key, request, body.model_dump(), make)
 
 
-def taken(added: Sequence[Added]) -> JSONResponse:
+def taken(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -100,7 +101,8 @@ def taken(added: Sequence[Added]) -> JSONResponse:
     if wrong and len(wrong) == len(added):
         raise wrong[0]
     jobs = [a.job.id for a in added if a.job]
-    return accepted([asdict(AddedShape.of(a)) for a in added], "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
+    shapes = [asdict(AddedShape.of(a, active)) for a in added]
+    return accepted(shapes, "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
 def check_places(request: Request, home: Home, places: list[str]) -> None:
@@ -129,7 +131,7 @@ def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
 
 
 @router.delete("/videos/{video_id}")
-def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> Removed:
+def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> RemovalReport:
     """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
     if left := cut_short(desk.home, video_id):
         return finish(desk.home, left)
@@ -160,20 +162,20 @@ def list_shots(desk: ADesk, video_id: Id) -> Shots:
 
 
 @router.get("/videos/{video_id}/runs")
-def list_runs(desk: ADesk, video_id: Id) -> list[JobShape]:
+def list_runs(desk: ADesk, active: Active, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
-    return [JobShape.of(job) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
+    return [JobShape.of(job, active) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
 
 
 @router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
 def run_video(
-    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: WishIn | None = None, key: Key = ""
+    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
 ) -> JSONResponse:
     """Ask more of a video, or the same anew (`again`); what is there is adopted."""
-    asked, video = body or WishIn(), desk.video(video_id)
+    asked, video = body or JobRequestIn(), desk.video(video_id)
 
     def make() -> JSONResponse:
-        return taken(library.add([source_of(desk, video)], asked.wish()))
+        return taken(library.add([source_of(desk, video)], asked.wanted()), active_of(request))
 
     return once(library.home, key, request, asked.model_dump(), make)
 

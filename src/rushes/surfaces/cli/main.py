@@ -1,4 +1,4 @@
-"""The command `rushes`: its commands by what people want, and one place where errors become exit codes."""
+"""The command `rushes`: its commands by purpose, and the one place where errors become exit codes."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,88 +11,88 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.settings import find_home
-from rushes.surfaces.cli import trouble
+from rushes.surfaces.cli import errors
+from rushes.surfaces.cli.command import Resolved, global_options, resolve_or_suggest, session_of
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.verb import Resolved, everywhere, resolved, session_of
 
-# Modules are loaded when their command is used: `rushes --help` and the completion of a shell need no video library.
+# Modules are loaded when their command is used: `rushes --help` and shell completion need no video library.
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "Develop": {
+    "Process": {
         "run": "run",
-        "add": "adding",
-        "worker": "working",
-        "watch": "watching",
-        "estimate": "adding",
-        "init": "care",
+        "add": "intake",
+        "worker": "worker",
+        "watch": "intake",
+        "estimate": "intake",
+        "init": "maintenance",
         "up": "up",
     },
-    "Look": {
-        "ls": "looking",
-        "show": "looking",
-        "search": "looking",
+    "Use": {
+        "ls": "browse",
+        "show": "browse",
+        "search": "search",
         "people": "people",
-        "clip": "cutting",
+        "clip": "clips",
         "stereo": "stereo",
-        "export": "cutting",
-        "compare": "comparing",
-        "serve": "serving",
+        "export": "clips",
+        "compare": "browse",
+        "serve": "serve",
     },
-    "Steer": {"jobs": "jobs", "failed": "failed"},
-    "Care": {
-        "verify": "care",
-        "rm": "removing",
-        "gc": "care",
-        "backup": "care",
-        "restore": "care",
-        "index": "indexing",
-        "reindex": "care",
+    "Control": {"jobs": "jobs", "failed": "failed"},
+    "Maintain": {
+        "verify": "maintenance",
+        "rm": "maintenance",
+        "gc": "maintenance",
+        "backup": "maintenance",
+        "restore": "maintenance",
+        "index": "maintenance",
+        "reindex": "maintenance",
         "models": "models",
         "doctor": "about",
         "config": "about",
-        "version": "itself",
-        "completion": "itself",
+        "version": "meta",
+        "completion": "meta",
     },
 }
 SENTENCES: Mapping[str, str] = {
-    "run": "Develop footage here and now: watchable, searchable, cuttable.",
-    "add": "Take footage in and leave the work to a worker.",
-    "worker": "Do the work that was added, until told to stop.",
-    "estimate": "Say how long a run would take on this machine.",
-    "watch": "Take in what is new in folders and buckets, by itself.",
-    "init": "Make a home in a folder, for the footage below it.",
+    "run": "Process videos now: make them watchable, searchable and ready to cut.",
+    "add": "Add videos as jobs and leave the work to a worker.",
+    "worker": "Process the jobs that were added, until stopped.",
+    "estimate": "Estimate how long a run would take on this machine.",
+    "watch": "Add new videos in folders and buckets automatically.",
+    "init": "Create a home in a folder, for the videos below it.",
     "up": "Try a fleet on this machine: servers and workers in one command.",
     "ls": "List the videos.",
-    "show": "Show one video: what it is and what was made of it.",
-    "search": "Find what was said, written or seen, to the word.",
-    "people": "Who is seen: list, name, merge, split, hide.",
-    "compare": "Show what two runs of a video say, side by side.",
-    "index": "Bring the search index up to date, or fill it from sidecars.",
-    "clip": "Cut a span out, to the frame.",
-    "stereo": "3D: look at it in seconds, make it.",
-    "export": "Write subtitles, text or shots of a video.",
-    "serve": "Open the library in a browser, and to programs over HTTP.",
-    "jobs": "Watch and steer jobs.",
-    "failed": "Work that gave up: look, retry, put away.",
-    "verify": "Read every file and check it; --repair makes damaged ones again.",
-    "rm": "Delete videos with all that was made of them; originals stay.",
-    "gc": "Free space: what is no longer needed.",
-    "backup": "Copy the home, while it is in use if need be.",
-    "restore": "Make a home from a backup.",
-    "reindex": "Build the search index anew from the results.",
-    "models": "The weights on this machine.",
+    "show": "Show one video and what was made from it.",
+    "search": "Find what was said, written or seen.",
+    "people": "List, name, merge, split and hide the people seen in videos.",
+    "compare": "Show the results of two runs of a video side by side.",
+    "index": "Update the search index, or fill it from sidecar files.",
+    "clip": "Cut a clip out of a video, exact to the frame.",
+    "stereo": "Convert a video to 3D, or preview it in seconds.",
+    "export": "Export subtitles, text or shots of a video.",
+    "serve": "Serve the library to browsers and to programs over HTTP.",
+    "jobs": "List and control jobs.",
+    "failed": "List, retry or dismiss tasks that failed.",
+    "verify": "Check every stored file; --repair makes damaged ones again.",
+    "rm": "Delete videos and everything made from them; originals are kept.",
+    "gc": "Free disk space that is no longer needed.",
+    "backup": "Copy the home, even while it is in use.",
+    "restore": "Create a home from a backup.",
+    "reindex": "Rebuild the search index from the results.",
+    "models": "List, download, check and time the models on this machine.",
     "doctor": "Check this machine and this home.",
-    "config": "The settings in force.",
-    "version": "Say which version this is.",
-    "completion": "Print the completion script of a shell.",
+    "config": "Show the settings in effect.",
+    "version": "Print the version.",
+    "completion": "Print the completion script for a shell.",
 }
 
 
 class ReaderLeft(Exception):
-    """The reader of a pipe has seen enough. Not an OSError: click would take that for a failure."""
+    """The reader of a pipe has closed it. Not an OSError: click would treat that as a failure."""
 
 
 @contextmanager
-def _noticing_that_nobody_reads() -> Iterator[None]:
+def _raise_reader_left() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError as e:
@@ -110,35 +110,35 @@ class Rushes(click.Group):
         """A command, its module loaded now."""
         for group in COMMANDS.values():
             if name in group:
-                module = import_module(f"rushes.surfaces.cli.{group[name]}")
+                module = import_module(f"rushes.surfaces.cli.commands.{group[name]}")
                 command: click.Command = module.COMMANDS[name]
                 return command
         return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
-        """A slip of the pen is answered with what was meant."""
-        return resolved(super().resolve_command, self, ctx, args)
+        """Suggests the closest command."""
+        return resolve_or_suggest(super().resolve_command, self, ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By what people want to do."""
+        """By purpose."""
         for title, group in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, SENTENCES[name]) for name in group])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Where --help is printed."""
-        with _noticing_that_nobody_reads():
+        with _raise_reader_left():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Where a command does its work."""
-        with _noticing_that_nobody_reads():
+        with _raise_reader_left():
             return super().invoke(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run and end the process with the exit code that the outcome means."""
+        """Run a command and end the process with its exit code."""
         words = [*(args[0] if args else kwargs.get("args") or sys.argv[1:])]
-        session = Session(json="--json" in words)  # known before the words are understood, or not
+        session = Session(json="--json" in words)  # errors of parsing are JSON as well
         kwargs |= {"standalone_mode": False, "obj": session}
         with session.closing:
             code = _guarded(lambda: super(Rushes, self).main(*args, **kwargs), session)
@@ -148,37 +148,50 @@ class Rushes(click.Group):
 def _guarded(go: Any, session: Session) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without a letter shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark
     try:
         code = go()
         sys.stdout.flush()
     except (BrokenPipeError, ReaderLeft):
-        return trouble.unread()
+        return errors.stop_writing()
     except (KeyboardInterrupt, click.Abort):
-        return trouble.tell_interrupt(session)
+        return errors.report_interrupt(session)
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.ClickException as e:
-        return trouble.tell_usage(session, e)
+        return errors.report_usage(session, e)
     except RushesError as e:
-        return trouble.tell_known(session, e)
-    except Exception as e:  # noqa: BLE001 - the last door: whatever comes here is a bug and is told as one
+        return errors.report_known(session, e)
+    except Exception as e:  # noqa: BLE001 - whatever arrives here is a bug and is reported as one
         logs = find_home(Path.cwd(), session.home or None) / "logs"
-        return trouble.tell_system(session, e, logs) if isinstance(e, OSError) else trouble.tell_bug(session, e, logs)
-    return code if isinstance(code, int) else trouble.OK
+        if isinstance(e, OSError):
+            return errors.report_os_error(session, e, logs)
+        return errors.report_bug(session, e, logs)
+    return code if isinstance(code, int) else errors.OK
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes longer than the rest of --help
+
+        click.echo(f"rushes {version('rushes')}")
+        ctx.exit()
 
 
 @click.command(
     "rushes",
     cls=Rushes,
-    params=everywhere(),
+    params=global_options(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nStart with: rushes run FILM.mp4\nEvery command explains itself: rushes run --help",
+    epilog="\b\nStart with: rushes run VIDEO.mp4\nHelp for one command: rushes run --help",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Develops footage overnight, whatever dies: watch it, search it, cut it."""
+    """Makes videos watchable, searchable and easy to cut; work continues after any crash."""
     session_of(ctx)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

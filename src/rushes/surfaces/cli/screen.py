@@ -20,8 +20,8 @@ Part = str | tuple[str, str]  # words, or words with a style
 Cell = Part | Sequence[Part]
 
 
-def hush(stream: IO[str]) -> None:
-    """The reader of a pipe has seen enough: no word more, and nothing left to be flushed at the end."""
+def silence(stream: IO[str]) -> None:
+    """The reader of a pipe has closed it: write no more, and leave nothing to flush at exit."""
     with suppress(OSError, ValueError):  # not a real stream
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -29,12 +29,12 @@ def hush(stream: IO[str]) -> None:
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        hush(self.file)
+        silence(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; the wide one gives way where the terminal is narrow."""
+    """A column of a table; a wide one is cut where the terminal is narrow."""
 
     title: str
     right: bool = False
@@ -42,7 +42,7 @@ class Column:
 
 
 class Screen:
-    """stdout or stderr. Everything for people passes here, so that nothing unclean can."""
+    """stdout or stderr. All text for people passes here and is cleaned."""
 
     def __init__(self, *, stderr: bool = False, env: Mapping[str, str] | None = None) -> None:
         self._env = os.environ if env is None else env
@@ -50,23 +50,23 @@ class Screen:
 
     @cached_property
     def terminal(self) -> bool:
-        """Whether a person is looking."""
+        """Whether it is a terminal."""
         return self.console.is_terminal
 
     @cached_property
     def utf8(self) -> bool:
-        """Whether every letter can be shown. A pipe can carry them all."""
+        """Whether every character can be shown; in a pipe it can."""
         if not self.terminal:
             return True
-        return speaks_utf8(self._env, getattr(self.console.file, "encoding", "") or "")
+        return shows_utf8(self._env, getattr(self.console.file, "encoding", "") or "")
 
     @property
     def heard(self) -> bool:
-        """Whether somebody still reads."""
+        """Whether the reader is still there."""
         return not self.console.quiet
 
     def leave(self) -> None:
-        """Nobody reads any more: what is said from now on goes nowhere, and the command does what it was asked to."""
+        """The reader is gone: drop further output; the command goes on with its work."""
         self.console.on_broken_pipe()
 
     @property
@@ -152,7 +152,7 @@ class Screen:
         self.console.print(text, soft_wrap=True)
 
 
-def speaks_utf8(env: Mapping[str, str], encoding: str) -> bool:
+def shows_utf8(env: Mapping[str, str], encoding: str) -> bool:
     """Whether the terminal shows UTF-8, by the locale that the person set.
 
     Python turns LANG=C into LC_CTYPE=C.UTF-8 for itself; that says nothing about the terminal.

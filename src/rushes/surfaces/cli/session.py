@@ -1,4 +1,4 @@
-"""One invocation: the options that hold everywhere, the two screens, and JSON for programs."""
+"""One invocation: the global options, the two screens, and JSON for programs."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from rushes.surfaces.cli.screen import Screen
 
 @dataclass(slots=True)
 class Session:
-    """What the person said before and after the command's name, and where the answers go."""
+    """The global options of this invocation, and where output goes."""
 
     home: str = ""
     json: bool = False
@@ -25,33 +25,33 @@ class Session:
     progress: bool = True
     out: Screen = field(default_factory=Screen)
     err: Screen = field(default_factory=lambda: Screen(stderr=True))
-    closing: ExitStack = field(default_factory=ExitStack)  # what was opened on the way
+    closing: ExitStack = field(default_factory=ExitStack)  # what must be closed at the end
 
     @property
     def talks(self) -> bool:
-        """Whether remarks for people are wanted besides the data."""
+        """Whether to print remarks besides the data."""
         return not (self.json or self.quiet)
 
     @property
     def bars(self) -> bool:
-        """Whether a person watches progress."""
+        """Whether to draw progress bars."""
         return self.talks and self.progress and self.err.terminal
 
     def document(self, value: object) -> None:
         """The answer as one JSON document."""
-        self._write(json.dumps(plain(value), indent=2 if self.out.terminal else None))
+        self._write(json.dumps(to_json(value), indent=2 if self.out.terminal else None))
 
     def message(self, message_type: str, **fields: object) -> None:
         """One JSON line of a long command."""
-        self._write(json.dumps({"message_type": message_type, **plain(fields)}))
+        self._write(json.dumps({"message_type": message_type, **to_json(fields)}))
 
     def rows(self, message_type: str, rows: Iterable[object]) -> None:
         """A list for programs: one JSON line a row, none if there is nothing."""
         for row in rows:
-            self.message(message_type, **plain(row))
+            self.message(message_type, **to_json(row))
 
     def remark(self, *parts: str | tuple[str, str]) -> None:
-        """A line for people that is not data: on stderr, and not when they want quiet or read no more."""
+        """A line for people that is not data: on stderr, unless --quiet or --json."""
         if self.talks and self.out.heard:
             self.err.line(*parts)
 
@@ -66,15 +66,15 @@ class Session:
             self.out.leave()
 
 
-def plain(value: object) -> JSON:
-    """Anything of ours as JSON can carry it."""
+def to_json(value: object) -> JSON:
+    """A value as JSON can hold it."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return to_json(asdict(value))
     match value:
         case Mapping():
-            return {str(k): plain(v) for k, v in value.items()}
+            return {str(k): to_json(v) for k, v in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [plain(v) for v in value]
+            return [to_json(v) for v in value]
         case Enum():
             return value.value
         case Fraction():

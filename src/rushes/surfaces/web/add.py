@@ -1,4 +1,4 @@
-"""Adding films: from this computer, from a folder the server sees, from a bucket; what is wanted of them beside it."""
+"""Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -6,20 +6,20 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.stage import StageSpec
-from rushes.library import Added, Library, Wish
-from rushes.library.forecast import forecast
-from rushes.library.intake import missing_models
-from rushes.library.said import PATH, every, keep_path, take_back
-from rushes.library.upload_state import Upload
+from rushes.estimates.forecast import forecast
+from rushes.home import machine
+from rushes.jobs.intake import missing_models
+from rushes.library import IntakeResult, JobRequest, Library
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.api.reach import ALibrary, Place
 from rushes.surfaces.api.uploads import uploads_of
 from rushes.surfaces.api.videos import check_places
-from rushes.surfaces.web.there import SHOWN, there
+from rushes.surfaces.http.deps import ALibrary, Place
+from rushes.surfaces.web.browse_server import SHOWN, there
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import plural
-from rushes.wiring import machine
+from rushes.surfaces.words import plural
+from rushes.uploads.state import Upload
 
 router = APIRouter(include_in_schema=False)
 PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most
@@ -27,11 +27,11 @@ KNOWN = 2000  # films that are looked through for one that is here already
 HOUR = 3600.0  # of film, while none is chosen
 WORDS = {
     "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
-    "subtitles": "Speech only; SRT and VTT beside the film",
-    "text": "What is written on screen, nothing else",
-    "analyse": "All observations, without a proxy to watch",
-    "3d": "Side by side or anaglyph",
-    "everything": "All of it, with 3D",
+    "subtitles": "Speech only; SRT and VTT files",
+    "text": "Text on screen only",
+    "analyse": "All observations, without a proxy",
+    "3d": "3D: side by side or anaglyph",
+    "everything": "Everything, including 3D",
 }
 From = Literal["upload", "folder", "bucket"]
 
@@ -60,7 +60,7 @@ def show_add(
         roots=_roots(request, library),
         room=library.home.blobs.room(),
         profile=library.home.settings.profile,
-        missing=missing_models(library.home, Wish(recipe=chosen)),
+        missing=missing_models(library.home, JobRequest(recipe=chosen)),
         shown=SHOWN,
         part=PART,
         straight=library.home.multipart is not None,
@@ -106,7 +106,7 @@ def add_place(
 ) -> Response:
     """Take in everything at a place."""
     check_places(request, library.home, [place])
-    added = library.add([place], Wish(recipe=recipe, profile=profile, language=language))
+    added = library.add([place], JobRequest(recipe=recipe, profile=profile, language=language))
     if remember:
         keep_path(library.home, place)
     return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
@@ -116,7 +116,7 @@ def add_place(
 def forget(request: Request, library: ALibrary, path: Annotated[str, Form(max_length=100)]) -> Response:
     """Forget a place; its videos stay."""
     take_back(library.home, PATH, path)
-    return back(request, "Forgotten. Its videos stay.")
+    return back(request, "Removed. Its videos are kept.")
 
 
 @router.post("/add/drop")
@@ -126,21 +126,21 @@ def drop_upload(request: Request, upload: Annotated[str, Form(max_length=100)]) 
     found = uploads.get(upload)
     if found.state == "open":
         uploads.drop(found)
-    return back(request, "Given up; its bytes are deleted.")
+    return back(request, "Upload discarded; its data is deleted.")
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    cards = library.home.cards
-    return [_recipe(library, name, seconds, pixels, cards) for name in RECIPES]
+    specs = library.home.specs
+    return [_recipe(library, name, seconds, pixels, specs) for name in RECIPES]
 
 
 def _recipe(
-    library: Library, name: str, seconds: float, pixels: tuple[int, int], cards: Mapping[str, StageSpec]
+    library: Library, name: str, seconds: float, pixels: tuple[int, int], specs: Mapping[str, StageSpec]
 ) -> dict[str, Any]:
     found = forecast(library.home, name, seconds, pixels, machine())
     return {
         "name": name,
-        "words": WORDS.get(name, ", ".join(stages_of(name, cards))),
+        "words": WORDS.get(name, ", ".join(stages_of(name, specs))),
         "whole": None if found.unknown else found.whole,
         "stages": found.stages,
         "unknown": found.unknown,
@@ -159,13 +159,13 @@ def _roots(request: Request, library: Library) -> list[str]:
     return list(dict.fromkeys([*named, *here]))
 
 
-def _told(added: Iterable[Added]) -> str:
+def _told(added: Iterable[IntakeResult]) -> str:
     rows = list(added)
     new, here = sum(a.created for a in rows), sum(bool(a.job) and not a.created for a in rows)
     faults = [a for a in rows if a.error]
-    parts = [f"{plural(new, 'film')} taken in"]
+    parts = [f"{plural(new, 'video')} added"]
     if here:
-        parts.append(f"{here} already here")
+        parts.append(f"{here} already in the library")
     if faults:
-        parts.append(f"{len(faults)} cannot be: {faults[0].error}")
+        parts.append(f"{len(faults)} could not be added: {faults[0].error}")
     return "; ".join(parts) + "."

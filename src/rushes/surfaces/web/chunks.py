@@ -11,11 +11,10 @@ from rushes.domain.job import Job
 from rushes.domain.span import Span
 from rushes.domain.task import Task
 from rushes.jobs.progress import Snapshot, StageProgress
-from rushes.surfaces.web.state import task_word
+from rushes.surfaces.words import TASK_WORDS, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px
-SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead letter": "\u00d7"}
-ORDER = ("done", "adopted", "leased", "ready", "backing off", "waiting", "dead letter", "cancelled")
+SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead": "\u00d7"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def _runs(words: Iterable[str]) -> Iterable[tuple[str, int, int]]:
 
 def _words(words: Iterable[str]) -> str:
     counted = Counter(words)
-    return ", ".join(f"{counted[word]} {word}" for word in ORDER if counted[word])
+    return ", ".join(f"{counted[word]} {word}" for word in TASK_WORDS if counted[word])
 
 
 def _took(tasks: Sequence[Task]) -> float | None:

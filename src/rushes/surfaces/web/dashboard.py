@@ -10,14 +10,14 @@ from fastapi.responses import Response
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
+from rushes.home import Home
 from rushes.jobs.progress import Snapshot, Watch
 from rushes.library import Library
 from rushes.library.desk import video_of
-from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.web.figures import figures
-from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
-from rushes.wiring import Home
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 3  # jobs whose stages are shown; looking at one reads its plan
@@ -79,7 +79,7 @@ def try_sample(request: Request, library: ALibrary, desk: ADesk) -> Response:
     (added,) = library.add([place])
     if added.error:
         raise added.error
-    return back(request, "The sample film is taken in.", to="/")
+    return back(request, "The sample video was added.", to="/")
 
 
 def _running(library: Library, job: Job) -> Running:

@@ -8,15 +8,15 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
+from rushes.jobs.dead_letters import Cause as Said
+from rushes.jobs.dead_letters import Choice, FailureGroup
 from rushes.library import Library
-from rushes.library.failed import Cause as Said
-from rushes.library.failed import Choice, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE, counted
 from rushes.surfaces.api.jobs import FAILED
-from rushes.surfaces.api.pages import seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
-from rushes.surfaces.web.wording import plural
+from rushes.surfaces.words import plural
 
 router = APIRouter(include_in_schema=False)
 NAMED = 3  # jobs that are named of a cause
@@ -26,18 +26,18 @@ HOPS = 15  # requests that one click may cause: browsers follow 20 and no furthe
 Name = Annotated[str, Query(max_length=100)]
 Cursor = Annotated[str, Query(max_length=500)]
 TITLES = {
-    "BadMedia": "The file is not footage that can be read",
-    "SourceMissing": "The original is not where it was",
-    "SourceChanged": "The original changed since it was added",
-    "ModelMissing": "A model is not on this machine",
-    "SlotDied": "The work ended without an answer",
-    "SlotTimedOut": "The work ran longer than its limit",
-    "SlotTooBig": "The work ran out of memory",
-    "KillsItsWorker": "It takes its worker down",
+    "BadMedia": "The file is not a readable video",
+    "SourceMissing": "The original is missing",
+    "SourceChanged": "The original has changed since it was added",
+    "ModelMissing": "A model is missing on this machine",
+    "SlotDied": "The process crashed",
+    "SlotTimedOut": "The time limit was exceeded",
+    "SlotTooBig": "The memory limit was exceeded",
+    "KillsItsWorker": "The task crashes its worker",
     "DamagedBlob": "A stored file is damaged",
-    "StoreAway": "A store did not answer",
-    "StoreMissing": "There is no such bucket or database",
-    "StoreRefuses": "A store does not let us in",
+    "StoreAway": "A store does not respond",
+    "StoreMissing": "The bucket or database does not exist",
+    "StoreRefuses": "A store refuses the credentials",
 }
 
 
@@ -112,7 +112,7 @@ def act(
     """
     kinds = frozenset([only] if only else kind or [])
     if not kinds:
-        return back(request, "Nothing was chosen.")
+        return back(request, "Nothing was selected.")
     letters = library.letters
     acted = (letters.retry if do == "retry" else letters.discard)(Choice(kinds, step), unseal(cursor, FAILED), AT_ONCE)
     done += len(acted.tasks)
@@ -125,11 +125,11 @@ def act(
 
 def _said(library: Library, do: str, count: int, *, more: bool) -> str:
     if not count:
-        return "Nothing was chosen."
-    rest = " There are more: choose them again." if more else ""
+        return "Nothing was selected."
+    rest = " There are more: select them again." if more else ""
     if do == "retry":
-        return f"{plural(count, 'task')} will be tried again. {_who(library)}{rest}"
-    return f"{plural(count, 'task')} put away. What was done of these films stays.{rest}"
+        return f"{plural(count, 'task')} will be retried. {_who(library)}{rest}"
+    return f"{plural(count, 'task')} dismissed. Finished results are kept.{rest}"
 
 
 def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> tuple[FailureGroup, ...]:
@@ -148,7 +148,11 @@ def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
 
 def _who(library: Library) -> str:
     alive = any(w.alive for w in library.home.ledger.workers())
-    return "A worker takes them soon." if alive else "No worker is running: rushes worker, or rushes serve --workers 1."
+    return (
+        "A worker takes them soon."
+        if alive
+        else "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
+    )
 
 
 def _group(names: Mapping[str, str], group: FailureGroup) -> Group:

@@ -12,17 +12,17 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand
 from rushes.domain.task import Task
+from rushes.index.port import find_video
 from rushes.jobs.progress import Snapshot
 from rushes.ledger.pages import all_tasks
 from rushes.library import Library
 from rushes.library.desk import Desk, video_of
-from rushes.surfaces.api.reach import ADesk, ALibrary, Id
-from rushes.surfaces.api.shapes import of_video
-from rushes.surfaces.web.chunks import CELLS, ORDER, SIGNS, rows, seconds, span_of, ticks
-from rushes.surfaces.web.state import hands, task_word, word_of
+from rushes.surfaces.http.deps import ADesk, ALibrary, Id
+from rushes.surfaces.http.schemas import of_video
+from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, seconds, span_of, ticks
+from rushes.surfaces.web.live_jobs import look
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.watched import look
-from rushes.surfaces.web.wording import plural
+from rushes.surfaces.words import TASK_WORDS, active_jobs, plural, task_word
 
 router = APIRouter(include_in_schema=False)
 EVENTS = 40
@@ -70,18 +70,18 @@ def show_job(
     """Its page."""
     job = desk.job(job_id)
     tasks, seen = all_tasks(library.home.ledger, job.id), look(request, job.id)
-    video = library.home.index.video(job.owner, video_of(job)) if job.facts else None
+    video = find_video(library.home.index, job.owner, video_of(job)) if job.facts else None
     return render(
         request,
         "job.html",
         job=job,
-        word=word_of(job, hands(library.home.ledger.workers())),
+        word=active_jobs(library.home.ledger.workers()).word(job),
         over=job.state in FINAL,
         video=of_video(video) if video else None,
         map=rows(tasks, seen),
         ticks=ticks(job),
         most_cells=CELLS,
-        legend=[(word, SIGNS.get(word, "2" if word == "backing off" else "")) for word in ORDER],
+        legend=[(word, SIGNS.get(word, "2" if word == "backing off" else "")) for word in TASK_WORDS],
         times=_times(library, job, seen),
         why=() if job.state in FINAL else desk.why(job.id),
         chosen=_chosen(desk, task) if task else None,
@@ -106,13 +106,13 @@ def steer_job(
 
 def _steer(desk: Desk, job: str, do: Order, stage: str, value: int) -> str:
     if do == "retry":
-        return f"{plural(len(desk.revive(job, stage)), 'task')} will be tried again."
+        return f"{plural(len(desk.revive(job, stage)), 'task')} will be retried."
     desk.command(job, JobCommand(do), value)
     return {
-        "pause": "Paused. Chunks at work finish first; nothing is lost.",
-        "resume": "It goes on.",
-        "cancel": "Cancelled. What is done stays; Retry brings it back.",
-        "priority": f"Priority {value}. Higher goes first.",
+        "pause": "Paused. Running chunks finish first; nothing is lost.",
+        "resume": "Resumed.",
+        "cancel": "Cancelled. Finished results are kept; Retry continues the job.",
+        "priority": f"Priority {value}. Higher priorities run first.",
     }[do]
 
 

@@ -16,25 +16,23 @@ from rushes.library import Library
 from rushes.library.desk import Desk, video_of
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.api.pages import seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.api.shapes import of_video
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import seal, unseal
+from rushes.surfaces.http.schemas import of_video
 from rushes.surfaces.web import job
 from rushes.surfaces.web.chunks import seconds
-from rushes.surfaces.web.state import Hands, hands, word_of
+from rushes.surfaces.web.live_jobs import look
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.watched import look
-from rushes.surfaces.web.wording import plural
+from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, plural
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50
 PAGES = 5  # of the ledger that are read for one of ours when a filter leaves rows out
-IN_WORK = (JobState.RUNNING, JobState.CHUNKING, JobState.CREATED)
-TABS = {"work": IN_WORK, "finished": (JobState.COMPLETED, JobState.CANCELLED), "failed": (JobState.FAILED,)}
+TABS = {"work": UNFINISHED, "finished": (JobState.COMPLETED, JobState.CANCELLED), "failed": (JobState.FAILED,)}
 Tab = Literal["work", "finished", "failed"]
 Move = Literal["pause", "resume", "cancel", "retry"]
 Name = Annotated[str, Query(max_length=40)]
-TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled; what is done stays", "retry": "tried again"}
+TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled; finished results are kept", "retry": "retried"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def show_jobs(
     cursor: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """The table."""
-    busy = hands(library.home.ledger.workers())
+    busy = active_jobs(library.home.ledger.workers())
     found, more = _jobs(library, TABS[tab], unseal(cursor, f"tab {tab}"), recipe)
     rows = [row for row in _rows(request, library, found, busy) if state in ("", row.word)]
     return render(
@@ -92,7 +90,7 @@ def steer_jobs(
 ) -> Response:
     """The same for all that were chosen; one that cannot be steered so is passed over."""
     done = sum(steer(desk, one, do) for one in job or ())
-    return back(request, f"{plural(done, 'job')} {TOLD[do]}." if done else "Nothing was chosen that could be.")
+    return back(request, f"{plural(done, 'job')} {TOLD[do]}." if done else "No selected job could be changed.")
 
 
 def steer(desk: Desk, job: str, do: Move) -> bool:
@@ -123,18 +121,17 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
     return found, f"{states[at]}:{inner}"
 
 
-def _rows(request: Request, library: Library, jobs: list[Job], busy: Hands) -> list[Row]:
+def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {v.id: of_video(v) for v in library.home.index.videos_of(library.home.settings.owner, _videos(jobs))}
+    videos = {v.id: of_video(v) for v in library.home.index.videos(library.home.settings.owner, ids=_videos(jobs))[0]}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 
 
-def _row(request: Request, job: Job, busy: Hands, video: Video | None, arriving: bool) -> Row:
-    word = word_of(job, busy)
-    word = "arriving" if word == "waiting" and arriving else word
-    seen = look(request, job.id) if job.state not in FINAL and job.id in busy.jobs else None
-    return Row(job, word, video, seen, _where(job, word, busy))
+def _row(request: Request, job: Job, busy: ActiveJobs, video: Video | None, arriving: bool) -> Row:
+    word = busy.word(job)
+    seen = look(request, job.id) if job.state not in FINAL and job.id in busy.hosts else None
+    return Row(job, word, video, seen, _where(job, word, busy, arriving))
 
 
 def _videos(jobs: list[Job]) -> set[str]:
@@ -147,14 +144,14 @@ def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
     return {task.job for task in tasks if task.state is TaskState.WAITING}
 
 
-def _where(job: Job, word: str, busy: Hands) -> str:
+def _where(job: Job, word: str, busy: ActiveJobs, arriving: bool) -> str:
     parts = [", ".join(busy.hosts.get(job.id, ()))]
-    if word == "arriving":
-        parts.append("its file is on the way")
-    if word == "waiting":
-        parts.append("a worker takes it soon" if busy.alive else "no worker is running")
+    if word == "waiting" and arriving:
+        parts.append("waiting for its file")
+    elif word == "waiting":
+        parts.append("waiting for a free worker" if busy.workers else "no worker is running")
     if job.counts.dead:
-        parts.append(f"{job.counts.dead} gave up")
+        parts.append(f"{job.counts.dead} failed")
     return "; ".join(filter(None, parts))
 
 

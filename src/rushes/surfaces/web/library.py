@@ -6,27 +6,24 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
+from rushes.domain.job import JobState
 from rushes.index.port import Video
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.plan.recipes import RECIPES
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ADesk, ALibrary
 from rushes.surfaces.api.videos import delete_video, source_of
-from rushes.surfaces.web.figures import figures
-from rushes.surfaces.web.shelf import tiles
+from rushes.surfaces.http.deps import ADesk, ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.video import KEPT
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import language, plural
+from rushes.surfaces.words import UNFINISHED, language_name, plural
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
 LOOKED_AT = 200  # videos that one page of a filtered list looks at; the next page goes on from there
-STATES = {
-    "complete": ("completed",),
-    "running": ("created", "chunking_in_progress", "chunking_complete"),
-    "needs you": ("failed",),
-}
+STATES = {"unfinished": UNFINISHED, "done": (JobState.COMPLETED,), "failed": (JobState.FAILED,)}
 LABELS = {"object": "Object", "person": "Person", "place": "Place"}
 Asked = Annotated[str, Query(max_length=200)]
 Ids = Annotated[list[str], Form(max_length=100)]
@@ -65,8 +62,8 @@ def show_library(
 def process(request: Request, desk: ADesk, library: ALibrary, video: Ids, recipe: Annotated[str, Form()]) -> Response:
     """Put chosen videos through a recipe; what is there already is adopted."""
     places = [source_of(desk, desk.video(id)) for id in video]
-    jobs = [a.job for a in library.add(places, Wish(recipe=recipe)) if a.job]
-    return back(request, f"{plural(len(jobs), 'job')} for {recipe}.")
+    jobs = [a.job for a in library.add(places, JobRequest(recipe=recipe)) if a.job]
+    return back(request, f"{plural(len(jobs), 'job')} started with the recipe {recipe}.")
 
 
 @router.post("/library/delete")
@@ -112,7 +109,7 @@ def _having(
     shown = library.search(f'{kind}:"{label}"' if kind in LABELS else "", 1).facets.get("video", {})
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
-    found = {video.id: video for video in library.home.index.videos_of(desk.owner, ids)}
+    found = {video.id: video for video in library.home.index.videos(desk.owner, ids=ids)[0]}
     return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
         shown
     ) > at + PAGE else ""
@@ -120,7 +117,7 @@ def _having(
 
 def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
     known = figures(request, newest)
-    spoken = [(code, language(code), None) for code in list(known.languages)[:8] if code]
+    spoken = [(code, language_name(code), None) for code in list(known.languages)[:8] if code]
     rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
         ("State", "state", [(s, s, None) for s in STATES]),
         ("Language", "lang", [*spoken, ("none", "no speech", None)] if spoken else []),

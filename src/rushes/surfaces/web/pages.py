@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from rushes.surfaces.web import ground
+from rushes.surfaces.web import base
 
 PAGES = ("dashboard", "library", "video", "search", "add", "people", "failed", "jobs", "job", "workers",
          "settings", "entry")  # fmt: skip
@@ -19,7 +19,7 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 def _routes() -> list[BaseRoute]:
     here = __name__.rpartition(".")[0]
     found = [import_module(f"{here}.{name}") for name in PAGES if find_spec(f"{here}.{name}")]
-    return [*ground.routes, *(route for page in found for route in page.router.routes)]
+    return [*base.routes, *(route for page in found for route in page.router.routes)]
 
 
 routes: list[BaseRoute] = _routes()
@@ -34,7 +34,7 @@ def dress(app: FastAPI) -> None:
 def _dressed(handler: Any) -> Handler:
     async def told(request: Request, error: Exception) -> Response:
         answer: JSONResponse = await handler(request, error)
-        return ground.error_page(request, answer) if _by_a_person(request) else answer
+        return base.error_page(request, answer) if _by_a_person(request) else answer
 
     return told
 

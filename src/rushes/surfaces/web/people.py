@@ -6,15 +6,16 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
+from rushes.annotations.acts import undo
+from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound
+from rushes.index.changes import Track
 from rushes.index.people import Person
-from rushes.index.port import Track, Video
+from rushes.index.port import Video, find_video
 from rushes.library import Library
-from rushes.library.said.acts import undo
-from rushes.library.said.people import hide_person, merge_people, name_person, split_person
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.web.wording import nameless, plural
+from rushes.surfaces.words import plural, unnamed_person
 
 router = APIRouter(include_in_schema=False)
 ON_CARD, IN_PANEL = 3, 60  # faces that are shown
@@ -55,7 +56,7 @@ class Card:
     @property
     def called(self) -> str:
         """By name, else by something that people can say."""
-        return self.name or nameless(self.id)
+        return self.name or unnamed_person(self.id)
 
 
 class Films:
@@ -68,7 +69,7 @@ class Films:
     def of(self, id: str) -> Video | None:
         """One of them."""
         if id not in self._found:
-            self._found[id] = self._house.index.video(self._house.settings.owner, id)
+            self._found[id] = find_video(self._house.index, self._house.settings.owner, id)
         return self._found[id]
 
 
@@ -86,7 +87,7 @@ def show_people(
     listed = [p for p in known if hidden or not p.hidden]
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
-        raise NotFound(f"there is nobody {who[:60]!r}", "Perhaps the two are one now: see everybody.")
+        raise NotFound(f"no person {who[:60]!r}", "The person may have been merged: see the list of people.")
     films = Films(library)
     return render(
         request,
@@ -106,7 +107,7 @@ def show_people(
 def name(request: Request, library: ALibrary, who: Who, name: Who) -> Response:
     """What somebody is called; the name of somebody else makes the two one."""
     name_person(library.home, who, name)
-    return back(request, f"That is {name.strip()}. It stays when faces are run again.", "/people")
+    return back(request, f"Named {name.strip()}.", "/people")
 
 
 @router.post("/people/merge")
@@ -117,11 +118,11 @@ def merge(
     known = {p.id: p for p in library.home.follower.people(library.home.settings.owner)}
     some = sorted((known[id] for id in set(who or ()) if id in known), key=_weight)
     if len(some) < 2:
-        return back(request, "Choose at least two who are one.")
+        return back(request, "Select at least two people to merge.")
     kept = some[0].name or some[0].id
     for other in some[1:]:
         merge_people(library.home, other.id, kept)
-    return back(request, f"{plural(len(some), 'person', 'people')} are one now.", "/people")
+    return back(request, f"{plural(len(some), 'person', 'people')} merged.", "/people")
 
 
 @router.post("/people/split")
@@ -136,7 +137,9 @@ def split(
     places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
     for video, _, at in places:
         split_person(library.home, who, video, int(at[:18]), name)
-    return back(request, f"{plural(len(places), 'face')} taken out." if places else "Choose the faces to take out.")
+    return back(
+        request, f"{plural(len(places), 'appearance')} separated." if places else "Select the faces to separate."
+    )
 
 
 @router.post("/people/hide")
@@ -149,7 +152,7 @@ def hide(request: Request, library: ALibrary, who: Who, hidden: Annotated[bool, 
 @router.post("/people/undo")
 def take_back(request: Request, library: ALibrary) -> Response:
     """Take the last word back."""
-    return back(request, f"Taken back: {undo(library.home)}.", "/people")
+    return back(request, f"Undone: {undo(library.home)}.", "/people")
 
 
 def _weight(person: Person) -> tuple[bool, int, str]:

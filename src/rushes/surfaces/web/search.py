@@ -8,24 +8,24 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.job import JobState
-from rushes.index.port import Found, Hit, Summary, Video
+from rushes.index.port import Hit, SearchResult, Summary, Video
 from rushes.index.query import FIELDS
 from rushes.library import Library
-from rushes.surfaces.api.pages import Cursor, seal, unseal
-from rushes.surfaces.api.reach import ALibrary
-from rushes.surfaces.api.shapes import HitShape
-from rushes.surfaces.web.asked import read_back, toggled, words_of
-from rushes.surfaces.web.figures import figures
+from rushes.surfaces.http.deps import ALibrary
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.web.index_counts import figures
+from rushes.surfaces.web.query_facets import read_back, toggled, words_of
 from rushes.surfaces.web.view import render, with_query
-from rushes.surfaces.web.wording import kind, language
+from rushes.surfaces.words import kind_name, language_name
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
 COMPLETIONS = 12
-NOTES = {"say": "what is said", "text": "what is written on screen", "object": "a thing that is seen",
-         "person": "somebody who is seen", "place": "where it was filmed", "entity": "a name, number or link in a text",
-         "in": "a video or folder by its name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
-         "near": "5s: at most so far apart"}  # fmt: skip
+NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
+         "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
+         "in": "a video or folder, by name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
+         "near": "5s: at most 5 seconds apart"}  # fmt: skip
 Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
 
@@ -53,7 +53,7 @@ def show_search(
     """Hits, or what there is to find."""
     newest, _ = library.videos("", 6)
     asks = bool(q.strip())
-    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else Found()
+    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
     return render(
         request,
         "search.html",
@@ -94,18 +94,18 @@ def _completions(last: str, known: Summary) -> list[str]:
     return fields + [word for word in seen if " " not in word]
 
 
-def _groups(library: Library, found: Found) -> list[Group]:
+def _groups(library: Library, found: SearchResult) -> list[Group]:
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
     home, totals = library.home, found.facets.get("video", {})
-    videos = {video.id: video for video in home.index.videos_of(home.settings.owner, by_video)}
+    videos = {video.id: video for video in home.index.videos(home.settings.owner, ids=by_video)[0]}
     return [
         Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
     ]
 
 
-def _facets(q: str, order: str, video: str, found: Found) -> list[Facet]:
+def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
     asked = {"q": q, "order": order if order != "best" else "", "video": video}
 
     def by(token: str, word: str, count: int) -> tuple[str, str, int, bool]:
@@ -113,8 +113,8 @@ def _facets(q: str, order: str, video: str, found: Found) -> list[Facet]:
 
     counts = found.facets
     names = {hit.video: hit.name for hit in found.hits}
-    kinds = [by(f"kind:{name}", kind(name), n) for name, n in counts.get("kind", {}).items()]
-    spoken = [by(f"lang:{code}", language(code), n) for code, n in counts.get("language", {}).items()]
+    kinds = [by(f"kind:{name}", kind_name(name), n) for name, n in counts.get("kind", {}).items()]
+    spoken = [by(f"lang:{code}", language_name(code), n) for code, n in counts.get("language", {}).items()]
     months = [by(f"date:{month}", month, n) for month, n in counts.get("date", {}).items()]
     videos = [
         (with_query("/search", {**asked, "video": "" if video == id else id}), names[id], n, video == id)
@@ -125,7 +125,7 @@ def _facets(q: str, order: str, video: str, found: Found) -> list[Facet]:
     return [(title, some) for title, some in rows if len(some) > 1 or any(on for *_, on in some)]
 
 
-def _looser(library: Library, q: str, found: Found) -> tuple[str, int] | None:
+def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | None:
     """The plain words, where the query finds less than they do."""
     plain = words_of(q)
     if not plain or plain == q.strip() or found.total > PAGE:

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from rushes.home import VERSION
 from rushes.library.doctor import Check
 from rushes.surfaces.api.fleet import list_settings, parts_of
-from rushes.surfaces.api.reach import ALibrary
+from rushes.surfaces.http.deps import ALibrary
 from rushes.surfaces.web.view import render
-from rushes.wiring import VERSION
 
 router = APIRouter(include_in_schema=False)
 

@@ -5,26 +5,26 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from rushes.domain.errors import Refused
+from rushes.annotations import Anchor, correct, rename, take_back
 from rushes.domain.job import FINAL
 from rushes.index.follower import CORRECTION
 from rushes.index.port import Video
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from rushes.library.desk import Desk
 from rushes.library.export import KINDS
-from rushes.library.said import Anchor, correct, rename, take_back
 from rushes.library.stereo import Depths, published
 from rushes.plan.recipes import RECIPES
 from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
-from rushes.surfaces.api.reach import MOST, ADesk, ALibrary, Id, Name, Text
-from rushes.surfaces.api.shapes import FILES, of_video
 from rushes.surfaces.api.videos import delete_video, runs_of, source_of
-from rushes.surfaces.web.film import film_of, lanes
+from rushes.surfaces.http.deps import MOST, ADesk, ALibrary, Id, Name, Text
+from rushes.surfaces.http.schemas import FILES, of_video
+from rushes.surfaces.web.video_view import film_of, lanes
 from rushes.surfaces.web.view import back, render, with_query
+from rushes.surfaces.words import active_jobs, parse_timecode
 
 router = APIRouter(include_in_schema=False)
 JOBS = 20  # of a video that are listed
-KEPT = "Originals in folders and buckets are as they were."
+KEPT = "Originals in folders and buckets are kept."
 EXPORTS = {"srt": "Subtitles, SRT", "vtt": "Subtitles, WebVTT", "txt": "Transcript, plain text",
            "words": "Words with times, JSON", "csv": "Everything, CSV", "jsonl": "Everything, JSON lines",
            "chapters": "Chapters, FFmetadata", "chapters.vtt": "Chapters, WebVTT", "edl": "Shots, EDL",
@@ -65,6 +65,7 @@ def show_video(
         shown=next((FILES + one.name for one in deep if one.format == view), ""),
         view=view,
         views=VIEWS,
+        active=active_jobs(desk.home.ledger.workers()),
         working=next((job for job in jobs if job.state not in FINAL), None),
         exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
         recipes=list(RECIPES),
@@ -87,21 +88,21 @@ def correct_line(
 ) -> Response:
     """What is really said there; an empty text says that nothing is."""
     correct(desk.home, "speech", Anchor(desk.video(video_id).id, start_us, end_us), " ".join(text.split()))
-    return back(request, "Corrected. Search and subtitles follow.", _place(video_id, start_us))
+    return back(request, "Corrected. Search and subtitles are updated.", _place(video_id, start_us))
 
 
 @router.post("/videos/{video_id}/undo")
 def undo_correction(request: Request, desk: ADesk, video_id: Id, correction: Annotated[Name, Form()]) -> Response:
     """Take a correction back."""
     take_back(desk.home, CORRECTION, correction)
-    return back(request, "As it was heard.", f"/videos/{desk.video(video_id).id}")
+    return back(request, "Correction undone.", f"/videos/{desk.video(video_id).id}")
 
 
 @router.post("/videos/{video_id}/name")
 def name_video(request: Request, desk: ADesk, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
     """Give it a name for people; an empty one takes it back."""
     rename(desk.home, desk.video(video_id).id, name.strip())
-    return back(request, "Renamed." if name.strip() else "Called by its file again.", f"/videos/{video_id}")
+    return back(request, "Renamed." if name.strip() else "Named after its file again.", f"/videos/{video_id}")
 
 
 @router.post("/videos/{video_id}/delete")
@@ -109,7 +110,7 @@ def delete(request: Request, desk: ADesk, video_id: Id, originals: Annotated[boo
     """Delete it with all that was made of it; back to the library."""
     name = desk.video(video_id).name
     delete_video(desk, video_id, originals)
-    return back(request, f"{name} is deleted. {KEPT}", "/library")
+    return back(request, f"{name} was deleted. {KEPT}", "/library")
 
 
 @router.post("/videos/{video_id}/clip")
@@ -126,8 +127,8 @@ def cut_clip(
     """Ask for a clip; the page shows how far it is."""
     asked = ClipIn(
         video_id=video_id,
-        t_start=_seconds(start),
-        t_end=_seconds(end),
+        t_start=parse_timecode(start.strip()) / 1e6,
+        t_end=parse_timecode(end.strip()) / 1e6,
         padding_ms=padding_ms,
         proxy=proxy,
         subtitles=subtitles,
@@ -149,8 +150,8 @@ def ask_again(
 ) -> Response:
     """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
     video = desk.video(video_id)
-    wish = Wish(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
-    return back(request, _wished(library, desk, video, wish), f"/videos/{video.id}")
+    wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    return back(request, _wished(library, desk, video, wanted), f"/videos/{video.id}")
 
 
 @router.post("/videos/{video_id}/3d")
@@ -159,26 +160,15 @@ def make_3d(
 ) -> Response:
     """Ask for a film for both eyes."""
     video = desk.video(video_id)
-    return back(request, _wished(library, desk, video, Depths(format).wish()), f"/videos/{video.id}#in-3d")
+    return back(request, _wished(library, desk, video, Depths(format).wanted()), f"/videos/{video.id}#in-3d")
 
 
-def _wished(library: Library, desk: Desk, video: Video, wish: Wish) -> str:
-    (added,) = library.add([source_of(desk, video)], wish)
+def _wished(library: Library, desk: Desk, video: Video, wanted: JobRequest) -> str:
+    (added,) = library.add([source_of(desk, video)], wanted)
     if added.error:
         raise added.error
-    return "A new job is on its way." if added.created else "That job is there already."
+    return "Job started." if added.created else "This job already exists."
 
 
 def _place(video: str, us: int) -> str:
     return f"/videos/{video}?t={us / 1e6:.3f}#l{us}"
-
-
-def _seconds(text: str) -> float:
-    """Film time as people write it: 63.5, 1:03.5 or 1:02:03.5."""
-    try:
-        parts = [float(part) for part in text.strip().split(":")]
-    except ValueError as e:
-        raise Refused(f"{text[:40]!r} is no time", "Times are like 1:02:03.5 or 63.5") from e
-    if not 1 <= len(parts) <= 3 or any(not 0 <= part < 1e7 for part in parts):
-        raise Refused(f"{text[:40]!r} is no time", "Times are like 1:02:03.5 or 63.5")
-    return float(sum(part * 60**n for n, part in enumerate(reversed(parts))))

@@ -1,6 +1,7 @@
 """Pages from templates: everything is escaped, nothing undefined passes, and every page gets the same surroundings."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
-from rushes.surfaces.api.reach import house_of
-from rushes.surfaces.web import wording
+from rushes.surfaces import words
+from rushes.surfaces.http.deps import house_of
 
 THEME = "rushes_theme"  # cookie: auto, light or dark
 SAID = "rushes_said"  # cookie: what the last action says on the next page, once
 SHOWN = 100  # running jobs that are counted for the badge
 _HERE = Path(__file__).parent
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "timecode": words.timecode,
+    "duration": words.duration,
+    "lasting": lambda us: words.duration(us / 1e6),
+    "size": words.size,
+    "range": words.time_range,
+    "plural": words.plural,
+    "kind": words.kind_name,
+    "language": words.language_name,
+}
 
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -55,7 +66,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters |= wording.FILTERS
+    env.filters |= FILTERS
     env.globals |= {"static": _static, "with_query": with_query}
     return env
 

@@ -11,9 +11,9 @@ from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
 from rushes.library import Library
 from rushes.surfaces.api.fleet import GLANCE, counted
-from rushes.surfaces.api.reach import ADesk, ALibrary
-from rushes.surfaces.web.state import host_of
+from rushes.surfaces.http.deps import ADesk, ALibrary
 from rushes.surfaces.web.view import back, render
+from rushes.surfaces.words import host_of, worker_word
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200  # workers; the dead ones last
@@ -59,7 +59,7 @@ def show_workers(request: Request, library: ALibrary) -> Response:
 def drain(request: Request, desk: ADesk, worker: Annotated[str, Form(max_length=300)]) -> Response:
     """Tell one to stop claiming and hand back."""
     desk.drain(worker)
-    return back(request, "It finishes what it holds, takes nothing new, and leaves.")
+    return back(request, "The worker finishes its tasks, takes no new ones, and stops.")
 
 
 def _rows(library: Library, workers: list[Worker]) -> list[Row]:
@@ -68,18 +68,10 @@ def _rows(library: Library, workers: list[Worker]) -> list[Row]:
     ids = [parse_task_id(id)[0] for id in tasks]
     mine = library.home.ledger.jobs(library.home.settings.owner, ids=ids).rows if ids else ()
     names = {job.id: job.name for job in mine}
-    return [Row(w, host_of(w), _word(w), _held(w, tasks, names)) for w in workers]
+    return [Row(w, host_of(w), worker_word(w), _held(w, tasks, names)) for w in workers]
 
 
 def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tuple[tuple[Task, str], ...]:
     """What is somebody else's is only counted."""
     mine = [tasks[id] for id in worker.held if id in tasks and tasks[id].job in names]
     return tuple((task, names[task.job]) for task in mine)
-
-
-def _word(worker: Worker) -> str:
-    if not worker.alive:
-        return "gone"
-    if worker.draining or worker.note.startswith("draining"):
-        return "draining"
-    return worker.note or ("working" if worker.held else "idle")

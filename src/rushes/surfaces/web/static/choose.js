@@ -17,7 +17,7 @@ function bulk(form) {
     const chosen = boxes().filter((box) => box.checked);
     const count = chosen.reduce((sum, box) => sum + Number(box.dataset.count || 1), 0);
     bar.hidden = !chosen.length;
-    bar.querySelector("[data-chosen]").textContent = `${count} chosen`;
+    bar.querySelector("[data-chosen]").textContent = `${count} selected`;
   };
   if (all) {
     all.hidden = false;

@@ -1,6 +1,6 @@
 // The selection: in and out by hand or by drag, a clip of it, a link to it.
 import { ask, toast } from "./toast.js";
-import { timecode } from "./timecode.js";
+import { timecode } from "./words.js";
 
 export class Selection {
   constructor(form, timeline, player, video) {
@@ -45,7 +45,7 @@ export class Selection {
 
   async clip() {
     const [from, to] = [micros(this.from.value), micros(this.to.value)];
-    if (!(to > from)) { toast("Choose In and Out first: drag over the timeline, or press I and O.", { alarm: true }); return; }
+    if (!(to > from)) { toast("Set In and Out first: drag over the timeline, or press I and O.", { alarm: true }); return; }
     const { padding_ms: padding, proxy, subtitles } = this.form.elements; // the last two where there is such a thing
     const how = { padding_ms: Number(padding.value), proxy: proxy?.value === "true", subtitles: subtitles?.value ?? "" };
     const body = { video_id: this.video, t_start: from / 1e6, t_end: to / 1e6, ...how };
@@ -64,18 +64,18 @@ export class Selection {
 
 // Wait for a clip and offer it.
 export async function ready(clip) {
-  const waiting = clip.status === "done" ? undefined : toast("The clip is being cut.", { keep: true });
+  const waiting = clip.status === "done" ? undefined : toast("Cutting the clip.", { keep: true });
   let tries = 0;
   while (!["done", "failed", "cancelled", "cleared"].includes(clip.status)) {
     await new Promise((done) => setTimeout(done, tries < 10 ? 200 : 1000));
     tries += 1;
-    if (tries === 20) waiting.querySelector("span").textContent = "The clip waits for a worker: rushes worker";
+    if (tries === 20) waiting.querySelector("span").textContent = "The clip is waiting for a worker. Start one with: rushes worker";
     const answer = await fetch(`/api/v1/clips/${clip.clip_id}`).catch(() => null);
     if (answer?.ok) clip = await answer.json();
   }
   waiting?.remove();
-  if (clip.status === "done") toast(`Clip is ready, ${(clip.t_end - clip.t_start).toFixed(1)} s.`, { href: clip.url, link: "Download", file: clip.name, keep: true });
-  else toast(`The clip was not cut. ${clip.error ?? ""}`, { alarm: true });
+  if (clip.status === "done") toast(`The clip is ready, ${(clip.t_end - clip.t_start).toFixed(1)} s.`, { href: clip.url, link: "Download", file: clip.name, keep: true });
+  else toast(`The clip failed. ${clip.error ?? ""}`, { alarm: true });
 }
 
 export async function copyText(text) {
@@ -83,7 +83,7 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     toast("Link copied.");
   } catch {
-    window.prompt("The link", text);
+    window.prompt("Link", text);
   }
 }
 

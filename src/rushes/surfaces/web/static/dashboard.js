@@ -2,6 +2,7 @@
 import { followJobs } from "./live.js";
 import { showMoments } from "./moments.js";
 import { startScrubbing } from "./scrub.js";
+import { timeRange } from "./words.js";
 
 const due = new Set();
 let shown, changing;
@@ -50,16 +51,9 @@ function show(id, progress) {
     now.setAttribute("x", stage.done);
     now.setAttribute("width", Math.max(stage.running, stage.active * 0.4));
     row.querySelector("[data-figures]").textContent = `${stage.done} / ${stage.total}`;
-    row.querySelector("[data-left]").textContent = stage.done === stage.total ? "done" : range(stage.remaining) || (stage.active ? "running" : "waits");
+    row.querySelector("[data-left]").textContent = stage.done === stage.total ? "done" : stage.remaining ? timeRange(stage.remaining) : stage.active ? "running" : "waiting";
   }
-  place.querySelector("[data-remaining]").textContent = range(progress.remaining) || "measuring";
-}
-
-function range(seconds) {
-  if (!seconds) return "";
-  const [unit, length] = seconds[1] < 90 ? ["s", 1] : seconds[1] < 5400 ? ["min", 60] : ["h", 3600];
-  const [low, high] = seconds.map((value) => Math.max(1, Math.round(value / length)));
-  return low === high ? `${low} ${unit}` : `${low}–${high} ${unit}`;
+  place.querySelector("[data-remaining]").textContent = timeRange(progress.remaining);
 }
 
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());

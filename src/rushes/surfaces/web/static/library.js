@@ -2,7 +2,7 @@
 import { followJobs } from "./live.js";
 import { onKeys } from "./keys.js";
 import { startScrubbing } from "./scrub.js";
-import { timecode } from "./timecode.js";
+import { timecode } from "./words.js";
 
 const bar = document.querySelector("[data-bulk]");
 const boxes = [...document.querySelectorAll("[data-choose]")];
@@ -10,7 +10,7 @@ const boxes = [...document.querySelectorAll("[data-choose]")];
 function count() {
   const chosen = boxes.filter((box) => box.checked);
   bar.classList.toggle("empty-choice", !chosen.length);
-  bar.querySelector("[data-bulk-count]").textContent = `${chosen.length} chosen`;
+  bar.querySelector("[data-bulk-count]").textContent = `${chosen.length} selected`;
   bar.querySelector("[data-bulk-length]").textContent = timecode(chosen.reduce((sum, box) => sum + Number(box.dataset.us), 0));
   for (const box of boxes) box.closest("[data-video]").classList.toggle("chosen", box.checked);
 }
@@ -40,9 +40,9 @@ followJobs((job) => {
     return;
   }
   const words = tile.querySelector(".stages > span:last-child");
-  if (job.state === "chunking_complete") words.textContent = job.paused ? "paused" : `running, ${Math.floor((100 * job.counts.done) / (job.counts.total || 1))} %`;
-  if (job.state === "completed") {
-    words.textContent = "complete";
+  const percent = job.word === "running" && job.counts.total ? `, ${Math.floor((100 * job.counts.done) / job.counts.total)} %` : "";
+  words.textContent = job.word + percent;
+  if (job.word === "done") {
     for (const dot of tile.querySelectorAll(".dot.now, .dot.wait")) dot.className = "dot done";
   }
 });

@@ -1,6 +1,6 @@
 // The player: HLS in a plain video element, with frames, speed, captions and one clock for everything else.
 import Hls from "./vendor/hls.min.mjs";
-import { timecode } from "./timecode.js";
+import { timecode } from "./words.js";
 
 const CAPTIONS = "rushes.captions"; // whoever wants them once wants them in the next film
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
@@ -131,7 +131,7 @@ export class Player {
     const note = document.createElement("p");
     note.className = "unready-note";
     note.setAttribute("role", "alert");
-    note.textContent = "The film cannot be played here. Reload the page, or export the original.";
+    note.textContent = "This video cannot be played here. Reload the page, or download the original.";
     this.root.querySelector("[data-picture]").append(note);
   }
 }

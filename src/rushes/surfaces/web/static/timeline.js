@@ -1,5 +1,5 @@
 // The timeline: lanes in film time that zoom and scroll, a playhead, hits, and a selection that is dragged out.
-import { timecode } from "./timecode.js";
+import { timecode } from "./words.js";
 
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
 

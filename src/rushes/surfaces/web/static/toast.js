@@ -30,7 +30,7 @@ export async function ask(method, path, body) {
     if (answer.ok) return said;
     toast([said.detail, said.hint].filter(Boolean).join(". "), { alarm: true });
   } catch {
-    toast("The server does not answer. Nothing was changed.", { alarm: true });
+    toast("The server does not respond. Nothing was changed.", { alarm: true });
   }
   return undefined;
 }

@@ -92,9 +92,9 @@ export class Transcript {
     const form = document.createElement("form");
     form.className = "correct";
     const area = Object.assign(document.createElement("textarea"), { name: "text", rows: 3, value: text.textContent });
-    area.setAttribute("aria-label", "What is said");
-    const keep = Object.assign(document.createElement("button"), { className: "button primary small", textContent: "Keep" });
-    const leave = Object.assign(document.createElement("button"), { type: "button", className: "button small", textContent: "Leave it" });
+    area.setAttribute("aria-label", "Transcript line");
+    const keep = Object.assign(document.createElement("button"), { className: "button primary small", textContent: "Save" });
+    const leave = Object.assign(document.createElement("button"), { type: "button", className: "button small", textContent: "Cancel" });
     const row = Object.assign(document.createElement("div"), { className: "row" });
     row.append(keep, leave);
     form.append(area, row);
@@ -112,7 +112,7 @@ export class Transcript {
         text.textContent = said || "(nothing)";
         this.words.delete(body.start_us);
         this.mark(place);
-        toast("Corrected. Search and subtitles follow.");
+        toast("Corrected. Search and subtitles are updated.");
         close();
       }
     });

@@ -2,7 +2,7 @@
 // a reload, a pause, a lost line and a restart of the server (tus 1.0: HEAD tells how much is there). Where films lie
 // in a bucket its parts go straight there, by addresses that the server signs; it asks the bucket what has come.
 import { Sha256, base64, hex, sha256 } from "./sha256.js";
-import { timecode } from "./timecode.js";
+import { plural, size, timecode, timeRange } from "./words.js";
 
 const WAIT = [500, 1000, 2000, 5000, 10000]; // milliseconds before the next try when the line is lost
 const TUS = { "Tus-Resumable": "1.0.0" };
@@ -23,7 +23,7 @@ class Sending {
     this.row.querySelector("[data-name]").textContent = file.name;
     this.at("[data-pause]").addEventListener("click", () => (this.state === "sending" ? this.pause() : this.run()));
     this.at("[data-drop-file]").addEventListener("click", () => this.drop());
-    this.at("[data-drop-file]").setAttribute("aria-label", `Give up ${file.name}`);
+    this.at("[data-drop-file]").setAttribute("aria-label", `Discard ${file.name}`);
     this.show();
   }
 
@@ -34,13 +34,13 @@ class Sending {
   get place() { return localStorage.getItem(this.mark); }
 
   show(note) {
-    const words = { new: "ready", sending: "sending", paused: "paused", lost: "waiting for the line", here: "already here", refused: "refused", arrived: "arrived" };
+    const words = { new: "ready", sending: "uploading", paused: "paused", lost: "connection lost", here: "already in the library", refused: "refused", arrived: "uploaded" };
     const badge = this.at("[data-state]");
     badge.textContent = words[this.state];
     badge.className = `badge ${{ sending: "now", refused: "alarm", arrived: "done", here: "done" }[this.state] ?? ""}`;
     this.at("[data-progress]").value = this.state === "arrived" ? 1 : this.sent / (this.file.size || 1);
     this.at("[data-progress]").hidden = this.state === "new" || this.state === "here";
-    this.at("[data-progress]").setAttribute("aria-label", `${this.file.name} sent`);
+    this.at("[data-progress]").setAttribute("aria-label", `${this.file.name} uploaded`);
     this.at("[data-amount]").textContent = this.sent && this.state !== "arrived" ? `${size(this.sent)} of ${size(this.file.size)}` : size(this.file.size);
     if (note !== undefined) this.at("[data-note]").textContent = note;
     this.showButtons();
@@ -49,7 +49,7 @@ class Sending {
 
   showButtons() {
     const pause = this.at("[data-pause]");
-    const can = { sending: "Pause", paused: "Go on", lost: "Go on" }[this.state];
+    const can = { sending: "Pause", paused: "Continue", lost: "Continue" }[this.state];
     pause.hidden = !can;
     pause.setAttribute("aria-label", `${can} ${this.file.name}`);
     if (can) pause.replaceChildren(document.getElementById(can === "Pause" ? "sign-pause" : "sign-play").content.cloneNode(true));
@@ -65,7 +65,7 @@ class Sending {
   pause() {
     this.state = "paused";
     this.stop?.abort();
-    this.show("What is there stays for 7 days.");
+    this.show("What was uploaded is kept for 7 days.");
   }
 
   async run() {
@@ -90,7 +90,7 @@ class Sending {
   async wait(tries, error) {
     if (error instanceof Unreached && !this.sent && tries > 1 && navigator.onLine) await this.leaveBucket().catch(() => {});
     this.state = "lost";
-    this.show("The line is lost. What arrived is kept; it goes on by itself.");
+    this.show("Connection lost. What was uploaded is kept; the upload continues automatically.");
     await new Promise((go) => { this.wake = go; setTimeout(go, WAIT[Math.min(tries, WAIT.length - 1)]); });
   }
 
@@ -111,7 +111,7 @@ class Sending {
       const rate = (next - offset) / ((performance.now() - began) / 1000);
       offset = this.sent = next;
       if (this.state !== "sending") return;
-      this.show(`${size(rate)}/s, each part checked as it arrives`);
+      this.show(`${size(rate)}/s, each part verified`);
     }
     this.arrive();
   }
@@ -119,8 +119,8 @@ class Sending {
   arrive() {
     this.state = "arrived";
     localStorage.removeItem(this.mark);
-    this.open(`/jobs/${this.job}`, "See its job");
-    this.show("All of it is here; its job begins when a worker is free.");
+    this.open(`/jobs/${this.job}`, "Open job");
+    this.show("Uploaded. The job starts when a worker is free.");
   }
 
   async resume() {
@@ -133,7 +133,7 @@ class Sending {
     }
     this.begun(answer);
     this.sent = Number(answer.headers.get("Upload-Offset"));
-    this.show("Goes on where it was.");
+    this.show("Continues where it stopped.");
     return this.sent;
   }
 
@@ -163,7 +163,7 @@ class Sending {
         for (let part = parts.shift(); part; part = parts.shift()) {
           await this.put(part);
           onPart();
-          this.show(`${size((this.sent - before) / ((performance.now() - began) / 1000))}/s, straight to the bucket`);
+          this.show(`${size((this.sent - before) / ((performance.now() - began) / 1000))}/s, to the bucket`);
         }
       };
       const ends = await Promise.allSettled(Array.from({ length: ABREAST }, lane)); // what is on its way may arrive
@@ -217,7 +217,7 @@ class Unreached extends Error {}
 
 async function words(answer) {
   const said = await answer.json().catch(() => ({}));
-  return [said.detail, said.hint].filter(Boolean).join(". ") || `The server says ${answer.status}.`;
+  return [said.detail, said.hint].filter(Boolean).join(". ") || `The server answered ${answer.status}.`;
 }
 
 async function ask(path, how) {
@@ -227,7 +227,6 @@ async function ask(path, how) {
   return answer;
 }
 
-const size = (bytes) => (bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1000)} kB`);
 
 const chosen = () => Object.fromEntries(["recipe", "profile", "language"].map((name) => [name, new FormData(wish).get(name)]));
 
@@ -254,7 +253,7 @@ function look(one) {
     Object.assign(one, { seconds: film.duration, width: film.videoWidth, height: film.videoHeight });
     film.currentTime = Math.min(film.duration / 10, 30);
     one.row.querySelector(".file-thumb").replaceChildren(film);
-    if (one.state === "new") one.show([timecode(film.duration * 1e6), film.videoWidth ? `${film.videoWidth} × ${film.videoHeight}` : "sound only"].join(", "));
+    if (one.state === "new") one.show([timecode(film.duration * 1e6), film.videoWidth ? `${film.videoWidth} × ${film.videoHeight}` : "audio only"].join(", "));
     estimate();
   });
 }
@@ -271,7 +270,7 @@ async function compare(fresh) {
     if (!same || one.state !== "new") continue;
     one.state = "here";
     one.open(`/videos/${same.id}`, "Open");
-    one.show(`Same content as ${same.name}. Nothing is sent.`);
+    one.show(`Same content as ${same.name}. Not uploaded again.`);
   }
 }
 
@@ -286,14 +285,7 @@ function tell() {
   const ready = files.filter((one) => one.state === "new").length;
   const busy = files.some((one) => one.state === "sending" || one.state === "lost");
   start.disabled = !ready;
-  start.textContent = ready ? `Send ${ready} ${ready === 1 ? "film" : "films"}, start each when it is here` : busy ? "Sending" : "Choose files first";
-}
-
-const spans = [[5400, 3600, "h"], [90, 60, "min"], [0, 1, "s"]];
-function span([low, high]) {
-  const [, unit, name] = spans.find(([from]) => high >= from);
-  const [a, b] = [low, high].map((seconds) => Math.max(1, Math.round(seconds / unit)));
-  return a === b ? `${a} ${name}` : `${a}–${b} ${name}`;
+  start.textContent = ready ? `Upload and process ${plural(ready, "video")}` : busy ? "Uploading" : "Choose files first";
 }
 
 async function estimate() {
@@ -304,16 +296,16 @@ async function estimate() {
   const query = new URLSearchParams({ seconds, width: largest.width || 16, height: largest.height || 16 });
   const answer = await fetch(`/add/forecast?${query}`);
   if (!answer.ok) return;
-  document.querySelector("[data-basis]").textContent = `${known.length} ${known.length === 1 ? "film" : "films"}, ${timecode(seconds * 1e6)}, this machine`;
+  document.querySelector("[data-basis]").textContent = `${plural(known.length, "video")}, ${timecode(seconds * 1e6)}, on this machine`;
   for (const [recipe, found] of Object.entries(await answer.json())) showForecast(recipe, found);
 }
 
 function showForecast(recipe, found) {
   const box = document.querySelector(`[data-estimate="${recipe}"]`);
-  const words = found.whole ? span(found.whole) : "unknown";
+  const words = found.whole ? timeRange(found.whole) : "unknown";
   document.querySelector(`[data-range="${recipe}"]`).textContent = words;
   box.querySelector("[data-whole]").textContent = words;
-  box.querySelector("[data-size]").textContent = `${size(found.size)} kept`;
+  box.querySelector("[data-size]").textContent = `${size(found.size)} stored`;
   for (const place of box.querySelectorAll("[data-stage]")) {
     const range = found.stages[place.dataset.stage];
     if (!range) continue;
@@ -322,7 +314,7 @@ function showForecast(recipe, found) {
     sure.setAttribute("width", range[0]);
     perhaps.setAttribute("x", range[0]);
     perhaps.setAttribute("width", range[1] - range[0]);
-    place.lastElementChild.textContent = span(range);
+    place.lastElementChild.textContent = timeRange(range);
   }
 }
 

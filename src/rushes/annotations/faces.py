@@ -1,0 +1,68 @@
+"""The people of a video as its sidecar carries them: faces over time, and what was said of them."""
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from rushes.annotations import of_video
+from rushes.annotations.people import marks_in
+from rushes.domain.keys import JSON, is_id
+from rushes.home import Home
+from rushes.index.changes import Track, TrackUpdate
+from rushes.index.people import PERSON, FaceLabel
+from rushes.index.people.updater import PeopleUpdater
+from rushes.index.tracks import track_doc, track_of
+from rushes.records.port import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """What a sidecar says of the people in a video, as records and the index keep it."""
+
+    tracks: tuple[Track, ...]
+    said: dict[str, dict[str, JSON]]
+
+
+def written(home: Home, video: str) -> dict[str, JSON]:
+    """Its tracks with their embeddings, and marks; a name that was given in another video is said of this one too."""
+    tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
+    if not tracks:
+        return {}
+    said = marks_in(home, video) | {record.id: dict(record.doc) for record in of_video(home, PERSON, video)}
+    faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
+    return {"tracks": faces, "said": said}
+
+
+def checked(video: str, people: Mapping[str, JSON]) -> Faces:
+    """The inverse of written.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
+    """
+    tracks = tuple(track_of(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
+    said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
+    for id, doc in said.items():
+        if not is_id(id):
+            raise ValueError("what is said of a face has no id")
+        FaceLabel.from_doc(doc)
+    return Faces(tracks, said)
+
+
+def _embedding(text: str) -> bytes:
+    data = base64.b64decode(text, validate=True)
+    if not data or not np.isfinite(np.frombuffer(data, np.float32)).all():
+        raise ValueError("a face has no embedding")
+    return data
+
+
+def read_in(home: Home, video: str, faces: Faces) -> None:
+    """The same again in a home that does not know them; what was said here counts more."""
+    owner = home.settings.owner
+    home.index.apply(TrackUpdate(owner, video, faces.tracks))
+    for id, doc in faces.said.items():
+        with suppress(Conflict):
+            home.records.put(PERSON, owner, id, doc, expected=0)
+    PeopleUpdater(home.records, home.blobs, home.index).mark_stale(owner)

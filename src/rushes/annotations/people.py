@@ -1,0 +1,170 @@
+"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film."""
+
+from dataclasses import dataclass
+
+from rushes.annotations import every
+from rushes.annotations.acts import act
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.keys import JSON, short
+from rushes.home import Home
+from rushes.index.changes import Track
+from rushes.index.people import PERSON, FaceLabel, Person
+from rushes.records.port import Record
+
+_Doc = dict[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A person as lists show it: how often, in which videos, and where the face is seen best."""
+
+    id: str
+    name: str
+    hidden: bool
+    faces: int
+    videos: tuple[str, ...]
+    video: str
+    at_us: int
+    box: tuple[float, float, float, float]
+
+
+def everybody(home: Home, *, hidden: bool = False) -> list[Seen]:
+    """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
+    return [_seen(p) for p in _all(home) if hidden or not p.hidden]
+
+
+def name_person(home: Home, who: str, called: str) -> None:
+    """Say what a person is called; the name of somebody else makes the two one.
+
+    Raises:
+        NotFound: there is no such person, or more than one.
+        Refused: that is no name.
+    """
+    if not called.strip():
+        raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
+    person = _one(home, who)
+    said = _said_of(home, person, {"name": called.strip(), "person": ""})
+    act(home, f"{_called(person)} is called {called.strip()}", said)
+
+
+def merge_people(home: Home, who: str, into: str) -> None:
+    """Say that two are one person.
+
+    Raises:
+        NotFound: one of them is not there, or not one.
+    """
+    other, kept = _one(home, who), _one(home, into)
+    said = _said_of(home, other, _label(kept))
+    if not kept.name:
+        said |= _said_of(home, kept, _label(kept))
+    act(home, f"{_called(other)} and {_called(kept)} are one", said)
+
+
+def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
+    """Say that the face of a person at one place is somebody else's; answers who that is now.
+
+    Raises:
+        NotFound: there is no such person, or it is not seen there.
+        Refused: it is seen nowhere else.
+    """
+    person = _one(home, who)
+    there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
+    if not there:
+        raise NotFound(f"{_called(person)} is not seen there", "See: rushes search 'person:*' --video VIDEO")
+    rest = [t for t in person.tracks if t is not there[0]]
+    if not rest:
+        raise Refused(f"{_called(person)} is seen only there: there is nothing to split")
+    new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
+    said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
+    if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
+        said |= _at(max(rest, key=_clearest), _label(person))
+    act(home, f"one face of {_called(person)} is {new}", said)
+    return new
+
+
+def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
+    """Leave somebody out of lists and searches, or take that back.
+
+    Raises:
+        NotFound: there is no such person, or more than one.
+    """
+    person = _one(home, who)
+    said = _said_of(home, person, {**_label(person), "hidden": hidden})
+    act(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
+
+
+def marks_in(home: Home, video: str) -> dict[str, _Doc]:
+    """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
+    said: dict[str, _Doc] = {}
+    for person in _all(home):
+        there = [track for track in person.tracks if track.video == video]
+        if there and (person.name or person.hidden):
+            said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
+    return said
+
+
+def _said_of(home: Home, person: Person, what: _Doc) -> dict[str, _Doc]:
+    """At every place where something was said of a person, or at its clearest face if nothing was."""
+    said = {record.id: {**record.doc, **what} for record in _marks_of(home, person)}
+    return said or _at(max(person.tracks, key=_clearest), what)
+
+
+def _at(track: Track, what: _Doc) -> dict[str, _Doc]:
+    place = _anchor(track)
+    return {"face_" + short(place): {**place, **what}}
+
+
+def _label(person: Person) -> _Doc:
+    return {"name": person.name, "person": "" if person.name else person.id}
+
+
+def _called(person: Person) -> str:
+    return person.name or person.id
+
+
+def _marks_of(home: Home, person: Person) -> list[Record]:
+    return [r for r in every(home, PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
+
+
+def _stands_on(record: Record, track: Track) -> bool:
+    mark = FaceLabel.from_doc(record.doc)
+    return mark.video == track.video and _is_seen(track, (mark.start_us + mark.end_us) // 2)
+
+
+def _is_seen(track: Track, at_us: int) -> bool:
+    return any(span.start_us <= at_us < max(span.end_us, span.start_us + 1) for span, _, _ in track.looks)
+
+
+def _clearest(track: Track) -> tuple[float, int]:
+    return max(sure for _, _, sure in track.looks), len(track.looks)
+
+
+def _anchor(track: Track) -> _Doc:
+    return {
+        "video": track.video,
+        "start_us": track.span.start_us,
+        "end_us": track.span.end_us,
+        "box": list(track.box),
+    }
+
+
+def _all(home: Home) -> list[Person]:
+    home.follower.catch_up()
+    return home.follower.people(home.settings.owner)
+
+
+def _one(home: Home, who: str) -> Person:
+    known = _all(home)
+    exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
+    some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
+    if len(some) != 1 or not who:
+        many = f"{len(some)} people go by {who!r}" if some else f"there is nobody {who[:60]!r}"
+        raise NotFound(many, "See: rushes people ls")
+    return some[0]
+
+
+def _seen(person: Person) -> Seen:
+    best = max(person.tracks, key=_clearest)
+    videos = tuple(dict.fromkeys(t.video for t in person.tracks))
+    faces = sum(len(t.looks) for t in person.tracks)
+    return Seen(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)

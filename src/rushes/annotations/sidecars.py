@@ -1,0 +1,153 @@
+"""Films that are searchable by what lies beside them: for a home that was lost."""
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rushes.annotations import every, faces
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.keys import JSON, short
+from rushes.exports import sidecar
+from rushes.home import Home
+from rushes.index.changes import CursorMove, IndexedResult, ResultRemoval, Run, RunUpdate, SelectionUpdate
+from rushes.index.follower import SIDECAR
+from rushes.index.people import FACE
+from rushes.index.port import find_video
+from rushes.index.videos import are_facts
+from rushes.telemetry import log
+
+READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
+AGAIN_SECONDS = 60.0  # between two looks for those whose drive may not be plugged in
+_ALL = "read"  # the cursor of an index that has read them all; else when it tried, and the ids of those left
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIn:
+    """A sidecar that was read: whose it is and how much it says, or why it is not used."""
+
+    path: Path
+    video: str = ""
+    name: str = ""
+    lines: int = 0
+    kept: str = ""
+    away: bool = False  # it could not be opened: perhaps its drive is not plugged in
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A sidecar that holds: what it says, which bytes it is, and when it was written."""
+
+    found: sidecar.Sidecar
+    people: faces.Faces
+    sha256: str
+    at: datetime
+
+
+def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
+    """Read the sidecars named, or those below folders; the newest run of a home that knows the video counts more.
+
+    Raises:
+        Refused: a place is not there.
+    """
+    home.follower.catch_up()
+    found = [_read(home, file) for path in paths for file in _files(path)]
+    for one in found:
+        if not one.kept:
+            home.records.put(READ, home.settings.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
+    home.follower.catch_up()
+    return found
+
+
+def catch_up(home: Home) -> None:
+    """Bring the index up to what the ledger says, and the sidecars that were read in."""
+    home.follower.catch_up()
+    read_again(home)
+
+
+def read_again(home: Home) -> None:
+    """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
+    at, *left = home.index.cursor(READ).split() or [""]
+    if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
+        return
+    wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
+    away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
+    with home.index.lock(60.0):
+        home.index.apply(CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
+    home.follower.catch_up()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path.resolve()
+    elif path.is_dir():
+        yield from sorted(p.resolve() for p in path.rglob(f"*.{sidecar.ENDING}") if p.is_file())
+    else:
+        raise Refused(f"there is nothing at {path}", "Name a folder with films, or a .rushes.jsonl file.")
+
+
+def _read(home: Home, path: Path) -> ReadIn:
+    try:
+        data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError as error:
+        log.warning("the sidecar %s cannot be read: %s", path, error)
+        return ReadIn(path, kept=str(error.strerror), away=True)
+    found = sidecar.read(data)
+    if found is None:
+        return _refused(path, "it is no sidecar of this version")
+    if not are_facts(found.facts):
+        return _refused(path, "what it says of its video cannot be")
+    try:
+        people = faces.checked(str(found.facts["video"]), found.people)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        return _refused(path, f"what it says of people cannot be: {error}")
+    return _taken_in(home, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
+
+
+def _refused(path: Path, why: str) -> ReadIn:
+    log.warning("the sidecar %s is left out: %s", path, why)
+    return ReadIn(path, kept=why)
+
+
+def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
+    """Show what no run of this home shows; killed anywhere, what was shown before stays."""
+    facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
+    owner, video = home.settings.owner, str(facts["video"])
+    job, key = f"side_{short(video)}", SIDECAR + made.sha256
+    with home.index.lock(60.0):
+        shown = home.index.state(owner, video).shown
+        there = {kind for kind, key, _ in shown if not key.startswith(SIDECAR)}
+        kinds = [kind for kind in sidecar.kinds(made.found.lines) if kind not in there]
+        results = [IndexedResult(owner, video, job, READ, None, kind, key, made.sha256) for kind in kinds]
+        if results or not there:
+            run = Run(job, owner, video, "sidecar", "completed", _created(home, video, made.at), facts)
+            home.index.apply(RunUpdate(run, results))
+        add = [(r, [line for line in made.found.lines if line.kind == r.kind]) for r in results]
+        drop = [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)]
+        home.index.apply(SelectionUpdate(owner, video, add, drop))
+        if FACE not in there:
+            faces.read_in(home, video, made.people)
+        results_now = home.index.state(owner, video).results
+        old = {r.key for r, _ in results_now if r.key.startswith(SIDECAR)} - {key}
+        home.index.apply(ResultRemoval(owner, sorted(old)))
+    return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
+
+
+def _created(home: Home, video: str, made_at: datetime) -> str:
+    """When its run began, as the index orders runs: before those of this home, which count more."""
+    known = find_video(home.index, home.settings.owner, video)
+    times = [min(made_at, datetime.now(UTC))]
+    for id in known.jobs if known else ():
+        with suppress(NotFound):
+            times.append(datetime.fromisoformat(home.ledger.job(id).created_at) - timedelta(seconds=1))
+    return min(times).isoformat(timespec="seconds")
+
+
+def _film(home: Home, path: Path, facts: dict[str, JSON]) -> str:
+    """The film beside it, as paths of this home are written."""
+    film = path.with_name(Path(str(facts.get("name") or "")).name or path.name)
+    return str(film.relative_to(home.originals) if film.is_relative_to(home.originals) else film)

@@ -1,0 +1,159 @@
+"""Files that are there whole or not at all, names that are given once, and locks between processes.
+
+A lock lasts as long as its file is open: the kernel lets go of it with the process, however that ends.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO must not hang the reader
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_PAUSE = 0.02  # seconds between two tries to get a lock
+
+
+def sync(file: int | IO[bytes] | IO[str]) -> None:
+    """What was written to an open file, or the names in an open folder, survive a power cut."""
+    if not isinstance(file, int):
+        file.flush()
+    os.fsync(file)
+
+
+def sync_path(path: Path) -> None:
+    """The same for a file or a folder that is not open."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def replacing(target: Path, part: Path | None = None, *, durable: bool = True) -> Iterator[Path]:
+    """A path to write to, which becomes the target in one step at the end, and is gone if that is not reached.
+
+    What a killed process left of it is written over by the next.
+    """
+    part = part or target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        yield part
+        if durable:
+            sync_path(part)
+        part.replace(target)
+        if durable:
+            sync_path(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_whole(target: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file in one step."""
+    with replacing(target) as part:
+        write_all(file := os.open(part, NEW, mode), data)
+        os.close(file)
+
+
+def write_all(file: int, data: bytes | memoryview) -> None:
+    """Write all of it to an open file."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def copy_whole(source: Path, part: Path) -> None:
+    """Copy the bytes of a file, synced; meant for a path of `replacing`."""
+    with source.open("rb") as given, part.open("wb") as out:
+        shutil.copyfileobj(given, out)
+        sync(out)
+
+
+def link_once(old: str, new: str, from_folder: int, to_folder: int) -> bool:
+    """Give a file of one open folder its name in another unless something has it already: one winner of any number.
+
+    Where there are no links, everybody takes the folder's lock first, and the old name is gone.
+    """
+    try:
+        os.link(old, new, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        return _rename_once(old, new, from_folder, to_folder)
+    return True
+
+
+def _rename_once(old: str, new: str, from_folder: int, to_folder: int) -> bool:
+    fcntl.flock(to_folder, fcntl.LOCK_EX)
+    try:
+        os.stat(new, dir_fd=to_folder, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(old, new, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+        return True
+    return False
+
+
+def lock(file: int | IO[bytes] | IO[str]) -> None:
+    """Wait until this process alone holds an open file."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def try_lock(file: int | IO[bytes] | IO[str], patience: float = 0.0) -> bool:
+    """The same without waiting, or for at most that many seconds; whether we hold it."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
+
+
+@contextlib.contextmanager
+def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
+    """Hold a lock file, waiting for ever or for so many seconds; False if another process has it still."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if patience is None:
+            lock(file)
+            yield True
+        else:
+            yield try_lock(file, patience)
+    finally:
+        os.close(file)
+
+
+def create_locked(name: str | Path, mode: int = 0o666, folder: int | None = None) -> int | None:
+    """A new file that we hold: whoever can lock it knows that its writer is gone. None if one took it for such."""
+    file = os.open(name, NEW, mode, dir_fd=folder)
+    lock(file)
+    if os.fstat(file).st_nlink:
+        return file
+    os.close(file)
+    return None
+
+
+def remove_abandoned(name: str | Path, folder: int | None = None) -> bool:
+    """Delete a file whose writer is gone; False if it lives, or another process was faster."""
+    with contextlib.suppress(FileNotFoundError):
+        file = os.open(name, READ, dir_fd=folder)
+        try:
+            if try_lock(file):
+                os.unlink(name, dir_fd=folder)
+                return True
+        finally:
+            os.close(file)
+    return False

@@ -1,0 +1,223 @@
+"""A home: settings, and the ports of its stores, each opened when it is first used."""
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from rushes.blobs.port import Blobs, Multipart
+from rushes.domain.errors import Refused
+from rushes.domain.keys import parse_task_id
+from rushes.domain.stage import StageSpec
+from rushes.domain.video import Fingerprint, Footage
+from rushes.domain.worker import NOW
+from rushes.engines.models.store import ModelStore
+from rushes.index.follower import Follower
+from rushes.index.port import Index
+from rushes.ledger.port import Ledger
+from rushes.records.port import Records
+from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
+from rushes.sources.port import Awaited, Source
+from rushes.sources.storage_events import News
+from rushes.stages.port import Stage
+from rushes.stages.registry import load_stages, specs_of
+from rushes.transport.port import Transport
+
+VERSION = version("rushes")
+LANES, AUTO = ("cpu", "gpu"), "auto"
+
+
+class Stores(Protocol):
+    """One set-up: how each part is opened."""
+
+    def ledger(self) -> Ledger:
+        """Jobs, tasks, leases, results, events."""
+
+    def records(self) -> Records:
+        """What people said."""
+
+    def index(self) -> Index:
+        """The projection for readers."""
+
+    def transport(self, lanes: Sequence[str]) -> Transport:
+        """Hints about tasks of these lanes."""
+
+    def blobs(self) -> Blobs:
+        """Immutable files."""
+
+    def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
+        """The home's files that a backup must copy through their store, each with how.
+
+        Raises:
+            Refused: the store is a server, which has its own backup.
+        """
+
+    def multipart(self) -> Multipart | None:
+        """How browsers send films straight to the bucket; None if they cannot, and send them to us."""
+
+    def source(self, place: str) -> Source:
+        """The place that a path or s3://bucket/prefix names."""
+
+    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+        """How originals in buckets are opened; parts of them are kept in the home."""
+
+    def awaited(self, ledger: Ledger) -> Awaited | None:
+        """Uploads to the home's bucket, None if the home is a folder."""
+
+    def news(self) -> News | None:
+        """The queue of storage events, None if none is named."""
+
+    def clock(self) -> float | None:
+        """Seconds since 1970 by the store's own clock, None if the store is a file of this machine.
+
+        Raises:
+            StoreAway: it does not answer.
+        """
+
+
+@dataclass(frozen=True)
+class Home:
+    """One home, opened: everything that library and surfaces work with."""
+
+    folder: Path
+    loaded: Loaded
+    stores: Stores
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def originals(self) -> Path:
+        """The folder that relative paths of originals begin in."""
+        return self.folder.parent if self.folder.name == HOME_NAME else self.folder
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Jobs, tasks, leases, results, events."""
+        return self.stores.ledger()
+
+    @cached_property
+    def records(self) -> Records:
+        """What people said."""
+        return self.stores.records()
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        """Immutable files."""
+        return self.stores.blobs()
+
+    @cached_property
+    def multipart(self) -> Multipart | None:
+        """How browsers send films straight to the bucket, if they can."""
+        return self.stores.multipart()
+
+    @cached_property
+    def index(self) -> Index:
+        """The projection for readers."""
+        return self.stores.index()
+
+    def snapshots(self) -> Mapping[str, Callable[[Path], None]]:
+        """The files that a backup must copy through their store."""
+        return self.stores.snapshots(self.ledger, self.records)
+
+    @cached_property
+    def follower(self) -> Follower:
+        """Brings the index up to date."""
+        return Follower(self.ledger, self.records, self.blobs, self.index)
+
+    @cached_property
+    def transport(self) -> Transport:
+        """Hints."""
+        return self.stores.transport((*self.every_lane, *NOW))
+
+    def store_clock(self) -> float | None:
+        """Seconds since 1970 by the store's own clock, None if that is this machine's."""
+        return self.stores.clock()
+
+    @cached_property
+    def stages(self) -> Mapping[str, Stage]:
+        """Every stage there is."""
+        return load_stages()
+
+    @cached_property
+    def specs(self) -> Mapping[str, StageSpec]:
+        """What each stage says of itself."""
+        return specs_of(self.stages)
+
+    @cached_property
+    def models(self) -> ModelStore:
+        """The weights on this machine."""
+        own = [own_model(self.settings, c) for c in ("speech", "text", "objects", "faces", "places")]
+        return ModelStore(models_folder(self.settings), paths=[Path(path) for path in own if path])
+
+    @property
+    def slots(self) -> int:
+        """How many slots a worker has unless told."""
+        return self.settings.slots or os.cpu_count() or 1
+
+    @cached_property
+    def every_lane(self) -> tuple[str, ...]:
+        """The lanes that a worker can be told to take, and any that a stage of its own is in."""
+        return tuple(sorted({*LANES, *(spec.lane for spec in self.specs.values())} - {*NOW}))
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes that a worker takes unless told, `auto` being all.
+
+        Raises:
+            Refused: there is no such lane; it would be waited for in vain.
+        """
+        wanted = [lane.strip() for lane in self.settings.lanes.split(",")]
+        for lane in wanted:
+            if lane not in (*self.every_lane, AUTO):
+                raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(self.every_lane)}, {AUTO}")
+        return self.every_lane if AUTO in wanted else tuple(wanted)
+
+    def source(self, place: str) -> Source:
+        """The place that a path or an address names."""
+        return self.stores.source(place)
+
+    @cached_property
+    def news(self) -> News | None:
+        """What storages tell of themselves, if anybody listens."""
+        return self.stores.news()
+
+    @cached_property
+    def awaited(self) -> Awaited | None:
+        """Uploads to the home's bucket that jobs wait for."""
+        return self.stores.awaited(self.ledger)
+
+    def original(self, taken_in: Fingerprint) -> Footage:
+        """The original that was taken in as this: a file here, or one in a bucket."""
+        return self._far(taken_in) if taken_in.far else self.originals / taken_in.path
+
+    @cached_property
+    def _far(self) -> Callable[[Fingerprint], Footage]:
+        return self.stores.far_originals()
+
+    @property
+    def scratch(self) -> Path:
+        """Where slots of this machine put what they need for a while."""
+        return self.folder / "scratch"
+
+    def lane_of(self, task: str) -> str | None:
+        """The lane that a task is announced in; None if its stage is not known here."""
+        spec = self.specs.get(parse_task_id(task)[1])
+        return spec.lane if spec else None
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for name in ("ledger", "records", "index", "transport"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+
+def machine() -> str:
+    """What kind of machine this is: rates are learnt by it."""
+    return f"{platform.machine()}-{os.cpu_count() or 1}"

@@ -1,0 +1,139 @@
+"""From matches to hits: range, pieces of text that are safe to show, score, order, pages and facets. Pure."""
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rushes.domain.keys import JSON
+from rushes.index.cursors import decode_cursor, encode_cursor
+from rushes.index.port import CatalogEntry, Hit, MatchPart, Piece, Posting
+from rushes.index.query import Term
+from rushes.index.search.match import Match, exact, occurrences, term_frequency
+from rushes.index.tokenizer import Token, safe, tokens
+
+_DOCUMENTS = 1e6  # a constant: how rare a word is does not depend on how many passages there are
+_AVERAGE_LENGTH = 12.0  # words of a usual passage
+_K1, _B = 1.2, 0.75  # of BM25
+_MOST_FACETS = 20
+_SEMANTIC_WEIGHT = 20.0  # what the same sentence counts: about as much as one rare word
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMatch:
+    """A match, how well it answers, and the terms to be marked in it; a hit is made of it when it is shown."""
+
+    match: Match
+    score: float
+    terms: tuple[Term, ...]
+
+    def joined(self, other: "ScoredMatch") -> "ScoredMatch":
+        """Two clauses that begin in the same passage: the shorter range, all that is marked, the better score."""
+        short = min(self, other, key=lambda r: (r.match.rank, -r.score))
+        return ScoredMatch(short.match, max(self.score, other.score), (*self.terms, *other.terms))
+
+
+def scored(
+    match: Match, terms: tuple[Term, ...], counts: Mapping[Term, int], similar: Mapping[Term, Mapping[Posting, float]]
+) -> ScoredMatch:
+    """BM25 for words; what means alike counts by how much."""
+    total = 0.0
+    for term, posting in dict.fromkeys((t, o.posting) for t, o in zip(terms, match.all, strict=True)):
+        if term.about:
+            total += _SEMANTIC_WEIGHT * similar[term][posting]
+            continue
+        frequency = max(1, term_frequency(term, posting))
+        length = 1 - _B + _B * (posting.words.count(" ") + 1) / _AVERAGE_LENGTH
+        idf = math.log(1 + _DOCUMENTS / (counts.get(term, 0) + 0.5))
+        total += idf * frequency * (_K1 + 1) / (frequency + _K1 * length)
+    return ScoredMatch(match, round(total, 9), terms)
+
+
+def hit_of(found: ScoredMatch, name: str) -> Hit:
+    """The hit that begins in a passage."""
+    match, anchor = found.match, found.match.anchor
+    parts = sorted(match.all, key=lambda o: (o.us, o.posting.kind, o.posting.id))
+    places = {n for term in found.terms for o in occurrences(term, [anchor]) for n in range(o.first, o.last + 1)}
+    return Hit(
+        video=anchor.video,
+        name=name,
+        kind=anchor.kind,
+        span=exact(match),
+        line=next(o.times.line for o in match.all if o.posting is anchor),
+        pieces=tuple(pieces(anchor.text, tokens(anchor.text), sorted(places))),
+        score=found.score,
+        language=anchor.language,
+        confidence=anchor.confidence,
+        matched=tuple(dict.fromkeys(MatchPart(o.posting.kind, o.span, safe(o.posting.text)) for o in parts)),
+    )
+
+
+def pieces(text: str, found: Sequence[Token], places: Sequence[int]) -> Iterator[Piece]:
+    """A text in pieces, those of the words at these places marked."""
+    at = 0
+    for first, last in _stretches([p for p in places if p < len(found)]):
+        start, end = found[first].start, found[last].end
+        if at < start:
+            yield safe(text[at:start]), False
+        if at < end:
+            yield safe(text[max(at, start) : end]), True
+        at = max(at, end)
+    if at < len(text) or not text:
+        yield safe(text[at:]), False
+
+
+def _stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbours are one stretch."""
+    first = last = None
+    for place in places:
+        if last is None or place > last + 1:
+            if first is not None and last is not None:
+                yield first, last
+            first = place
+        last = place
+    if first is not None and last is not None:
+        yield first, last
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Best first, or as it was shot."""
+
+    name: str
+    catalog: Mapping[str, CatalogEntry]
+
+    def key(self, found: ScoredMatch) -> tuple[JSON, ...]:
+        """What is sorted by: also where two would be equal, so that pages are the same every time."""
+        anchor = found.match.anchor
+        more = (found.match.us[1], anchor.start_us, anchor.end_us, anchor.kind, anchor.text)
+        return (0.0 if self.name == "time" else -found.score, *self.position(anchor.video, found.match.us[0]), *more)
+
+    def position(self, video: str, at_us: int) -> tuple[str, str, int]:
+        """Where a moment lies in the library, in shooting order."""
+        return self.catalog[video].shot_at if video in self.catalog else "", video, at_us
+
+
+def page(found: Sequence[ScoredMatch], order: Order, limit: int, cursor: str) -> tuple[Sequence[ScoredMatch], str]:
+    """Up to `limit` of what is sorted after a cursor, and the next cursor."""
+    position = decode_cursor(cursor, 9)
+    with contextlib.suppress(TypeError):  # a cursor that is not ours begins at the beginning
+        found = [f for f in found if position is None or order.key(f) > position]
+    more = encode_cursor(order.key(found[limit - 1])) if len(found) > limit else ""
+    return found[:limit], more
+
+
+def facets(found: Sequence[ScoredMatch], catalog: Mapping[str, CatalogEntry]) -> dict[str, dict[str, int]]:
+    """How many hits there are by kind, video, language and month, most first."""
+    counted: dict[str, Counter[str]] = {"kind": Counter(), "video": Counter(), "language": Counter(), "date": Counter()}
+    for hit in (f.match.anchor for f in found):
+        counted["kind"][hit.kind] += 1
+        counted["video"][hit.video] += 1
+        counted["language"][hit.language] += bool(hit.language)
+        counted["date"][catalog[hit.video].shot_at[:7] if hit.video in catalog else ""] += 1
+    return {name: _most(some) for name, some in counted.items()}
+
+
+def _most(some: Counter[str]) -> dict[str, int]:
+    ordered = sorted(((k, n) for k, n in some.items() if k and n), key=lambda pair: (-pair[1], pair[0]))
+    return dict(ordered[:_MOST_FACETS])

@@ -1,0 +1,147 @@
+"""What each change writes into the tables of an SQL index."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from rushes.domain.observation import Observation
+from rushes.index.changes import (
+    Change,
+    Correction,
+    CorrectionUpdate,
+    CursorMove,
+    IndexedResult,
+    JobRead,
+    Reselection,
+    Reset,
+    ResultRemoval,
+    RunUpdate,
+    SelectionUpdate,
+    TrackUpdate,
+    VideoRemoval,
+    VideoRename,
+)
+from rushes.index.corrections import corrected
+from rushes.index.cursors import legible
+from rushes.index.passages import passages
+from rushes.index.sql.database import Rows, SqlDatabase, SqlTransaction
+from rushes.index.tracks import track_doc
+from rushes.index.videos import shown_facts
+
+Ask = Callable[..., Rows]
+
+_TABLES = (
+    "passages",
+    "lines",
+    "shown",
+    "results",
+    "published",
+    "extents",
+    "tracks",
+    "jobs",
+    "runs",
+    "video",
+)
+
+
+def apply_change(tx: SqlTransaction, db: SqlDatabase, change: Change) -> None:  # noqa: C901, PLR0912 - one case a change
+    """Write one change."""
+    match change:
+        case Reset():
+            tx.reset()
+        case CursorMove(name, cursor, jobs):
+            tx.run("queue_jobs", jobs=db.array(jobs))
+            tx.run("keep_cursor", name=name, value=cursor)
+        case JobRead(job, number):
+            tx.run("job_read", job=job, number=number)
+        case RunUpdate():
+            _update_run(tx, change)
+        case VideoRename(owner, video, name):
+            tx.run("unname" if name is None else "rename", owner=owner, video=video, name=json.dumps(name))
+        case CorrectionUpdate():
+            _correct(tx, db, change)
+        case Reselection(owner, video):
+            tx.run("reselect", owner=owner, video=video)
+        case TrackUpdate():
+            _replace_tracks(tx, change)
+        case SelectionUpdate():
+            _select(tx, db, change)
+        case ResultRemoval(owner, keys):
+            for statement in ("reselect_videos_of", "remove_results", "remove_published"):
+                tx.run(statement, owner=owner, keys=db.array(keys))
+        case VideoRemoval(owner, video):
+            for table in _TABLES:
+                tx.run(f"drop_{table}_of_video", owner=owner, video=video)
+
+
+def read_lines(ask: Ask, owner: str, video: str, kind: str) -> list[Observation]:
+    """The observations of one kind in order of time, as people corrected them."""
+    where = {"owner": owner, "video": video, "kind": kind}
+    found = [Observation.from_json(json.loads(doc)) for (doc,) in ask("lines", **where)]
+    rows = ask("corrections", **where)
+    return corrected(found, [Correction(a, b, c, d, e, json.loads(text)) for a, b, c, d, e, text in rows])
+
+
+def _update_run(tx: SqlTransaction, change: RunUpdate) -> None:
+    run = change.run
+    of = {"owner": run.owner, "video": run.video}
+    tx.run("run", **{**asdict(run), "facts": json.dumps(run.facts)})
+    ((newest,),) = tx.all("newest_facts", **of)
+    tx.run("video", **of, **shown_facts(json.loads(newest)))
+    tx.many("add_result", [asdict(result) for result in change.results])
+    tx.many("publish", [{**of, "name": name, "key": key} for name, key in (change.published or {}).items()])
+
+
+def _correct(tx: SqlTransaction, db: SqlDatabase, change: CorrectionUpdate) -> None:
+    touched = [(video, kind) for video, kind in tx.all("remove_correction", owner=change.owner, id=change.id)]
+    if new := change.correction:
+        tx.run("add_correction", owner=change.owner, **{**asdict(new), "text": json.dumps(new.text)})
+        touched.append((new.video, new.kind))
+    for video, kind in dict.fromkeys(touched):
+        _make_passages(tx, db, change.owner, video, kind)
+
+
+def _replace_tracks(tx: SqlTransaction, change: TrackUpdate) -> None:
+    of = {"owner": change.owner, "video": change.video}
+    tx.run("drop_tracks_of_video", **of)
+    for n, track in enumerate(change.tracks):
+        tx.run("add_track", **of, n=n, doc=json.dumps(track_doc(track)), embedding=track.embedding)
+
+
+def _select(tx: SqlTransaction, db: SqlDatabase, change: SelectionUpdate) -> None:
+    touched: set[str] = set()
+    of = {"owner": change.owner, "video": change.video}
+    for kind, key in change.drop:
+        touched.add(kind)
+        for statement in ("drop_lines", "hide"):
+            tx.run(statement, **of, kind=kind, key=key)
+    for result, lines in change.add:
+        touched.add(result.kind)
+        tx.run("show", **of, kind=result.kind, key=result.key, manifest=result.manifest)
+        tx.many("add_line", [_line_row(result, n, line) for n, line in enumerate(lines)])
+    for kind in sorted(touched):
+        _make_passages(tx, db, change.owner, change.video, kind)
+    tx.run("selected", **of)
+
+
+def _line_row(result: IndexedResult, n: int, line: Observation) -> dict[str, object]:
+    return {
+        "owner": result.owner,
+        "video": result.video,
+        "kind": result.kind,
+        "key": result.key,
+        "n": n,
+        "start_us": line.span.start_us,
+        "end_us": line.span.end_us,
+        "language": legible(line.language),
+        "doc": json.dumps(line.to_json()),
+    }
+
+
+def _make_passages(tx: SqlTransaction, db: SqlDatabase, owner: str, video: str, kind: str) -> None:
+    """Make again what is searched of one kind."""
+    where = {"owner": owner, "video": video, "kind": kind}
+    made = [{**db.passage_row(passage), **where} for passage in passages(read_lines(tx.all, **where))]
+    tx.run("drop_passages", **where)
+    tx.many("add_passage", made)
+    tx.run("extent", **where)

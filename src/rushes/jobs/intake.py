@@ -1,0 +1,190 @@
+"""Taking in: paths become questions, questions become jobs; one bad path never stops the rest."""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rushes.domain.errors import Refused, RushesError
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.keys import JSON, digest
+from rushes.domain.task import TaskState
+from rushes.domain.video import Fingerprint
+from rushes.engines.models.languages import is_supported
+from rushes.home import Home
+from rushes.index.deleted_jobs import is_deleted
+from rushes.jobs.models import missing, question
+from rushes.jobs.own_outputs import ours
+from rushes.jobs.submit import display_name, request_of, submit
+from rushes.ledger.pages import all_tasks
+from rushes.plan.planner import JobSpec
+from rushes.plan.recipes import stages_of
+from rushes.sources.folder import below
+from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.watch import find
+
+TRIAL = "trial"  # the recipe of what an estimate tries out
+LARGE = (300, 50 * 2**20)  # chunk=large: five minutes, or 50 MB
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What a person wants of some paths."""
+
+    recipe: str = ""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    profile: str = ""
+    chunk: str = ""  # seconds, or "large"
+    language: str = ""
+    priority: int = 0
+    again: int = 0  # a take number: asks anew although the results are there
+    trial: bool = False  # only a few seconds from the middle, to learn how fast this machine is
+    options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeResult:
+    """One path: its job, or the reason why there is none."""
+
+    path: str  # absolute, or s3://bucket/key
+    job: Job | None = None
+    created: bool = False
+    error: RushesError | None = None
+    skipped: str = ""  # why it was passed over, which is no fault
+    size: int = 0
+
+
+def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[IntakeResult]:
+    """Submit everything found at these places.
+
+    Raises:
+        Refused: the wish itself cannot be had.
+    """
+    named = {place if "://" in place else os.path.realpath(place): place for place in places}
+    return take_in(home, find(map(home.source, named.values())), wanted, named)
+
+
+def take_in(
+    home: Home, entries: Iterable[FoundFile | LeftOut], wanted: JobRequest, named: Collection[str] = ()
+) -> Iterator[IntakeResult]:
+    """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+    models = _models(home, stages, wanted)
+    _check_language(wanted.language)
+    for entry in entries:
+        if isinstance(entry, LeftOut):
+            yield _left_out(entry)
+            continue
+        if entry.path not in named and (why := ours(home, entry)):
+            yield IntakeResult(entry.path, skipped=why)
+            continue
+        try:
+            yield _submit(home, entry, wanted, stages, models, by_name=entry.path in named)
+        except RushesError as e:
+            yield IntakeResult(entry.path, error=e)
+
+
+def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
+    """The models that a wish needs and that are not on this machine."""
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+    lacks = missing(home, stages, wanted.profile or home.settings.profile)
+    return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
+
+
+def wake(home: Home, job: Job) -> Job:
+    """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
+    if job.paused:
+        job = home.ledger.control(job.id, JobCommand.RESUME) or job
+    if job.state is JobState.CANCELLED:
+        home.ledger.revive(job.id)
+    if job.state is JobState.FAILED:
+        dead = [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)]
+        home.ledger.revive(job.id, dead)
+    return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
+
+
+def asked_of(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
+    """What a job for this original asks.
+
+    Raises:
+        Refused: the wish itself cannot be had.
+    """
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+    _check_language(wanted.language)
+    return _asked(home, source, wanted, stages, _models(home, stages, wanted))
+
+
+def _asked(
+    home: Home, source: Fingerprint, wanted: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
+) -> JobSpec:
+    seconds, size = _chunk(home, wanted)
+    return JobSpec(
+        owner=home.settings.owner,
+        source=below(source, home.originals),
+        stages=stages,
+        options=_options(home, wanted, stages),
+        models=models,
+        profile=wanted.profile or home.settings.profile,
+        chunk_seconds=seconds,
+        chunk_bytes=size,
+        take=wanted.again,
+        trial=wanted.trial,
+    )
+
+
+def _submit(
+    home: Home,
+    found: FoundFile,
+    wanted: JobRequest,
+    stages: tuple[str, ...],
+    models: Mapping[str, str],
+    *,
+    by_name: bool,
+) -> IntakeResult:
+    """What was deleted stays so, until somebody names it: then it is asked for anew."""
+    recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
+    asked, name = _asked(home, found.fingerprint, wanted, stages, models), display_name(found.name)
+    request = request_of(asked, home.specs)
+    while True:
+        done = submit(home.ledger, home.transport, home.specs, asked, name, recipe, wanted.priority, (), request)
+        if done.created or not is_deleted(home.records, done.job):
+            return IntakeResult(found.path, done.job, done.created, size=found.size)
+        if not by_name:
+            return IntakeResult(found.path, skipped="it was deleted: name it to take it in")
+        request = digest(["after", request])
+
+
+def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
+    profile = wanted.profile or home.settings.profile
+    capabilities = sorted({capability for stage in stages for capability in home.specs[stage].models})
+    return {capability: question(home, capability, profile) for capability in capabilities}
+
+
+def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
+    options = {stage: dict(values) for stage, values in wanted.options.items()}
+    options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
+    for stage in stages:
+        if "profile" in home.specs[stage].options:
+            options.setdefault(stage, {}).setdefault("profile", wanted.profile or home.settings.profile)
+    if wanted.language:
+        options.setdefault("transcribe", {})["language"] = wanted.language
+    return options
+
+
+def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
+    if wanted.chunk == "large":
+        return LARGE
+    return (int(wanted.chunk) if wanted.chunk else home.settings.chunk_seconds), 0
+
+
+def _check_language(tag: str) -> None:
+    if tag and not is_supported(tag):
+        some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
+        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
+
+
+def _left_out(entry: LeftOut) -> IntakeResult:
+    if not entry.fault:
+        return IntakeResult(entry.path, skipped=entry.reason)
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    return IntakeResult(entry.path, error=entry.cause or no)

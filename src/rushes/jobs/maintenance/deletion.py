@@ -1,0 +1,167 @@
+"""Clearing results away: row, manifest, then published names; what a job takes up meanwhile is brought back.
+
+A note of the manifests is written before they go, so that a clearing which was killed can be gone on with.
+"""
+
+import json
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from rushes.blobs.manifests import parse_manifest, written
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob
+from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
+from rushes.domain.result import Manifest
+from rushes.domain.task import TaskState
+from rushes.jobs.maintenance.retention import Rules, sort_results
+from rushes.ledger.pages import all_jobs, all_tasks
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import results_of
+from rushes.telemetry import log
+
+_PAGE = 500  # results in one note
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Results that are being cleared: their manifests as they were ("" if there was none), and whose they are not."""
+
+    manifests: dict[str, str]
+    why: str
+    gone: tuple[str, ...] = ()  # jobs that are being deleted: they want nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Takes results out of the way of an owner's jobs.
+
+    First the manifest goes, then comes the look at who wants it: whoever still found it is seen by that look.
+    """
+
+    ledger: Ledger
+    blobs: Blobs
+    owner: str
+    rules: Rules
+    now: datetime
+
+    def clear(self, keys: Iterable[str], why: str, gone: Iterable[str] = ()) -> int:
+        """Set results aside, but for what jobs take up meanwhile; answers how many went. Repeatable."""
+        pages = _pages(sorted(keys), _PAGE)
+        names = [name for page in pages if (name := self._write(page, why, tuple(sorted(gone))))]
+        return self._settle(names)
+
+    def go_on(self, gone: Collection[str] = ()) -> None:
+        """Finish what killed clearings began: all, or those that delete one of these jobs."""
+        notes = self._notes(self.blobs.keys(_notes_of(self.owner)))
+        mine = {name: note.gone for name, note in notes if not gone or not set(note.gone).isdisjoint(gone)}
+        if mine:
+            self._settle([*mine], self._wanted({job for some in mine.values() for job in some}))
+
+    def noted(self) -> Iterator[Manifest]:
+        """What may yet be brought back."""
+        for _, note in self._notes(self.blobs.keys(_notes_of(self.owner))):
+            yield from _parsed(note.manifests.items())
+
+    def _write(self, keys: Sequence[str], why: str, gone: tuple[str, ...]) -> str:
+        """The name of a note of those that are there, "" if none is."""
+        known = self.ledger.known(self.owner, keys)
+        found = {key: written(self.blobs, manifest_key(self.owner, key)) or b"" for key in keys}
+        there = {key: data.decode("latin-1") for key, data in found.items() if data or key in known}
+        name = f"{_notes_of(self.owner)}{secrets.token_hex(8)}.json"
+        return name if there and self.blobs.create(name, canonical(asdict(Note(there, why, gone)))) else ""
+
+    def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, Note]]:
+        """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
+        for name in names:
+            try:
+                if (data := self.blobs.read(name)) is None:
+                    continue  # settled by somebody else meanwhile
+                doc = json.loads(data)
+                yield name, Note(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
+            except (DamagedBlob, ValueError, KeyError, TypeError):
+                log.warning("passed over: the note %s is damaged", name)
+
+    def _wanted(self, gone: Collection[str]) -> frozenset[str]:
+        rules = replace(self.rules, gone=self.rules.gone.union(gone))
+        return sort_results(self.ledger, self.owner, rules, self.now).wanted
+
+    def _settle(self, names: Sequence[str], spared: Collection[str] = ()) -> int:
+        taken = {key for _, note in self._notes(names) for key in self._take_out(note, spared)}
+        gone = {job for _, note in self._notes(names) for job in note.gone}.union(self.rules.gone)
+        wanted = self._wanted(gone) if names else frozenset()
+        for name, note in self._notes(names):
+            back = {key: data for key, data in note.manifests.items() if key in wanted}
+            self._bring_back(back, gone)
+            self._unpublish([(key, data) for key, data in note.manifests.items() if key not in back])
+            self.blobs.remove(name)
+        return len(taken - wanted)
+
+    def _take_out(self, note: Note, spared: Collection[str]) -> Iterable[str]:
+        """Rows, then manifests, but for what was made anew or taken up since the note; those that had a row."""
+        found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
+        now = {key: written(self.blobs, name) for key, (name, _) in found.items() if key not in spared}
+        mine = [key for key, data in now.items() if data in (None, found[key][1])]
+        known = self.ledger.known(self.owner, mine)
+        for page in _pages(mine, self.ledger.batch):
+            self.ledger.set_aside(self.owner, page, note.why)
+        for name, data in (found[key] for key in mine if now[key] is not None):
+            self.blobs.remove(name, was=data or None)  # what cannot be read goes as it is
+        return known
+
+    def _bring_back(self, manifests: dict[str, str], gone: Collection[str]) -> None:
+        """A job took these up: their manifests are there again, and who was done without a row adopts them again."""
+        for key, data in manifests.items():
+            if data:
+                self.blobs.create(manifest_key(self.owner, key), data.encode("latin-1"))
+        lost = manifests.keys() - self.ledger.known(self.owner, manifests).keys()
+        for job in all_jobs(self.ledger, self.owner) if lost else ():
+            done = all_tasks(self.ledger, job.id, TaskState.DONE) if job.id not in gone else ()
+            if tasks := [task.id for task in done if lost & set(results_of(task.spec).values())]:
+                self.ledger.revive(job.id, tasks, again=True)
+
+    def _unpublish(self, manifests: Sequence[tuple[str, str]]) -> None:
+        """Take their names away; a result that stays and shares one gets it back."""
+        names = {a.publish for manifest in _parsed(manifests) for a in manifest.artifacts if a.publish}
+        for name in sorted(names):
+            self.blobs.remove(name)
+        if names:
+            self._publish_others(names, {manifests_of_subject(self.owner, key) for key, _ in manifests})
+
+    def _publish_others(self, names: Collection[str], places: Collection[str]) -> None:
+        """The newest job's result has a name; one that got it by itself meanwhile keeps it."""
+        free = {name for name in names if self.blobs.part(name, 0, 0) is None}
+        found = ((key, written(self.blobs, key)) for place in sorted(places) for key in self.blobs.keys(place))
+        texts = ((key, data.decode("latin-1")) for key, data in found if data)
+        sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]
+        known = self.ledger.known(self.owner, [m.key for m in sharing])
+        jobs = self.ledger.jobs(self.owner, ids={m.provenance.run_id for m in sharing}).rows if sharing else ()
+        age = {job.id: job.created_at for job in jobs}
+        for manifest in sorted(sharing, key=lambda m: age.get(m.provenance.run_id, "")):
+            for artifact in manifest.artifacts if manifest.key in known else ():
+                if artifact.publish in free:
+                    self._publish(artifact.publish, artifact.sha256)
+
+    def _publish(self, name: str, sha256: str) -> None:
+        try:
+            self.blobs.publish(name, self.owner, sha256)
+        except DamagedBlob as e:
+            log.warning("publishing %s: %s", name, e)  # verify finds it, and its repair owes the name anew
+
+
+def _notes_of(owner: str) -> str:
+    return f"clearing/{owner}/"
+
+
+def _pages(keys: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (keys[first : first + size] for first in range(0, len(keys), size))
+
+
+def _parsed(manifests: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
+    """Those that are sound: a damaged one names nothing."""
+    for key, data in manifests:
+        try:
+            yield parse_manifest(data.encode("latin-1"), key)
+        except DamagedBlob:
+            continue

@@ -1,0 +1,122 @@
+"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and that is wished for.
+
+First a record says that it is gone; whatever a kill leaves undone, the same command or the next gc does.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rushes.annotations import every, of_video
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.job import Job, JobCommand, JobState
+from rushes.home import Home
+from rushes.index.deleted_jobs import DELETED
+from rushes.index.follower import CORRECTION, NAME, SELECTION
+from rushes.index.port import Video
+from rushes.jobs.maintenance.gc import drop
+from rushes.jobs.maintenance.retention import Rules
+from rushes.plan.planner import JobSpec
+from rushes.records.port import Record
+
+CLIP = "clip"  # the kind of record that remembers a clip that was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalReport:
+    """A video that is gone: its jobs, how many results went with it, and the uploaded originals that were deleted."""
+
+    video: str
+    jobs: tuple[str, ...]
+    results: int = 0
+    originals: tuple[str, ...] = ()
+
+
+def remove(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
+    """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
+    owner = home.settings.owner
+    before = home.records.get(DELETED, owner, video.id)
+    clips = [str(clip.doc["job"]) for clip in of_video(home, CLIP, video.id)]
+    jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
+    doc = {"jobs": list(jobs), "originals": originals, "over": False}
+    return finish(home, home.records.put(DELETED, owner, video.id, doc))
+
+
+def cut_short(home: Home, video: str) -> Record | None:
+    """A deletion of that video which a kill cut short."""
+    record = home.records.get(DELETED, home.settings.owner, video)
+    return None if record is None or record.doc["over"] else record
+
+
+def rules(home: Home) -> Rules:
+    """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
+    s = home.settings
+    gone = frozenset(job for record in every(home, DELETED) if record.doc["over"] for job in record.doc["jobs"])
+    return Rules(home.specs, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+
+
+def deleted(home: Home) -> frozenset[str]:
+    """Every job whose deletion has begun."""
+    return frozenset(job for record in every(home, DELETED) for job in record.doc["jobs"])
+
+
+def finish_all(home: Home) -> int:
+    """Do what killed deletions left; answers how many there were."""
+    left = [record for record in every(home, DELETED) if not record.doc["over"]]
+    for record in left:
+        finish(home, record)
+    return len(left)
+
+
+def finish(home: Home, gone: Record) -> RemovalReport:
+    """Everything that follows from the record, in any state that a kill may have left; repeatable."""
+    jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
+    results = drop(home.ledger, home.blobs, gone.owner, [job.id for job in jobs], deleted(home))
+    files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
+    _forget(home, gone.id)
+    home.records.put(DELETED, gone.owner, gone.id, {**gone.doc, "over": True})
+    home.follower.catch_up()
+    return RemovalReport(gone.id, tuple(job.id for job in jobs), results, files)
+
+
+def _stopped(home: Home, id: str) -> Job | None:
+    """A job that is over: what failed is revived first, because only what goes on can be cancelled."""
+    with suppress(NotFound):
+        job = home.ledger.job(id)
+        if job.state is JobState.FAILED:
+            home.ledger.revive(id)
+        if job.state not in (JobState.COMPLETED, JobState.CANCELLED):
+            with suppress(Refused):
+                home.ledger.control(id, JobCommand.CANCEL)
+        return job
+    return None
+
+
+def _forget(home: Home, video: str) -> None:
+    """What people said of it."""
+    owner = home.settings.owner
+    home.records.delete(NAME, owner, video)
+    for kind in (CORRECTION, SELECTION, CLIP):
+        for record in of_video(home, kind, video):
+            home.records.delete(kind, owner, record.id)
+
+
+def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
+    """Originals that were sent to us; whatever lies elsewhere is only referenced and is never touched."""
+    gone = []
+    for job in jobs:
+        source = JobSpec.from_text(job.payload).source
+        path = (home.originals / source.path).resolve()
+        if source.far and (key := _own_key(home, source.path)):
+            home.blobs.remove(key)
+            gone.append(source.path)
+        elif not source.far and path.is_relative_to(home.folder.resolve() / "uploads") and path.is_file():
+            path.unlink()
+            gone.append(str(path))
+    return tuple(gone)
+
+
+def _own_key(home: Home, address: str) -> str:
+    """The key of an upload in the prefix's own bucket, "" for what lies elsewhere."""
+    prefix = home.blobs.address("input").removesuffix("input")
+    key = address.removeprefix(prefix)
+    return key if address.startswith(prefix) and key.startswith("input/job_") else ""

@@ -1,0 +1,68 @@
+"""Which models the stages of a wish ask for, by capability, and which of them are not on this machine."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rushes.domain.job import Job
+from rushes.engines.models.manifest import Model
+from rushes.engines.models.speech import speech_model, speech_models
+from rushes.home import Home
+from rushes.jobs.why import Reason, WaitReason
+from rushes.plan.planner import JobSpec
+from rushes.settings import own_model
+
+INSTALLED = "tesseract"  # reads text without weights of ours
+
+
+def question(home: Home, capability: str, profile: str) -> str:
+    """What stands in a result's question for a capability: model names with their hashes.
+
+    Raises:
+        Refused: there is no such profile.
+        ModelMissing: the configured path holds no model.
+    """
+    own = own_model(home.settings, capability)
+    if capability == "speech":
+        return speech_model(profile, home.models, own)
+    if own:
+        return own if own == INSTALLED else home.models.name_of(home.models.find(own))
+    return "+".join(model.name for model in _of_profile(home, capability, profile))
+
+
+def needed(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
+    """The models of the manifest that answer for a capability."""
+    own = own_model(home.settings, capability)
+    if capability == "speech":
+        return speech_models(profile, home.models, own)
+    return () if own else _of_profile(home, capability, profile)
+
+
+def missing(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
+    """The ids of models that these stages ask for and that are not here, by stage."""
+    present = {kept.model.id for kept in home.models.ls() if kept.present}
+    asked = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
+    lacks = {
+        stage: tuple(m.id for c in capabilities for m in needed(home, c, profile) if m.id not in present)
+        for stage, capabilities in asked.items()
+        if capabilities
+    }
+    return {stage: ids for stage, ids in lacks.items() if ids}
+
+
+def explained(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
+    """Why tasks of a job do not run, where it is for want of a model."""
+    asked = JobSpec.from_text(job.payload)
+    lacks = missing(home, asked.stages, asked.profile)
+    return tuple(_for_want_of(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
+
+
+def _for_want_of(models: Sequence[str], because: WaitReason) -> WaitReason:
+    if because.reason not in (Reason.NO_WORKER, Reason.NO_FREE_SLOT, Reason.NEXT):
+        return because
+    return replace(because, reason=Reason.NO_MODEL, detail=f"rushes models pull {' '.join(models)}")
+
+
+def _of_profile(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
+    """Those of the profile, else those that serve every profile."""
+    all_of_it = [m for m in home.models.known.values() if m.capability == capability]
+    return tuple(m for m in all_of_it if m.profile == profile) or tuple(m for m in all_of_it if m.profile == "balanced")

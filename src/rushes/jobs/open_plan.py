@@ -1,0 +1,91 @@
+"""Opening a plan: what probe found becomes drafts, and those whose results exist are adopted."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rushes.blobs.manifests import read_manifest
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import DamagedBlob, LeaseLost
+from rushes.domain.result import Manifest
+from rushes.domain.stage import StageSpec
+from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
+from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.jobs.maintenance.quarantine import put_aside
+from rushes.ledger.pages import all_tasks
+from rushes.ledger.port import Ledger
+from rushes.plan.planner import JobSpec, job_facts, plan, results_of
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Writes the plan that the completion of probe will open; given to the worker, which knows no video."""
+
+    ledger: Ledger
+    blobs: Blobs
+    specs: Mapping[str, StageSpec]
+
+    def __call__(self, lease: Lease, finish: Finish) -> None:
+        """Write every page of the plan.
+
+        Raises:
+            LeaseLost: somebody else has the task now.
+            DamagedBlob: what probe found is damaged; it was set aside, so that it is found anew.
+        """
+        job = self.ledger.job(lease.job)
+        asked = JobSpec.from_text(job.payload)
+        key = results_of(lease.spec)["facts"]
+        found, facts = self._found(asked.owner, key)
+        asked = replace(asked, source=source_of(asked, found))
+        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.specs, lease.spec))
+        kept = job_facts(asked, facts, job.name)
+        for page in range(0, max(1, len(drafts)), self.ledger.batch):
+            some = drafts[page : page + self.ledger.batch]
+            if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
+                raise LeaseLost(f"{lease.task} is no longer ours")
+
+    def check(self, lease: Lease) -> tuple[str, ...]:
+        """After the plan is open: what was adopted and is set aside since is made after all; the tasks to announce.
+
+        Until then nobody who clears up could see that this job wants it.
+        """
+        done = [t for t in all_tasks(self.ledger, lease.job, TaskState.DONE) if t.adopted and t.id != lease.task]
+        keys = {task.id: set(results_of(task.spec).values()) for task in done}
+        owner = self.ledger.job(lease.job).owner
+        known = self.ledger.known(owner, set().union(*keys.values())).keys() if keys else set()
+        lost = [task for task, some in keys.items() if not some <= known]
+        return self.ledger.revive(lease.job, lost, again=True) if lost else ()
+
+    def _found(self, owner: str, key: str) -> tuple[Manifest, VideoFacts]:
+        try:
+            manifest = read_manifest(self.blobs, owner, key)
+            return manifest, read_facts(self.blobs, owner, manifest)
+        except DamagedBlob as e:
+            put_aside(self.ledger, self.blobs, owner, key, str(e))
+            raise
+
+    def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        keys = {d.id: set(results_of(d.spec).values()) for d in drafts}
+        known = self.ledger.known(owner, set().union(*keys.values())).keys() if drafts else set()
+        return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
+
+
+def source_of(asked: JobSpec, found: Manifest) -> Fingerprint:
+    """The version of the original that probe read: the job may be older than its file."""
+    read = found.facts.get("source")
+    return Fingerprint.from_json(read) if read else asked.source
+
+
+def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:
+    """What probe found, from its result.
+
+    Raises:
+        DamagedBlob: it is not there any more, or not as it was written.
+    """
+    artifact = found.artifact("facts.json")
+    with blobs.open(owner, artifact.sha256) as f:
+        data = f.read()
+    if hashlib.sha256(data).hexdigest() != artifact.sha256:
+        raise DamagedBlob(f"facts.json of result {found.key} is damaged")
+    return VideoFacts.from_json(json.loads(data))

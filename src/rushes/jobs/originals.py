@@ -1,0 +1,83 @@
+"""Where the original of a video lies now: the same content may have been taken in from several places."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rushes.blobs.manifests import read_manifest
+from rushes.domain.errors import NotFound, RushesError, SourceMissing
+from rushes.domain.job import Job
+from rushes.domain.keys import task_id
+from rushes.domain.result import Manifest
+from rushes.domain.video import Fingerprint, VideoFacts
+from rushes.home import Home
+from rushes.index.port import Video
+from rushes.jobs.open_plan import read_facts, source_of
+from rushes.plan.planner import JobSpec, results_of
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """One place of a video: the job that took it in from there, and what it asked."""
+
+    job: str
+    asked: JobSpec
+
+
+def original(home: Home, video: Video) -> Original:
+    """The newest place at which the film still lies as it was taken in.
+
+    Raises:
+        SourceMissing: it lies at none of them any more.
+    """
+    for place in places(home, video):
+        if is_there(home, place.asked.source):
+            return place
+    raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
+
+
+def is_there(home: Home, source: Fingerprint) -> bool:
+    """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
+    if source.far:
+        return True
+    try:
+        now = (home.originals / source.path).stat()
+    except (OSError, ValueError):
+        return False
+    return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
+
+
+def at_home(home: Home, video: Video) -> Video:
+    """The video with the path at which it lies now, if it lies anywhere."""
+    if len(video.paths) < 2:
+        return video
+    try:
+        return replace(video, path=original(home, video).asked.source.path)
+    except RushesError:
+        return video
+
+
+def probed(home: Home, job: Job) -> VideoFacts:
+    """What probe found for a job."""
+    return read_facts(home.blobs, job.owner, _found(home, job))
+
+
+def _found(home: Home, job: Job) -> Manifest:
+    (probe,) = home.ledger.tasks(ids=[task_id(job.id, "probe", None)]).rows
+    return read_manifest(home.blobs, job.owner, results_of(probe.spec)["facts"])
+
+
+def _asked(home: Home, job: Job) -> JobSpec:
+    """What a job asked; of an original that was promised, about the version that came."""
+    asked = JobSpec.from_text(job.payload)
+    if not asked.source.far or asked.source.etag:
+        return asked
+    return replace(asked, source=source_of(asked, _found(home, job)))
+
+
+def places(home: Home, video: Video) -> Iterator[Original]:
+    """Every place from which it was taken in, the newest first."""
+    for job in video.jobs:
+        try:
+            yield Original(job, _asked(home, home.ledger.job(job)))
+        except NotFound:  # the index lags behind
+            continue

@@ -1,0 +1,36 @@
+"""Footage that we wrote ourselves: remembered, so that a folder is not developed again and again."""
+
+from pathlib import Path
+
+from rushes.domain.keys import short
+from rushes.home import Home
+from rushes.jobs.submit import display_name
+from rushes.sources.folder import fingerprint
+from rushes.sources.port import FoundFile
+
+# Keys of a home with films
+_WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
+CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
+
+
+def remember(home: Home, clip: Path) -> None:
+    """A clip lies there now."""
+    now = fingerprint(clip)
+    doc = {"path": display_name(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
+    home.records.put(CLIP, home.settings.owner, short(now.path), doc)
+
+
+def ours(home: Home, found: FoundFile) -> str:
+    """Why a file is not footage that was given to us, "" if it is."""
+    if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
+        return "it belongs to the home"
+    record = home.records.get(CLIP, home.settings.owner, short(found.path))
+    now = found.fingerprint
+    if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
+        return "a clip that rushes cut: name it to take it in"
+    return ""
+
+
+def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
+    prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
+    return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))

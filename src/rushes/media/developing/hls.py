@@ -1,0 +1,84 @@
+"""HLS playlists (version 7, fragmented MP4 by byte range), as text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rushes.media.developing.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a rendition: its name beside the playlist, the hash of its header, and where its segments lie."""
+
+    uri: str
+    init_sha256: str
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Rendition:
+    """What a master playlist says of the picture."""
+
+    width: int
+    height: int
+    bandwidth: int  # bits per second, of picture and sound
+    codec: str
+
+
+def media_playlist(parts: Sequence[Part]) -> str:
+    """All segments of one rendition in order; a new header is announced where it changes."""
+    longest = max((s.duration * p.layout.base for p in parts for s in p.layout.segments), default=Fraction(1))
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", f"#EXT-X-TARGETDURATION:{_rounded(longest)}", "#EXT-X-MEDIA-SEQUENCE:0"]
+    lines += ["#EXT-X-PLAYLIST-TYPE:VOD", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    header = ""
+    for part in parts:
+        if part.init_sha256 != header and part.layout.segments:
+            lines += ["#EXT-X-DISCONTINUITY"] if header else []
+            lines.append(f'#EXT-X-MAP:URI="{part.uri}",BYTERANGE="{part.layout.init}@0"')
+            header = part.init_sha256
+        lines += _segments(part)
+    return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
+
+
+def _segments(part: Part) -> list[str]:
+    lines = []
+    for segment in part.layout.segments:
+        lines.append(f"#EXTINF:{_seconds(segment.duration * part.layout.base)},")
+        lines.append(f"#EXT-X-BYTERANGE:{segment.length}@{segment.offset}")
+        lines.append(part.uri)
+    return lines
+
+
+def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> str:
+    """The list a player opens: picture with sound as a rendition of its own, or either alone."""
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
+    if picture is None:
+        if sound_bandwidth is not None:
+            lines += [f'#EXT-X-STREAM-INF:BANDWIDTH={sound_bandwidth},CODECS="mp4a.40.2"', "audio.m3u8"]
+        return "\n".join([*lines, ""])
+    codecs, sound = picture.codec, ""
+    if sound_bandwidth is not None:
+        lines.append(
+            '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound",NAME="sound",DEFAULT=YES,AUTOSELECT=YES,URI="audio.m3u8"'
+        )
+        codecs, sound = codecs + ",mp4a.40.2", ',AUDIO="sound"'
+    size = f"{picture.width}x{picture.height}"
+    lines.append(f'#EXT-X-STREAM-INF:BANDWIDTH={picture.bandwidth},RESOLUTION={size},CODECS="{codecs}"{sound}')
+    return "\n".join([*lines, "video.m3u8", ""])
+
+
+def peak_bandwidth(parts: Sequence[Part]) -> int:
+    """Bits per second of the heaviest segment."""
+    rates = [
+        Fraction(s.length * 8) / (s.duration * p.layout.base) for p in parts for s in p.layout.segments if s.duration
+    ]
+    return int(max(rates, default=Fraction(1))) + 1
+
+
+def _seconds(duration: Fraction) -> str:
+    return f"{float(duration):.6f}"
+
+
+def _rounded(duration: Fraction) -> int:
+    return max(1, int(duration + Fraction(1, 2)))  # the rule of RFC 8216 compares rounded durations

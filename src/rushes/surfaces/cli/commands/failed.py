@@ -1,0 +1,108 @@
+"""Failed tasks by class: list, retry, dismiss."""
+
+from collections.abc import Mapping
+
+import click
+
+from rushes.domain.task import Task
+from rushes.jobs.dead_letters import Cause, FailureGroup
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.states import next_step
+from rushes.surfaces.words import date_time, plural
+
+_CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, e.g. BadMedia.")
+CAUSES, TASKS = 5, 3  # shown of a class, and of a cause
+
+
+@command("ls", "rushes failed ls", "rushes failed ls --class BadMedia --verbose")
+@_CLASS
+@click.pass_obj
+def ls(session: Session, kind: str) -> None:
+    """Show tasks that failed and are not retried automatically, and why.
+
+    The newest cause comes first; --verbose adds the last log lines of each task.
+    """
+    library = open_library(session)
+    groups = library.failed(kind)
+    if session.json:
+        session.rows("failure", [_doc(g) for g in groups])
+        return
+    if not groups:
+        session.out.line("no failed tasks")
+    for group in groups:
+        shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
+        _report(session, group, {job: library.home.ledger.job(job).name for job in shown})
+    if groups:
+        session.remark(("next: rushes failed retry, or rushes failed discard (--class NAME for one class)", DONE))
+
+
+@command("retry", "rushes failed retry", "rushes failed retry --class ModelMissing")
+@_CLASS
+@click.pass_obj
+def retry(session: Session, kind: str) -> None:
+    """Retry failed tasks, all or one class."""
+    library = open_library(session)
+    tasks = library.retry_failed(kind)
+    if session.json:
+        session.document({"tasks": tasks})
+        return
+    session.out.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
+    if tasks:
+        session.remark((next_step(library.home.ledger.workers()), DONE))
+
+
+@command("discard", "rushes failed discard --class BadMedia")
+@_CLASS
+@click.pass_obj
+def discard(session: Session, kind: str) -> None:
+    """Dismiss failed tasks: they stay as they are and are no longer listed."""
+    count = open_library(session).discard_failed(kind)
+    if session.json:
+        session.document({"discarded": count})
+    else:
+        session.out.line(f"{plural(count, 'task')} dismissed")
+
+
+def _report(session: Session, group: FailureGroup, names: Mapping[str, str]) -> None:
+    screen = session.out
+    screen.line((group.kind, TROUBLE), f"  {plural(len(group.tasks), 'task')}")
+    for cause in group.causes[:CAUSES]:
+        count = f"{len(cause.tasks)} times: " if len(cause.tasks) > 1 else ""
+        screen.block("why", DONE, f"{count}{cause.message}")
+        screen.block("means", DONE, cause.verdict)
+        screen.block("do", DONE, cause.hint)
+        for task in cause.tasks[:TASKS]:
+            _report_task(session, task, names[task.job])
+        _more(screen, len(cause.tasks) - TASKS, "task")
+    _more(screen, len(group.causes) - CAUSES, "other cause")
+
+
+def _report_task(session: Session, task: Task, name: str) -> None:
+    where = task.stage if task.chunk is None else f"{task.stage} chunk {task.chunk}"
+    when = f"  {date_time(task.finished_at, local=session.out.terminal)}" if task.finished_at else ""
+    session.out.block("", DONE, f"{name}  {where}  {task.job}{when}")
+    for line in task.failure.lines[-10:] if session.verbose and task.failure else ():
+        session.out.block("", DONE, f"  {line}")
+
+
+def _more(screen: Screen, count: int, what: str) -> None:
+    if count > 0:
+        screen.block("", DONE, f"and {plural(count, f'more {what}')}: rushes failed ls --json")
+
+
+def _doc(group: FailureGroup) -> dict[str, object]:
+    return {"class": group.kind, "count": len(group.tasks), "causes": [_cause_doc(c) for c in group.causes]}
+
+
+def _cause_doc(cause: Cause) -> dict[str, object]:
+    names = ("id", "job", "stage", "chunk", "failures", "losses", "finished_at", "failure")
+    tasks = [{n: getattr(t, n) for n in names} for t in cause.tasks]
+    words = {"message": cause.message, "hint": cause.hint, "verdict": cause.verdict}
+    return words | {"count": len(cause.tasks), "tasks": tasks}
+
+
+failed = CliGroup("failed", "List, retry or dismiss tasks that failed.", [ls, retry, discard])
+COMMANDS = {"failed": failed}

@@ -1,0 +1,284 @@
+"""Jobs: list them, show their history, ask why they wait, control them."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+
+import click
+
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job, JobState
+from rushes.domain.task import Task
+from rushes.ledger.port import Page
+from rushes.library import Library
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
+from rushes.surfaces.cli.session import Session, to_json
+from rushes.surfaces.cli.views.states import StateWord, next_step, page_of, state_part
+from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.surfaces.words import (
+    JOB_WORDS,
+    TASK_WORDS,
+    ActiveJobs,
+    active_jobs,
+    date_time,
+    duration,
+    local_time,
+    plural,
+    seconds_between,
+    task_word,
+    utc,
+)
+
+_JOB = click.argument("job")
+_DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
+_LONG = ("message", "lines")  # in lines of their own
+_STYLES = {EventType.FAILED: TROUBLE, EventType.DEAD: TROUBLE, EventType.LOST: TROUBLE, EventType.FINISHED: HEAD}
+LOOK_SECONDS = 0.5
+
+
+@command("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
+@click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(JOB_WORDS)}.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
+)
+@click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier list.")
+@click.pass_obj
+def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
+    """List jobs, newest first.
+
+    A job is running while a worker holds one of its tasks, and waiting while none does.
+    """
+    library = open_library(session)
+    now = active_jobs(library.home.ledger.workers())
+    page = _page(library, state, now, cursor, limit)
+    if session.json:
+        session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
+        return
+    columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
+    session.out.table(columns, [_row(job, now) for job in page.rows])
+    if not page.rows:
+        session.remark(
+            f"no job is {state}. List all with: rushes jobs ls" if state else "no jobs yet. Start with: rushes run PATH"
+        )
+    if page.cursor:
+        only = f" --state {state}" if state else ""
+        session.remark((f"more: rushes jobs ls{only} --cursor {page.cursor}", DONE))
+
+
+@command("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")
+@_JOB
+@click.pass_obj
+def show(session: Session, job: str) -> None:
+    """Show one job, stage by stage."""
+    library = open_library(session)
+    row = library.job(job)
+    tasks = library.tasks(row.id)
+    if session.json:
+        session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
+        return
+    session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
+    word = active_jobs(library.home.ledger.workers()).word(row)
+    session.out.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
+    columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
+    session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
+    if row.counts.failures or row.counts.losses:
+        losses = plural(row.counts.losses, "lost attempt")
+        session.out.line((f"{plural(row.counts.failures, 'failed attempt')}, {losses}", DONE))
+    _hint(session, row)
+
+
+@command("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
+@_JOB
+@click.pass_obj
+def why(session: Session, job: str) -> None:
+    """Explain what a job is waiting for.
+
+    Each task that is not running has exactly one reason.
+    """
+    library = open_library(session)
+    row = library.job(job)
+    reasons = library.why(row.id)
+    if session.json:
+        session.document({"job": row.id, "state": row.state, "reasons": reasons})
+        return
+    waiting = sum(r.tasks for r in reasons)
+    running = max(0, row.counts.total - row.counts.done - waiting)
+    now = f", {running} running" if running else ""
+    rest = f"; {waiting} not running" if waiting else ""
+    session.out.line(f"{row.counts.done} of {plural(row.counts.total, 'task')} done{now}{rest}")
+    for r in reasons:
+        session.out.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
+
+
+@command("pause", "rushes jobs pause job_7f3k", "rushes jobs pause job_7f3k --now")
+@_JOB
+@click.option("--now", is_flag=True, help="Give running chunks back instead of finishing them.")
+@click.pass_obj
+def pause(session: Session, job: str, now: bool) -> None:
+    """Pause a job; running chunks finish first."""
+    _report(session, open_library(session).pause(job, now=now), "paused", "rushes jobs resume")
+
+
+@command("resume", "rushes jobs resume job_7f3k")
+@_JOB
+@click.pass_obj
+def resume(session: Session, job: str) -> None:
+    """Resume a paused job."""
+    _report(session, open_library(session).resume(job), "resumed", "rushes jobs why")
+
+
+@command("cancel", "rushes jobs cancel job_7f3k")
+@_JOB
+@click.pass_obj
+def cancel(session: Session, job: str) -> None:
+    """Cancel a job; finished results are kept.
+
+    Running chunks stop without a result. Undo with: rushes jobs retry
+    """
+    _report(session, open_library(session).cancel(job), "cancelled", "rushes jobs retry")
+
+
+@command("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
+@_JOB
+@click.option("--stage", default="", metavar="STAGE", help="Only tasks of this stage.")
+@click.pass_obj
+def retry(session: Session, job: str, stage: str) -> None:
+    """Retry failed tasks of a job now.
+
+    Tasks that wait for their next attempt start at once; a cancelled job continues.
+    """
+    library = open_library(session)
+    row = library.job(job)
+    tasks = library.retry(row.id, stage)
+    now = library.job(row.id)
+    back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
+    if session.json:
+        session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
+        return
+    again = f"{plural(len(tasks), 'task')} of {row.name} will be retried" if tasks else "nothing to retry"
+    session.out.line(
+        f"{row.name}: continues, {now.counts.done} of {plural(now.counts.total, 'task')} done" if back else again
+    )
+    if tasks or back:
+        session.remark((next_step(library.home.ledger.workers()), DONE))
+
+
+@command("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
+@click.argument("job")
+@click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the job is finished.")
+@click.pass_obj
+def events(session: Session, job: str, after: int, follow: bool) -> None:
+    """Show the numbered events of a job, live with --follow.
+
+    Times are local on a terminal, UTC in a pipe and with --json.
+    """
+    clock, day = threading.Event(), None
+    pause = (lambda: session.out.heard and not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
+    for event in open_library(session).events(job, after, pause):
+        if session.json:
+            session.message("event", **to_json(event))
+            continue
+        day = _new_day(session, event, day)
+        session.out.row(*_event_row(event, session))
+        for words in _long(event, session):
+            session.out.block("", DONE, words)
+
+
+def _new_day(session: Session, event: Event, day: date | None) -> date:
+    """Print the date and time zone once a day; rows then need only the time."""
+    at = local_time(event.at)
+    if session.out.terminal and at.date() != day:
+        session.out.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
+    return at.date()
+
+
+def _event_row(event: Event, session: Session) -> list[Part]:
+    at = f"{local_time(event.at):%H:%M:%S}" if session.out.terminal else utc(event.at)
+    where = (event.task or "").partition(".")[2]
+    kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
+    left_out = _LONG if session.verbose else (*_LONG, *_DETAIL)
+    words = "  ".join(_word(k, v) for k, v in event.data.items() if v not in (None, "") and k not in left_out)
+    return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (words, DONE)]
+
+
+def _long(event: Event, session: Session) -> list[str]:
+    """The error message, and with --verbose the last log lines."""
+    lines = [str(line) for line in event.data.get("lines") or ()] if session.verbose else []
+    return [str(event.data["message"]), *lines] if event.data.get("message") else lines
+
+
+def _word(name: str, value: object) -> str:
+    return duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
+
+
+def _page(library: Library, state: str | None, now: ActiveJobs, cursor: str, limit: int) -> Page[Job]:
+    if state == "running":  # no more than there are slots
+        jobs = [library.home.ledger.job(job) for job in now.hosts]
+        rows = [j for j in jobs if j.owner == library.home.settings.owner and not j.paused]
+        return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
+    if state:
+        return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)
+    return library.jobs(None, cursor, limit)
+
+
+def _row(job: Job, now: ActiveJobs) -> list[Part]:
+    return [job.id, job.name, recipe_of(job), f"{job.counts.done}/{job.counts.total}", state_part(now.word(job))]
+
+
+def _doc(job: Job) -> dict[str, object]:
+    doc: dict[str, object] = to_json(job)
+    payload = json.loads(job.payload) if job.payload else {}
+    return doc | {"payload": payload, "facts": dict(facts_of(job))}
+
+
+def _task_doc(task: Task) -> dict[str, object]:
+    doc: dict[str, object] = to_json(task)
+    doc.pop("spec")
+    return doc
+
+
+def _stages(tasks: Sequence[Task]) -> dict[str, Counter[str]]:
+    stages: dict[str, Counter[str]] = {}
+    for task in tasks:
+        stages.setdefault(task.stage, Counter())[task_word(task)] += 1
+    return stages
+
+
+def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
+    done, total = states["done"] + states["adopted"], sum(states.values())
+    styles = {"leased": NOW, "backing off": NOW, "dead": TROUBLE}
+    rest: list[Part] = [(f"{states[w]} {w}  ", styles.get(w, DONE)) for w in TASK_WORDS[1:] if states[w]]
+    return [(name, DONE if done == total else ""), f"{done}/{total}", rest]
+
+
+def _dates(job: Job, screen: Screen) -> str:
+    if not job.started_at:
+        return f"  added {date_time(job.created_at, local=screen.terminal)}"
+    took = f", took {duration(seconds_between(job.started_at, job.finished_at))}" if job.finished_at else ""
+    return f"  started {date_time(job.started_at, local=screen.terminal)}{took}"
+
+
+def _hint(session: Session, job: Job) -> None:
+    if job.state is JobState.FAILED:
+        session.remark((f"next: rushes jobs why {job.id}", DONE))
+    elif job.state is JobState.COMPLETED:
+        session.remark((f"next: rushes show {facts_of(job).get('video', '')}", DONE))
+    else:
+        session.remark((f"see why it waits: rushes jobs why {job.id}", DONE))
+
+
+def _report(session: Session, job: Job, word: str, next_command: str) -> None:
+    if session.json:
+        session.document(_doc(job))
+    else:
+        session.out.line(f"{job.name}: {word}")
+        session.remark((f"next: {next_command} {job.id}", DONE))
+
+
+jobs = CliGroup("jobs", "List and control jobs.", [ls, show, events, why, pause, resume, cancel, retry])
+COMMANDS = {"jobs": jobs}

@@ -1,0 +1,228 @@
+"""Maintaining a home: init, verify, rm, gc, backup, restore, index, reindex."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.live import Live
+
+from rushes.domain.errors import Refused
+from rushes.jobs.maintenance.verify import Verified
+from rushes.jobs.maintenance.video_removal import RemovalReport
+from rushes.library import Library, RunReport
+from rushes.settings import HOME_NAME
+from rushes.surfaces.cli.command import command
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views import summary
+from rushes.surfaces.cli.views.no_hits import describe_library
+from rushes.surfaces.cli.views.progress import Watcher, watcher
+from rushes.surfaces.words import plural, size
+
+_DIR = click.Path(file_okay=False)
+
+
+@command("init", "rushes init", "rushes init /films", "rushes init /films --take-over")
+@click.argument("folder", default=".", type=_DIR, metavar="[DIR]")
+@click.option(
+    "--take-over", is_flag=True, help="Take over a home that came from another machine and is no longer used there."
+)
+@click.pass_obj
+def init(session: Session, folder: str, take_over: bool) -> None:
+    """Create a home in a folder, for the videos below it.
+
+    The home is the folder .rushes there. It holds all results and can be moved together with the videos.
+    """
+    if not Path(folder).is_dir():
+        raise Refused(f"{folder} is not a folder", "Create the folder first.")
+    home = Path(session.home) if session.home else Path(folder).absolute() / HOME_NAME
+    existed = (home / "ledger.sqlite").exists()
+    with Library(home, take_over=take_over) as library:
+        library.jobs(limit=1)  # opens the ledger: a home that cannot be used is refused here
+    if session.json:
+        session.document({"home": home, "made": not existed})
+        return
+    session.out.line(str(home), ("  taken over" if take_over else "  already exists" if existed else "  created", DONE))
+    session.remark((f"next: rushes run {folder}", DONE))
+
+
+@command("verify", "rushes verify", "rushes verify --repair", "rushes verify --json | tail -1")
+@click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
+@click.pass_obj
+def verify(session: Session, repair: bool) -> int:
+    """Read every stored file and compare it with its hash; exit 1 if one is damaged."""
+    library = open_library(session)
+    found = _look(session, library)
+    for damage in found.damages:
+        if session.json:
+            session.message("error", **{k: getattr(damage, k) for k in ("job", "task", "output", "what")})
+        else:
+            session.out.line(("damaged", TROUBLE), f"  {damage.task}  {damage.output}: {damage.what}")
+    if not (repair and found.damages):
+        return _verdict(session, found, repaired=False)
+    watching = watcher(session, lambda _job: None)
+    watching.begin(len({d.job for d in found.damages}))
+    try:
+        ran = _repair(library, found, watching)
+    finally:
+        watching.close()
+    if ran.exit_code:
+        summary.report(session, library, ran, [], summary.Notes())
+        return ran.exit_code
+    return _verdict(session, found, repaired=True)
+
+
+@command("rm", "rushes rm holiday.mp4", "rushes rm vid_7kq2 --yes", "rushes rm talk.mp4 --uploaded")
+@click.argument("videos", nargs=-1, required=True, metavar="VIDEO...")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--uploaded", is_flag=True, help="Also delete the original if it was uploaded to this home.")
+@click.pass_obj
+def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> None:
+    """Delete videos and everything made from them.
+
+    Originals in folders and buckets are kept. If interrupted, run the same command again, or rushes gc.
+    """
+    library = open_library(session)
+    if not yes:
+        _ask(session, len(videos))
+    gone = [library.remove(video, originals=uploaded) for video in videos]
+    if session.json:
+        session.rows("removed", gone)
+        return
+    for one in gone:
+        session.out.line(one.video, (f"  deleted: {_what(one)}", DONE))
+    session.remark(("free the disk space with: rushes gc", DONE))
+
+
+@command("gc", "rushes gc", "rushes gc --json")
+@click.pass_obj
+def gc(session: Session) -> None:
+    """Free disk space: intermediate files, expired clips, leftovers of crashes."""
+    cleared = open_library(session).gc()
+    if session.json:
+        session.document(cleared)
+    else:
+        session.out.line(f"{size(cleared.size)} freed", (f"  {cleared.blobs} files, {cleared.results} results", DONE))
+
+
+@command("backup", "rushes backup /mnt/disk/rushes-backup", "rushes backup ../backup --json")
+@click.argument("folder", type=_DIR, metavar="DIR")
+@click.pass_obj
+def backup(session: Session, folder: str) -> None:
+    """Copy the home, even while it is in use; a repeated backup copies only what is new."""
+    done = open_library(session).backup(folder)
+    if session.json:
+        session.document(done)
+        return
+    session.out.line(f"{plural(done.files, 'file')}, {size(done.size)}", (f"  {done.copied} copied", DONE))
+    session.remark((f"restore with: rushes --home NEW restore {folder}", DONE))
+
+
+@command("restore", "rushes --home /films/.rushes restore /mnt/disk/rushes-backup")
+@click.argument("folder", type=_DIR, metavar="DIR")
+@click.pass_obj
+def restore(session: Session, folder: str) -> None:
+    """Create a home from a backup: the one named by --home, or .rushes in this folder."""
+    home = Path(session.home) if session.home else Path.cwd() / HOME_NAME
+    count = Library.restore(folder, home)
+    if session.json:
+        session.document({"home": home, "files": count})
+        return
+    session.out.line(f"{home}  {plural(count, 'file')} restored")
+    session.remark((f"next: rushes --home {home} verify", DONE))
+
+
+@command("index", "rushes index", "rushes index --from-sidecars ~/films", "rushes index --write-sidecars holiday.mp4")
+@click.option(
+    "--from-sidecars", "places", multiple=True, metavar="PATH", help="Read .rushes.jsonl files below a folder."
+)
+@click.option(
+    "--write-sidecars", "videos", multiple=True, metavar="VIDEO", help="Write all results next to this video."
+)
+@click.pass_obj
+def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> None:
+    """Update the search index, or fill it from sidecar files when the home was lost."""
+    library = open_library(session)
+    read = library.read_sidecars(places) if places else []
+    written = [file for video in videos for file in library.write_sidecars(video)]
+    known = library.summary()
+    if session.json:
+        session.document({"read": read, "written": written, "summary": known})
+        return
+    for one in read:
+        note = one.kept or f"{one.name}  {plural(one.lines, 'line')}"
+        session.out.line(str(one.path), f"  {note}")
+    for file in written:
+        session.out.line(str(file.path), *([(f"  not written: {file.kept}", NOW)] if file.kept else []))
+    session.out.line(describe_library(library))
+
+
+@command("reindex", "rushes reindex")
+@click.pass_obj
+def reindex(session: Session) -> None:
+    """Rebuild the search index from the results; nothing is processed again."""
+    library = open_library(session)
+    library.reindex()
+    if session.json:
+        session.document(library.summary())
+    else:
+        session.out.line(describe_library(library))
+
+
+def _ask(session: Session, count: int) -> None:
+    if session.json or not sys.stdin.isatty():
+        raise Refused("cannot ask for confirmation: not a terminal", "Pass --yes.")
+    click.confirm(
+        f"Delete {plural(count, 'video')} and everything made from {'it' if count == 1 else 'them'}?", abort=True
+    )
+
+
+def _what(one: RemovalReport) -> str:
+    parts = [plural(len(one.jobs), "job"), plural(one.results, "result")]
+    return ", ".join(parts + ([plural(len(one.originals), "uploaded original")] if one.originals else []))
+
+
+def _look(session: Session, library: Library) -> Verified:
+    if not session.bars:
+        return library.verify()
+    with Live(console=session.err.console, auto_refresh=False, transient=True) as live:
+
+        def tell(count: int, name: str) -> None:
+            live.update(session.err.styled((f"{plural(count, 'result')} read  {name}", DONE)), refresh=count % 10 == 0)
+
+        return library.verify(tell)
+
+
+def _repair(library: Library, found: Verified, watching: Watcher) -> RunReport:
+    for progress in library.repairing(found.damages, signals=True):
+        watching.show(progress)
+    assert isinstance(progress, RunReport), "it comes last"
+    return progress
+
+
+def _verdict(session: Session, found: Verified, *, repaired: bool) -> int:
+    bad = len(found.damages)
+    if session.json:
+        counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
+        session.message("summary", **counts, repaired=repaired)
+        return int(bool(bad) and not repaired)
+    read = f"{plural(found.results, 'result')}, {plural(found.files, 'file')}, {size(found.size)} read"
+    end = "no damage" if not bad else f"{bad} damaged" + (", repaired" if repaired else "")
+    session.out.line(f"{read}: {end}")
+    if bad and not repaired:
+        session.remark(("next: rushes verify --repair", DONE))
+    return int(bool(bad) and not repaired)
+
+
+COMMANDS = {
+    "init": init,
+    "verify": verify,
+    "rm": rm,
+    "gc": gc,
+    "backup": backup,
+    "restore": restore,
+    "index": index,
+    "reindex": reindex,
+}

@@ -1,0 +1,101 @@
+"""The models on this machine: list, download, check, time."""
+
+from collections.abc import Sequence
+
+import click
+
+from rushes.engines.local import LocalEngine
+from rushes.engines.models.benchmark import benchmark as try_out
+from rushes.engines.models.store import ModelStatus
+from rushes.surfaces.cli.command import CliGroup, command
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.model_download import DownloadView
+from rushes.surfaces.words import size
+
+
+@command("ls", "rushes models ls", "rushes models ls --json")
+@click.pass_obj
+def ls(session: Session) -> None:
+    """List the known models, and which are on this machine."""
+    kept = open_library(session, create=True).models.ls()
+    if session.json:
+        session.rows("model", [_doc(k) for k in kept])
+        return
+    columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
+    session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
+    if not all(k.present for k in kept):
+        session.remark(("download the missing ones with: rushes models pull", DONE))
+
+
+@command("pull", "rushes models pull", "rushes models pull whisper-base")
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.pass_obj
+def pull(session: Session, names: Sequence[str]) -> None:
+    """Download models, all unless named.
+
+    Every file is checked against its hash; afterwards no network is needed.
+    """
+    pulling = DownloadView(session)
+    try:
+        paths = open_library(session, create=True).models.pull(names, pulling.look)
+    finally:
+        pulling.close()
+    if session.json:
+        session.message("summary", models=paths)
+        return
+    for path in paths:
+        session.out.line(str(path))
+
+
+@command("verify", "rushes models verify")
+@click.pass_obj
+def verify(session: Session) -> int:
+    """Check the models on this machine.
+
+    Reads every file and compares it with its hash; exit 1 if one is damaged.
+    """
+    damages = open_library(session, create=True).models.verify()
+    if session.json:
+        session.document({"damaged": damages})
+    for damage in damages if not session.json else ():
+        session.out.line(("damaged", TROUBLE), f"  {damage.model}  {damage.file}: {damage.why}")
+    if damages:
+        session.remark(("next: rushes models pull", DONE))
+    elif not session.json:
+        session.out.line("no damage")
+    return int(bool(damages))
+
+
+@command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.pass_obj
+def benchmark(session: Session, names: Sequence[str]) -> None:
+    """Say how long each model takes here.
+
+    Runs the models that are here, all unless named, on a generated picture or sound.
+    """
+    store = open_library(session, create=True).models
+    engine = LocalEngine(store)
+    here = [k.model for k in store.ls() if k.present and (not names or k.model.id in names)]
+    paces = [pace for model in here if (pace := try_out(engine, model))]
+    if session.json:
+        session.document(paces)
+        return
+    columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
+    session.out.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+
+
+def _row(kept: ModelStatus) -> list[Part]:
+    m, here = kept.model, ("here", DONE) if kept.present else "not here"
+    return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
+
+
+def _doc(kept: ModelStatus) -> dict[str, object]:
+    names = ("id", "name", "capability", "profile", "languages", "licence", "about", "size")
+    return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
+
+
+models = CliGroup("models", "The weights on this machine.", [ls, pull, verify, benchmark])
+COMMANDS = {"models": models}

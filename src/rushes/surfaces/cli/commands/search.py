@@ -1,0 +1,137 @@
+"""Finding what was said, written or seen: search."""
+
+from collections.abc import Sequence
+
+import click
+
+from rushes.domain.span import clock
+from rushes.exports.hits import hit_doc
+from rushes.index.port import Hit, SearchResult
+from rushes.library import Library
+from rushes.library.hits import KINDS
+from rushes.surfaces.cli.command import CliCommand
+from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.screen import DONE, HEAD
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.no_hits import describe_library, report_no_hits
+from rushes.surfaces.cli.views.quotes import quote_parts, reference
+from rushes.surfaces.words import plural
+
+
+class SearchCommand(CliCommand):
+    """Takes `-word` as part of the query, not as an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Hide the dash of `-word` while options are read."""
+        hidden = [f"\0{a}" if len(a) > 2 and a[0] == "-" and a[1] != "-" else a for a in args]
+        return super().parse_args(ctx, hidden)
+
+
+@click.command(
+    "search",
+    cls=SearchCommand,
+    examples=[
+        "rushes search budget",
+        """rushes search '"ask not" country -budget'""",
+        "rushes search 'holi* OR vacation' --limit 5 --json",
+        "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
+        "rushes search '~what it costs' --order time",
+        "rushes search person:anna --export edl > anna.edl",
+    ],
+)
+@click.argument("query", nargs=-1)
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N hits."
+)
+@click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
+@click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier search.")
+@click.option(
+    "--order",
+    type=click.Choice(["best", "time"]),
+    default="best",
+    show_default=True,
+    help="Best hits first, or in the order of recording.",
+)
+@click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to stdout, for other tools.")
+@click.pass_obj
+def search(
+    session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None
+) -> None:
+    """Find what was said, written or seen.
+
+    All words must occur at the same time. "a phrase" in quotes, wor* for word beginnings, -not, OR; accents and case
+    do not matter. say: text: object: person: place: entity: search one kind; in: lang: kind: date: filter the videos;
+    near:5s, before and during go between terms; ~words finds similar meanings. Videos are searchable while they are
+    being processed.
+    """
+    library = open_library(session)
+    words = " ".join(word.removeprefix("\0") for word in query)
+    if not words.strip():
+        _report_library(session, library)
+        return
+    only = library.video(video).id if video else ""
+    if kind:
+        session.out.raw(library.export_hits(words, kind, only, order))
+        return
+    found = library.search(words, limit, cursor, only, order)
+    if session.json:
+        session.document(result_doc(words, found))
+    else:
+        _report(session, library, words, only, found)
+
+
+def result_doc(query: str, found: SearchResult) -> dict[str, object]:
+    """A search for programs."""
+    return {
+        "query": query,
+        "total": found.total,
+        "videos": found.videos,
+        "note": found.note,
+        "took_ms": round(found.took_ms, 1),
+        "cursor": found.cursor,
+        "facets": found.facets,
+        "hits": [_hit_doc(hit) for hit in found.hits],
+    }
+
+
+def _hit_doc(hit: Hit) -> dict[str, object]:
+    return {"ref": reference(hit), **hit_doc(hit)}
+
+
+def _report(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
+    screen = session.out
+    groups: dict[str, list[Hit]] = {}
+    for hit in found.hits:
+        groups.setdefault(hit.video, []).append(hit)
+    for hits in groups.values():
+        screen.line((hits[0].name, HEAD), (f"  {plural(len(hits), 'hit')}", DONE))
+        for hit in hits:
+            kind = "" if hit.kind == "speech" else f"  {hit.kind}"
+            room = max(24, screen.width - 16 - len(kind)) if screen.terminal else 0
+            screen.line(f"{clock(hit.start_us):>12}  ", *quote_parts(hit.pieces, room, utf8=screen.utf8), (kind, DONE))
+    if found.note:
+        session.remark((found.note, DONE))
+    if not found.hits:
+        report_no_hits(session, library, words, video)
+        return
+    total = f"{plural(found.total, 'hit')}, {plural(found.videos, 'video')}, {found.took_ms:.0f} ms"
+    session.remark((f"{len(found.hits)} of {total}", DONE))
+    if found.cursor:
+        session.remark((f"more: --cursor {found.cursor}", DONE))
+    session.remark((f"next: rushes clip {reference(found.hits[0])}", DONE))
+
+
+def _report_library(session: Session, library: Library) -> None:
+    known = library.summary()
+    if session.json:
+        session.document({"query": "", "summary": known, "hits": []})
+        return
+    session.out.line(describe_library(library))
+    for kind, labels in known.labels.items():
+        shown = "  ".join(f"{text} ({count})" for text, count in list(labels.items())[:8])
+        session.out.block(kind, DONE, shown)
+    if known.videos:
+        session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
+
+
+COMMANDS = {"search": search}

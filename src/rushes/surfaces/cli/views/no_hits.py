@@ -1,0 +1,81 @@
+"""What to print when a search finds nothing: a similar word, what there is, what is not finished."""
+
+import difflib
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+
+from rushes.domain.job import FINAL
+from rushes.index.port import Video
+from rushes.library import Library
+from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.words import plural, timecode
+
+VIDEOS = 20  # whose words are compared
+SIMILAR = 0.75  # how similar two words must be, of 1
+OTHERS = 500  # hits that are read for what else there is
+_KIND = re.compile(r"\b(object|place|person|entity):")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+def report_no_hits(session: Session, library: Library, query: str, video: str) -> None:
+    """Print why there may be no hit, and what to try next."""
+    session.remark("no hits")
+    videos = library.videos()[0]
+    similar = _similar(library, query, videos, video)
+    if similar:
+        session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
+    elif videos:
+        session.remark((_others(library, query, video) or _try(query, video), DONE))
+    session.remark((describe_library(library), DONE))
+    unfinished = [v for v in videos if v.state not in FINAL]
+    if unfinished:
+        session.remark((f"{plural(len(unfinished), 'video')} not finished yet: rushes jobs ls", DONE))
+
+
+def describe_library(library: Library) -> str:
+    """3 videos, 1:12:05: speech 240, text 118 (en de)."""
+    known = library.summary()
+    if not known.videos:
+        return "no videos yet. Start with: rushes run PATH"
+    kinds = ", ".join(f"{kind} {n}" for kind, n in known.kinds.items()) or "no text"
+    spoken = f" ({' '.join(known.languages)})" if known.languages else ""
+    return f"{plural(known.videos, 'video')}, {timecode(known.duration_us)}: {kinds}{spoken}"
+
+
+def _others(library: Library, query: str, video: str) -> str:
+    """What else there is of the kind that was searched."""
+    kind = _KIND.search(query)
+    if not kind:
+        return ""
+    known = Counter(hit.text for hit in library.search(f"kind:{kind[1]}", OTHERS, "", video).hits)
+    return f"{kind[1]} labels found so far: {', '.join(text for text, _ in known.most_common(12))}" if known else ""
+
+
+def _try(query: str, video: str) -> str:
+    longest = max(_WORD.findall(query), key=len, default="")
+    start = f", or the start of one: rushes search '{longest[:4]}*'" if longest[4:] else ""
+    return f"try {'without --video, or ' if video else ''}fewer or other words{start}"
+
+
+def _similar(library: Library, query: str, videos: Iterable[Video], video: str) -> str:
+    """The query with unknown words replaced by similar ones that occur, if that finds something."""
+    known = _words(library, [v for v in videos if not video or v.id == video][:VIDEOS])
+    like = {word: _closest(word.lower(), known) for word in _WORD.findall(query) if word.lower() not in known}
+    if not any(like.values()):
+        return ""
+    replaced = _WORD.sub(lambda found: like.get(found[0]) or found[0], query)
+    return replaced if library.search(replaced, 1, "", video).total else ""
+
+
+def _words(library: Library, videos: Iterable[Video]) -> frozenset[str]:
+    index, owner = library.home.index, library.home.settings.owner
+    lines = (line.text for one in videos for kind in ("speech", "text") for line in index.lines(owner, one.id, kind))
+    return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
+
+
+def _closest(word: str, known: frozenset[str]) -> str:
+    near = [w for w in known if abs(len(w) - len(word)) < 3]
+    return next(iter(difflib.get_close_matches(word, near, 1, SIMILAR)), "")

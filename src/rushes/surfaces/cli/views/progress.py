@@ -1,0 +1,386 @@
+"""Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from rushes.domain.job import FINAL
+from rushes.library.run_progress import (
+    DiskSpace,
+    JobsProgress,
+    RunProgress,
+    Snapshot,
+    StageProgress,
+    StopSignal,
+)  # fmt: skip
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.disk_space import fields, words
+from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.surfaces.words import plural, speed_factor, time_range
+
+CELLS = 20
+STATUS_SECONDS = 1.0
+NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
+KEEPS = "Ctrl-C pauses without losing work"
+
+Range = tuple[float, float]
+Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan is known, if there is one yet
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bar: a stage of all videos together, or the total."""
+
+    name: str
+    done: int
+    total: int
+    running: float
+    active: int
+    speed: float | None = None
+    remaining: Range | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is left."""
+        return self.done >= self.total
+
+
+class Watcher(ABC):
+    """Shows the progress of a run."""
+
+    @abstractmethod
+    def begin(self, films: int) -> None:
+        """So many videos were added; nothing is known of them yet."""
+
+    def show(self, progress: RunProgress) -> None:
+        """What the run reports."""
+        match progress:
+            case JobsProgress(snapshots):
+                self.look(snapshots)
+            case DiskSpace():
+                self.disk_space(progress)
+            case StopSignal():
+                self.stop()
+
+    @abstractmethod
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """The jobs at one moment; called a few times a second."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """A signal asked to stop."""
+
+    @abstractmethod
+    def disk_space(self, space: DiskSpace) -> None:
+        """The disk has no space for more, or has again."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The work has stopped."""
+
+
+def stopping(signals: int) -> str:
+    """What is done about a signal, the first and any other."""
+    return "stopping after the running chunks; Ctrl-C again stops at once" if signals == 1 else "stopping at once"
+
+
+def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
+    """One row per stage over all videos, in plan order."""
+    rows: dict[str, Row] = {}
+    for snapshot in snapshots:
+        for stage in snapshot.stages:
+            rows[stage.stage] = _plus(rows.get(stage.stage), stage)
+    return list(rows.values())
+
+
+def total_of(snapshots: Sequence[Snapshot]) -> Row:
+    """The row for everything; its remaining time is known only if it is known for each video."""
+    rows = rows_of(snapshots)
+    still = [s.remaining for s in snapshots if s.job.state not in FINAL]
+    left = _sum(still) if still else (0.0, 0.0)
+    speeds = [s.speed for s in snapshots if s.speed]
+    done, total = sum(r.done for r in rows), sum(r.total for r in rows)
+    running, active = sum(r.running for r in rows), sum(r.active for r in rows)
+    return Row("total", done, total, running, active, sum(speeds) if speeds else None, left)
+
+
+def bar(row: Row, *, utf8: bool) -> list[Part]:
+    """Done, running now, still to do."""
+    full, now, left = "█▓░" if utf8 else "#>."
+    done = CELLS * row.done // max(1, row.total)
+    reached = min(CELLS, round(CELLS * (row.done + row.running) / max(1, row.total)))
+    running = max(reached - done, 1 if row.active and done < CELLS else 0)
+    return [(full * done, DONE), (now * running, NOW), (left * (CELLS - done - running), DONE)]
+
+
+def watcher(session: Session, expect: Expect) -> Watcher:
+    """Bars, lines or JSON, by where the output goes."""
+    if session.json:
+        return Lines(session, expect)
+    if session.bars:
+        return Bars(session.err, expect)
+    return Plain(session, expect)
+
+
+class Bars(Watcher):
+    """Live bars; a header for each video as soon as its plan is known."""
+
+    def __init__(self, screen: Screen, expect: Expect) -> None:
+        self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
+        self._live = Live(console=screen.console, auto_refresh=False, transient=True)
+        self._signals, self._space = 0, DiskSpace(enough=True)
+
+    def begin(self, films: int) -> None:
+        """Something to see before the first snapshot."""
+        self._live.start()
+        self._live.update(self._screen.styled((f"reading {plural(films, 'video')}", NOW)), refresh=True)
+
+    def stop(self) -> None:
+        """The foot of the picture says it from now on."""
+        self._signals += 1
+
+    def disk_space(self, space: DiskSpace) -> None:
+        """The picture says it as long as it holds."""
+        self._space = space
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Draw."""
+        snapshots = self._heads.look(snapshots)
+        self._live.update(self.picture(snapshots), refresh=True)
+
+    def close(self) -> None:
+        """Remove the bars; the summary follows."""
+        self._live.update(Text(), refresh=True)
+        self._live.stop()
+
+    def picture(self, snapshots: Sequence[Snapshot]) -> Group:
+        """The rows of this moment."""
+        rows = rows_of(snapshots)
+        shown = [r for r in rows if not r.over and (r.active or r.done)]
+        lines = [self._row(row) for row in shown]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
+        if not self._space.enough:
+            lines.append(self._cut(self._screen.styled((words(self._space), NOW))))
+        lines.append(self._foot(rows, snapshots))
+        return Group(*lines)
+
+    def _row(self, row: Row, *, last: bool = False) -> Text:
+        left = time_range(row.remaining) if last or row.remaining else ""
+        count = f"{row.done}/{row.total}"
+        parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
+        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}"))
+
+    def _reading(self, snapshots: Sequence[Snapshot]) -> Text:
+        return self._cut(self._screen.styled((f"reading {plural(len(snapshots), 'video')}", NOW)))
+
+    def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
+        films = sum(s.job.state in FINAL for s in snapshots)
+        count = f"{films} of {len(snapshots)} videos, " if len(snapshots) > 1 else ""
+        dead = sum(s.job.counts.dead for s in snapshots)
+        failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
+        last: Part = (stopping(self._signals), NOW) if self._signals else (KEEPS, DONE)
+        room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
+        return self._cut(
+            self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
+        )
+
+    def _cut(self, text: Text) -> Text:
+        text.truncate(self._screen.width, overflow="crop")
+        return text
+
+
+class Plain(Watcher):
+    """For a pipe or a log: a header per film and a line per finished stage."""
+
+    def __init__(self, session: Session, expect: Expect) -> None:
+        self._session, self._ended, self._signals = session, Ended(), 0
+        self._heads = Heads(session.remark, expect)
+
+    def begin(self, films: int) -> None:
+        """Nothing to print yet."""
+
+    def stop(self) -> None:
+        """Say what is done about it."""
+        self._signals += 1
+        self._session.remark(stopping(self._signals))
+
+    def disk_space(self, space: DiskSpace) -> None:
+        """Say so."""
+        self._session.remark((words(space), NOW))
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Print what ended since the last snapshot."""
+        snapshots = self._heads.look(snapshots)
+        for snapshot in snapshots if self._session.progress else ():
+            name = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
+            for row in self._ended.look(snapshot):
+                end = f"{row.done}/{row.total}  {speed_factor(row.speed)}"
+                self._session.remark(f"{name}{row.name} done, {end}".rstrip())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Lines(Watcher):
+    """JSON lines: a status per running stage at most once a second, a stage when it ends."""
+
+    def __init__(self, session: Session, expect: Expect) -> None:
+        self._session, self._ended, self._last = session, Ended(), 0.0
+        self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
+
+    def begin(self, films: int) -> None:
+        """So many videos."""
+        self._session.message("status", stage="probe", films=films)
+
+    def stop(self) -> None:
+        """The summary says it."""
+
+    def disk_space(self, space: DiskSpace) -> None:
+        """A status that belongs to no job."""
+        self._session.message("status", **fields(space))
+
+    def look(self, snapshots: Sequence[Snapshot]) -> None:
+        """Print each running stage of each job."""
+        snapshots = self._heads.look(snapshots)
+        for snapshot in snapshots:
+            for row in self._ended.look(snapshot):
+                self._session.message("stage", **_line(snapshot, row))
+        now = time.monotonic()
+        if not self._session.progress or now - self._last < STATUS_SECONDS:
+            return
+        self._last = now
+        for snapshot in snapshots:
+            rows = rows_of([snapshot])
+            shown = [*(r for r in rows if r.active), total_of([snapshot])] if rows else [Row("probe", 0, 1, 0.0, 1)]
+            for row in shown:
+                self._session.message("status", **_line(snapshot, row))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Heads:
+    """Prints a header for each video once its plan is known, with the estimate where there is one."""
+
+    def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
+        """`room` is the cells for a name, `most` the videos that get a line each (0 = no limit)."""
+        self._say, self._expect = say, expect
+        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and the snapshot of that moment
+        self._room, self._most = room, most
+
+    def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+        """A line for each film whose plan is new; the snapshots, with the estimate where nothing is measured yet."""
+        tells = not self._most or len(snapshots) <= self._most
+        for snapshot in snapshots:
+            if not facts_of(snapshot.job) or not snapshot.stages:
+                continue
+            if snapshot.job.id not in self._expected:
+                self._expected[snapshot.job.id] = self._expect(snapshot), snapshot
+                if tells:
+                    self._tell(snapshot, alone=len(snapshots) == 1)
+            elif self._expected[snapshot.job.id][0] is None and snapshot.remaining and not _half_done(snapshot):
+                self._learnt(snapshot, tells=tells and len(snapshots) == 1)
+        return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
+
+    def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
+        """What is left of the estimate: for one video by the clock, for several, which take turns, by tasks."""
+        expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
+        if expected is None:
+            return snapshot
+        spent, share = snapshot.elapsed - then.elapsed, _to_do(snapshot) / (_to_do(then) or 1.0)
+        low, high = (e - spent if alone else e * share for e in expected)
+        return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
+
+    def _learnt(self, snapshot: Snapshot, *, tells: bool) -> None:
+        """The first chunk of every stage is done: now there is an estimate, though nothing was learnt before."""
+        expected = self._expect(snapshot) or (snapshot.remaining or (0.0, 0.0))
+        self._expected[snapshot.job.id] = expected, snapshot
+        if tells:
+            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
+
+    def _tell(self, snapshot: Snapshot, *, alone: bool) -> None:
+        expected, _ = self._expected[snapshot.job.id]
+        chunks = plural(max(s.total for s in snapshot.stages), "chunk")
+        words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
+        if not expected:
+            self._say(words)
+        elif alone:
+            self._say(words)
+            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
+        else:
+            self._say(words, (f", {time_range(expected)}", DONE))
+
+
+class Ended:
+    """Finds the stages of a video that ended since the last snapshot."""
+
+    def __init__(self) -> None:
+        self._over: dict[str, set[str]] = {}
+
+    def look(self, snapshot: Snapshot) -> list[Row]:
+        """The stages that ended; those that were done at the first snapshot are left out."""
+        over = [row for row in rows_of([snapshot]) if row.over]
+        names = {row.name for row in over}
+        before = self._over.get(snapshot.job.id, names)
+        self._over[snapshot.job.id] = names
+        return [row for row in over if row.name not in before]
+
+
+def _to_do(snapshot: Snapshot) -> float:
+    return sum(s.total - s.done - s.running for s in snapshot.stages)
+
+
+def _half_done(snapshot: Snapshot) -> bool:
+    return 2 * _to_do(snapshot) < sum(s.total for s in snapshot.stages)
+
+
+def _over(names: Sequence[str], room: int) -> str:
+    """The finished stages: as many names as fit, and how many more."""
+    for shown in range(len(names), 0, -1):
+        rest = f" and {len(names) - shown} more" if shown < len(names) else ""
+        words = f"done: {' '.join(names[:shown])}{rest}   "
+        if len(words) <= room:
+            return words
+    return ""
+
+
+def _sum(ranges: Sequence[Range | None]) -> Range | None:
+    """All together; unknown if one is."""
+    known = [r for r in ranges if r is not None]
+    return (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
+
+
+def _plus(row: Row | None, stage: StageProgress) -> Row:
+    if row is None:
+        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed, stage.remaining)
+    return replace(
+        row,
+        done=row.done + stage.done,
+        total=row.total + stage.total,
+        running=row.running + stage.running,
+        active=row.active + stage.active,
+        speed=stage.speed or row.speed,
+        remaining=_sum([row.remaining, stage.remaining]),
+    )
+
+
+def _line(snapshot: Snapshot, row: Row) -> dict[str, object]:
+    left = row.remaining
+    return {
+        "job": snapshot.job.id,
+        "name": snapshot.job.name,
+        "stage": row.name,
+        "chunks_done": row.done,
+        "chunks_total": row.total,
+        "percent_done": round((row.done + row.running) / max(1, row.total), 4),
+        "seconds_elapsed": round(snapshot.elapsed, 1),
+        "seconds_remaining": [round(left[0], 1), round(left[1], 1)] if left else None,
+        "speed_x": round(row.speed, 2) if row.speed else None,
+        "errors": snapshot.job.counts.dead,
+    }

@@ -1,0 +1,94 @@
+"""How a request reaches the library: the open home of this process, texts that every store can carry, asking once."""
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Path, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse
+from pydantic import StringConstraints
+
+from rushes.domain.keys import digest
+from rushes.home import Home
+from rushes.library import Library
+from rushes.library.desk import Desk
+from rushes.library.idempotency import Requests
+from rushes.records.port import Record
+from rushes.surfaces.http.problems import problem
+from rushes.surfaces.words import ActiveJobs, active_jobs
+
+Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$")]
+Place = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(/|s3://)[^\x00]*$")]
+Name = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+Key = Annotated[str, Header(alias="Idempotency-Key", max_length=200, description="the same key is the same request")]
+MOST = 2**53  # what JSON can carry everywhere
+
+
+def library_of(request: Request) -> Library:
+    """The one library of this process."""
+    library: Library = request.app.state.library
+    return library
+
+
+def house_of(request: Request) -> Home:
+    """The open home."""
+    return library_of(request).home
+
+
+def desk_of(request: Request) -> Desk:
+    """Questions by exact ids."""
+    return Desk(library_of(request).home)
+
+
+def active_of(request: Request) -> ActiveJobs:
+    """The jobs that are being worked on now."""
+    return active_jobs(house_of(request).ledger.workers())
+
+
+ALibrary = Annotated[Library, Depends(library_of)]
+AHouse = Annotated[Home, Depends(house_of)]
+ADesk = Annotated[Desk, Depends(desk_of)]
+Active = Annotated[ActiveJobs, Depends(active_of)]
+
+
+def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
+    """Answer a request with a key as it was answered the first time; without one, just make it.
+
+    The same key with another body is refused (422), while the first is still being made 409.
+    """
+    if not key:
+        return make()
+    asked = digest([request.url.path, jsonable_encoder(body)])
+    requests, id = Requests(home, request.app.state.incarnation), digest([request.method, key])[:40]
+    taken = requests.take(id, asked)
+    if taken is None:
+        return _again(requests.get(id), asked)
+    try:
+        answer = make()
+    except BaseException:
+        requests.drop(taken)
+        raise
+    said = {"status": answer.status_code, "body": json.loads(bytes(answer.body)), "location": _location(answer)}
+    requests.answer(taken, said)
+    return answer
+
+
+def _again(record: Record | None, asked: str) -> JSONResponse:
+    if record is None or (record.doc["asked"] == asked and "answer" not in record.doc):
+        return problem(409, "the same request is still being answered", "Ask again in a moment.", "Running")
+    if record.doc["asked"] != asked:
+        return problem(422, "this Idempotency-Key was used for another request", "Use a new key.", "KeyReused")
+    said = record.doc["answer"]
+    headers = {"Location": said["location"]} if said["location"] else None
+    return JSONResponse(said["body"], said["status"], headers)
+
+
+def _location(answer: JSONResponse) -> str:
+    return answer.headers.get("location", "")
+
+
+def accepted(body: Any, location: str, status: int = 202) -> JSONResponse:
+    """Long work was taken on: where to look."""
+    return JSONResponse(jsonable_encoder(body), status, {"Location": location})

@@ -1,0 +1,214 @@
+"""One follower per process feeds all streams: what is committed is read and written out once, for all who listen.
+
+A stream registers before it reads the past, so that nothing falls between; it drops what it has shown already.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from rushes.domain.errors import RushesError
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job
+from rushes.ledger.port import Ledger
+from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.words import ActiveJobs, active_jobs
+from rushes.telemetry import log
+
+LOOK_SECONDS = 0.25  # while things happen
+QUIET_SECONDS = 1.0  # reached step by step while nothing does
+ALONE_SECONDS = 10.0  # while nobody listens: only to stay near the end, so that nobody has to wait for the past
+MOST = 1000  # events that wait for one reader; then its stream is closed and replays
+
+
+class Word(NamedTuple):
+    """What is said to a stream, as it goes over the wire; JSON has no bare line ends."""
+
+    text: str
+    number: int = 0  # of a job's event
+    last: bool = False  # the job is finished, unless somebody takes it up again
+
+    @classmethod
+    def of_event(cls, event: Event) -> "Word":
+        """One of a job's events."""
+        text = f"id: {event.number}\nevent: {event.type.value}\ndata: {json.dumps(asdict(event))}\n\n"
+        return cls(text, event.number, event.type is EventType.FINISHED)
+
+    @classmethod
+    def of_row(cls, row: Job, active: ActiveJobs) -> "Word":
+        """A job as it stands."""
+        return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row, active)))}\n\n")
+
+
+@dataclass(slots=True, eq=False)
+class Ear:
+    """One stream: what it has not sent yet. Only the loop touches it."""
+
+    job: str  # "" hears every job's row
+    words: list[Word] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    def hear(self, words: Sequence[Word]) -> bool:
+        """Take more; False if that was too much, then it is over."""
+        self.words += words
+        if len(self.words) > MOST:
+            self.words.clear()
+            self.closed = True
+        self.news.set()
+        return not self.closed
+
+    def take(self) -> Sequence[Word]:
+        """What was heard since the last time."""
+        words, self.words = self.words, []
+        return words
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self.closed = True
+        self.news.set()
+
+
+@dataclass(slots=True)
+class Counters:
+    """What /metrics tells of streams."""
+
+    streams: int = 0
+    published: int = 0
+    overflows: int = 0
+    persisted: int = 0
+
+
+class Hub:
+    """Asks the ledger what changed, a few times a second while somebody listens, and hands it on."""
+
+    def __init__(self, ledger: Ledger, owner: str) -> None:
+        self._ledger, self._owner = ledger, owner
+        self._ears: dict[str, set[Ear]] = {}
+        self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._nudge = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self.counters = Counters()
+        self.closing = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to follow."""
+        self._loop = loop
+        self._thread = threading.Thread(target=self._run, name="hub", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every stream and the follower."""
+        self.hang_up()
+        self._over.set()
+        self._nudge.set()
+        if self._thread:
+            self._thread.join(10)
+
+    def hang_up(self) -> None:
+        """End every stream, from any thread or a signal: their readers come back elsewhere and replay."""
+        self.closing = True
+        if self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._close_all)
+
+    def listen(self, job: str, last_event: int) -> Ear:
+        """A new stream of a job whose row said `last_event` a moment ago (or of all jobs); called in the loop."""
+        ear = Ear(job)
+        with self._guard:
+            self._ears.setdefault(job, set()).add(ear)
+            if job:
+                self._seen[job] = min(self._seen.get(job, last_event), last_event)
+        self._nudge.set()
+        self.counters.streams += 1
+        if self.closing:
+            ear.close()
+        return ear
+
+    def leave(self, ear: Ear) -> None:
+        """A stream is over; called in the loop."""
+        with self._guard:
+            ears = self._ears.get(ear.job, set())
+            ears.discard(ear)
+            if not ears:
+                self._ears.pop(ear.job, None)
+                self._seen.pop(ear.job, None)
+        self.counters.streams -= 1
+
+    def _run(self) -> None:
+        cursor, pause = self._now(), LOOK_SECONDS
+        while not self._over.is_set():
+            before = cursor
+            try:
+                cursor = self._look(cursor)
+            except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
+                log.warning("following: %s", e)
+            pause = pause_after(pause, news=cursor != before, heard=bool(self._ears))
+            if self._nudge.wait(pause) and not self._over.is_set():
+                self._nudge.clear()
+
+    def _now(self) -> str:
+        cursor = ""
+        while not self._over.is_set():
+            try:
+                jobs, after = self._ledger.changed(cursor)
+                if not jobs or after == cursor:
+                    return after
+                cursor = after
+            except RushesError as e:
+                log.warning("following: %s", e)
+                self._over.wait(LOOK_SECONDS)
+        return cursor
+
+    def _look(self, cursor: str) -> str:
+        jobs, after = self._ledger.changed(cursor)
+        active = active_jobs(self._ledger.workers()) if jobs and self._ears else ActiveJobs()
+        for id in dict.fromkeys(jobs) if self._ears else ():
+            row = self._ledger.job(id)
+            if row.owner == self._owner:
+                self._tell(row, active)
+        return after
+
+    def _tell(self, row: Job, active: ActiveJobs) -> None:
+        with self._guard:
+            seen, everywhere = self._seen.get(row.id), "" in self._ears
+        if seen is not None:
+            self._tell_events(row.id, seen)
+        if everywhere:
+            self._hand("", [Word.of_row(row, active)])
+
+    def _tell_events(self, job: str, seen: int) -> None:
+        while events := self._ledger.events(job, seen):
+            self._hand(job, list(map(Word.of_event, events)))
+            seen = events[-1].number
+        with self._guard:
+            if job in self._seen:
+                self._seen[job] = seen
+
+    def _hand(self, job: str, words: Sequence[Word]) -> None:
+        self.counters.persisted += len(words)
+        if self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, job, words)
+
+    def _deliver(self, job: str, words: Sequence[Word]) -> None:
+        for ear in list(self._ears.get(job, ())):
+            if not ear.closed:
+                self.counters.published += len(words)
+                self.counters.overflows += not ear.hear(words)
+
+    def _close_all(self) -> None:
+        for ears in list(self._ears.values()):
+            for ear in list(ears):
+                ear.close()
+
+
+def pause_after(pause: float, *, news: bool, heard: bool) -> float:
+    """Seconds until the next look, after one that followed a pause: longer and longer while nothing happens."""
+    if not heard:
+        return ALONE_SECONDS
+    return LOOK_SECONDS if news else min(QUIET_SECONDS, max(LOOK_SECONDS, 1.25 * pause))

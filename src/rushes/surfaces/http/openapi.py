@@ -1,0 +1,83 @@
+"""What the description tells beyond its routes: errors as they are answered, who may ask; and HEAD wherever GET is."""
+
+import re
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rushes.surfaces.http.problems import TYPE
+
+OWN = re.compile(r"^/files/|/uploads/|/frames/|/(original|events)$")
+TEXT = {"type": "string"}
+PROBLEM = {
+    "type": "object",
+    "title": "Problem",
+    "description": "RFC 9457: what went wrong, and what to do about it.",
+    "required": ["type", "title", "status", "detail", "code", "hint", "retryable"],
+    "properties": {
+        "type": TEXT,
+        "title": TEXT,
+        "status": {"type": "integer"},
+        "detail": TEXT,
+        "code": {"type": "string", "description": "the class of the error, for programs"},
+        "hint": {"type": "string", "description": "what to do about it, for people"},
+        "retryable": {"type": "boolean"},
+        "errors": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"at": TEXT, "message": TEXT}},
+        },
+    },
+}
+ANSWER = {"description": "Not possible", "content": {TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+TOKEN = {"type": "http", "scheme": "bearer", "description": "RUSHES_TOKEN; where the door is open, none is needed"}
+
+
+class Described(FastAPI):
+    """An application whose description a client can be made from."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, made once."""
+        if not self.openapi_schema:
+            _complete(super().openapi())
+        return self.openapi_schema or {}
+
+
+class ForPrograms(APIRoute):
+    """A route beside a page of the same name: it is for those who ask for JSON and for no page."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As ever, for programs alone."""
+        accept = Headers(scope=scope).get("accept", "")
+        if "application/json" not in accept or "text/html" in accept:
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+class Heads:
+    """HEAD as GET, whose body the server leaves out; some routes answer it themselves, and a stream never ends."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand it on."""
+        if scope["type"] == "http" and scope["method"] == "HEAD" and not OWN.search(scope["path"]):
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
+def _complete(doc: dict[str, Any]) -> None:
+    parts = doc["components"]
+    for name in ("HTTPValidationError", "ValidationError"):  # the framework's own, which we never answer with
+        parts["schemas"].pop(name, None)
+    parts["schemas"]["Problem"] = PROBLEM
+    parts["securitySchemes"] = {"token": TOKEN}
+    doc["security"] = [{}, {"token": []}]
+    for operations in doc["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = ANSWER

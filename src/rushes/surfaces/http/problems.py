@@ -1,0 +1,102 @@
+"""Errors as programs read them: RFC 9457 problem documents, made from our error tree, each with a hint."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from rushes.domain.errors import (
+    BadMedia,
+    NotAllowed,
+    NotFound,
+    OverLimit,
+    Refused,
+    RushesError,
+    SourceChanged,
+    SourceMissing,
+    TryAgain,
+)
+from rushes.records.port import Conflict
+from rushes.telemetry import log
+from rushes.uploads.staging import Busy
+
+TYPE = "application/problem+json"
+STATUS: Mapping[type[RushesError], int] = {
+    NotFound: 404,
+    NotAllowed: 403,
+    OverLimit: 413,
+    Busy: 423,
+    Refused: 400,
+    SourceMissing: 409,
+    SourceChanged: 409,
+    BadMedia: 422,
+    TryAgain: 503,
+}  # the first that fits, so the finer ones stand first
+TITLES = {400: "Not possible as asked", 401: "Who are you?", 403: "Not allowed", 404: "Not found", 405: "No method",
+          408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host", 422: "Not clear",
+          423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
+
+
+def problem(
+    status: int, detail: str, hint: str = "", code: str = "", headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    """One problem document; 401, 429 and 503 say what to do next in their headers."""
+    title = TITLES.get(status, "Not possible")
+    code = code or "".join(word.capitalize() for word in title.split())
+    doc = {"type": "about:blank", "title": title, "status": status, "detail": _text(detail), "code": code}
+    retryable = status in {408, 423, 429, 503}
+    said = dict(headers or {})
+    if status in {429, 503}:
+        said.setdefault("Retry-After", "5")
+    body = {**doc, "hint": _text(hint), "retryable": retryable, **more}
+    return JSONResponse(body, status, said, media_type=TYPE)
+
+
+def status_of(error: RushesError) -> int:
+    """The HTTP status that an error of ours means."""
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Whatever goes wrong is answered as a problem."""
+    app.add_exception_handler(RushesError, _ours)
+    app.add_exception_handler(Conflict, _conflict)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(Exception, _bug)
+
+
+async def _ours(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RushesError)
+    status = status_of(error)
+    if status == 500:
+        log.error("%s", error, exc_info=error)
+    return problem(status, str(error), error.advice, type(error).__name__)
+
+
+async def _conflict(_request: Request, error: Exception) -> JSONResponse:
+    return problem(409, str(error), "Read it again and decide anew.", "Conflict")
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    """What was sent is not sent back: it may be a secret, or no text at all."""
+    assert isinstance(error, RequestValidationError)
+    faults = [{"at": ".".join(_text(str(p)) for p in e["loc"]), "message": _text(e["msg"])} for e in error.errors()]
+    return problem(422, "the request is not what this expects", "See /openapi.json.", "Invalid", errors=faults[:20])
+
+
+async def _plain(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail), "See /openapi.json.", headers=error.headers)
+
+
+async def _bug(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s: %s", request.method, request.url.path, error, exc_info=error)
+    return problem(500, "something went wrong inside rushes", RushesError.hint, "Bug")
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,167 @@
+"""What the API answers with: plain values in film time, without what only the inside needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rushes.domain.job import Counts, Job
+from rushes.domain.observation import Observation
+from rushes.domain.task import Failure, Task
+from rushes.index.port import Hit, Video
+from rushes.library.desk import video_of
+from rushes.records.port import Record
+from rushes.surfaces.words import ActiveJobs
+
+FILES = "/files/"
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """One video through one recipe."""
+
+    id: str
+    name: str
+    recipe: str
+    state: str  # the ledger's
+    word: str  # the same for people: waiting, running, paused, done, failed, cancelled
+    paused: bool
+    priority: int
+    counts: Counts
+    video: str  # "" until probe has found it
+    last_event: int
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+    @staticmethod
+    def of(job: Job, active: ActiveJobs) -> "JobShape":
+        """From the ledger's row."""
+        return JobShape(
+            id=job.id,
+            name=job.name,
+            recipe=job.recipe,
+            state=job.state.value,
+            word=active.word(job),
+            paused=job.paused,
+            priority=job.priority,
+            counts=job.counts,
+            video=video_of(job),
+            last_event=job.last_event,
+            created_at=job.created_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShape:
+    """One stage on one chunk, or on the whole video."""
+
+    id: str
+    job: str
+    stage: str
+    chunk: int | None
+    lane: str
+    state: str
+    attempt: int
+    failures: int
+    losses: int
+    unmet: int
+    worker: str | None
+    due_in: float | None
+    progress: float
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    adopted: bool
+    failure: Failure | None
+
+    @staticmethod
+    def of(task: Task) -> "TaskShape":
+        """From the ledger's row."""
+        same = {name: getattr(task, name) for name in TaskShape.__slots__ if hasattr(task, name)}
+        return TaskShape(**same | {"state": task.state.value, "attempt": task.fence})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One observation of a video in film time; `corrected` names the correction that changed its text."""
+
+    kind: str
+    start_us: int
+    end_us: int
+    text: str
+    confidence: float
+    language: str
+    words: list[tuple[str, int, int, float]]
+    box: list[float] | None
+    extra: Mapping[str, Any]
+    corrected: str = ""
+
+    @staticmethod
+    def of(o: Observation) -> "Line":
+        """From an observation; words in microseconds."""
+        us = o.span.base * 1_000_000
+        words = [(w, int(a * us), int(b * us), c) for w, a, b, c in o.words]
+        box, corrected = list(o.box) if o.box else None, str(o.extra.get("corrected", ""))
+        return Line(
+            o.kind, o.span.start_us, o.span.end_us, o.text, o.confidence, o.language, words, box, o.extra, corrected
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HitShape:
+    """One time-coded search match; `pieces` are texts with whether they were looked for, never markup."""
+
+    video: str
+    name: str
+    kind: str
+    start_us: int
+    end_us: int
+    line_start_us: int
+    line_end_us: int
+    pieces: tuple[tuple[str, bool], ...]
+    text: str
+    score: float
+    language: str
+    confidence: float
+    thumb: str
+
+    @staticmethod
+    def of(hit: Hit) -> "HitShape":
+        """From the index."""
+        return HitShape(
+            video=hit.video,
+            name=hit.name,
+            kind=hit.kind,
+            start_us=hit.start_us,
+            end_us=hit.end_us,
+            line_start_us=hit.line.start_us,
+            line_end_us=hit.line.end_us,
+            pieces=hit.pieces,
+            text=hit.text,
+            score=hit.score,
+            language=hit.language,
+            confidence=hit.confidence,
+            thumb=f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """Something a person said."""
+
+    id: str
+    version: int
+    doc: Mapping[str, Any]
+
+    @staticmethod
+    def of(record: Record) -> "RecordShape":
+        """From the records."""
+        return RecordShape(record.id, record.version, record.doc)
+
+
+def of_video(video: Video) -> Video:
+    """A video whose poster and proxy are addresses."""
+    poster, proxy = (FILES + name if name else "" for name in (video.poster, video.proxy))
+    return replace(video, poster=poster, proxy=proxy)

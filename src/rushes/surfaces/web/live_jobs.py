@@ -1,0 +1,38 @@
+"""Jobs that somebody looks at: each is read once, and afterwards only what is new of it."""
+
+from collections import OrderedDict
+from threading import Lock
+
+from fastapi import Request
+
+from rushes.home import Home
+from rushes.jobs.progress import Snapshot, Watch
+from rushes.surfaces.http.deps import house_of
+
+MOST = 100  # jobs that are remembered
+
+
+class Watched:
+    """The watches of one process; the one not looked at for longest is forgotten first."""
+
+    def __init__(self) -> None:
+        self._watches: OrderedDict[str, Watch] = OrderedDict()
+        self._guard = Lock()
+
+    def look(self, home: Home, job: str) -> Snapshot:
+        """The job now."""
+        with self._guard:  # one look at a time: a watch remembers how far it has read
+            watch = self._watches.pop(job, None) or Watch(home.ledger, job, home.slots)
+            self._watches[job] = watch
+            while len(self._watches) > MOST:
+                self._watches.popitem(last=False)
+            return watch.look()
+
+
+def look(request: Request, job: str) -> Snapshot:
+    """A job as it is now, by the watches of this application."""
+    state = request.app.state
+    if not hasattr(state, "watched"):
+        state.watched = Watched()
+    watched: Watched = state.watched
+    return watched.look(house_of(request), job)

@@ -1,0 +1,103 @@
+"""Films that go straight from a browser to the home's bucket, part by part, by addresses signed for a while."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rushes.blobs.port import Blobs, Multipart, Sent
+from rushes.domain.errors import StoreAway
+from rushes.uploads.sniff import HEAD, no_footage
+
+PART = 16 << 20  # bytes: what a lost line costs at most
+LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
+PARTS = 9_000  # S3 allows 10,000
+AT_ONCE = 20  # addresses that are signed together
+OTHER_BYTES = "has not the bytes that were promised (sha256)"
+_READ = 8 << 20  # bytes at a time when a promised hash is compared
+SECONDS = 900  # that one can be used for; whoever is late asks again
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part that has not come yet, [start, end) of the file, and where to PUT it."""
+
+    number: int
+    start: int
+    end: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Straight:
+    """One such film; the bucket knows what has come of it."""
+
+    bucket: Multipart
+    blobs: Blobs
+    key: str
+    id: str
+    size: int
+    part: int
+
+    def there(self) -> int:
+        """How many bytes have come in parts of the right size; none while the bucket does not answer."""
+        with suppress(StoreAway):
+            sent = self._sent()
+            whole = self.blobs.part(self.key, 0, 1) if sent is None else None
+            return (whole.size if whole else 0) if sent is None else sum(part.size for part in sent)
+        return 0
+
+    def gone(self) -> bool:
+        """Whether it was aborted: there are neither parts nor a file."""
+        return self.bucket.there(self.key, self.id) is None and self.blobs.part(self.key, 0, 1) is None
+
+    def age(self, begun: float) -> float:
+        """Seconds since the last part came, or since it was `begun`."""
+        with suppress(StoreAway):
+            return min((part.age for part in self.bucket.there(self.key, self.id) or ()), default=begun)
+        return 0.0
+
+    def missing(self) -> tuple[Piece, ...]:
+        """The next parts that have to be sent."""
+        come = {part.number for part in self._sent() or ()}
+        wanted = [(n, start, end) for n, start, end in self._grid() if n not in come][:AT_ONCE]
+        urls = self.bucket.sign(self.key, self.id, [(n, end - start) for n, start, end in wanted], SECONDS)
+        return tuple(Piece(*one, url) for one, url in zip(wanted, urls, strict=True))
+
+    def gathered(self, sha256: str) -> tuple[str, str]:
+        """Make it one file (or find it); answers its ETag, and why it is not what was promised."""
+        sent = self._sent()
+        if sent is not None:  # else it was done before; asked to complete nothing, buckets answer 400
+            with suppress(FileNotFoundError):
+                self.bucket.complete(self.key, self.id, sent)
+        head = self.blobs.part(self.key, 0, HEAD)
+        if head is None or head.size != self.size:
+            return "", "has not the size that was promised"
+        other = OTHER_BYTES if sha256 and self._sum() != sha256 else ""
+        return head.version, no_footage(head.data) or other
+
+    def abort(self) -> None:
+        """Forget its parts."""
+        self.bucket.abort(self.key, self.id)
+
+    def _sum(self) -> str:
+        digest = hashlib.sha256()
+        for start in range(0, self.size, _READ):
+            part = self.blobs.part(self.key, start, start + _READ)
+            digest.update(part.data if part else b"")
+        return digest.hexdigest()
+
+    def _sent(self) -> list[Sent] | None:
+        sizes = {n: end - start for n, start, end in self._grid()}
+        sent = self.bucket.there(self.key, self.id)
+        return None if sent is None else [part for part in sent if part.size == sizes.get(part.number)]
+
+    def _grid(self) -> Iterator[tuple[int, int, int]]:
+        starts = range(0, self.size, self.part)
+        return ((n, start, min(start + self.part, self.size)) for n, start in enumerate(starts, 1))
+
+
+def part_size(size: int) -> int | None:
+    """How a file of that size is cut; None if it is too large to be sent so."""
+    part = max(PART, -(-size // PARTS))
+    return part if part <= LARGEST else None

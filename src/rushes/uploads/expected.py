@@ -1,0 +1,65 @@
+"""Promises: a job that is there before its file, which somebody will put into the home's bucket."""
+
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rushes.domain.errors import Refused
+from rushes.domain.job import Job
+from rushes.domain.keys import job_id
+from rushes.domain.task import Need
+from rushes.domain.video import Fingerprint
+from rushes.home import Home
+from rushes.jobs.intake import JobRequest, asked_of
+from rushes.jobs.submit import display_name, submit
+from rushes.plan.planner import JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A job that waits, and where its file has to go."""
+
+    job: Job
+    key: str  # in the home
+    address: str  # s3://bucket/key
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A job for a file to come, with its ids, before it is submitted."""
+
+    job: str
+    key: str
+    request: str
+    asked: JobSpec
+    name: str
+    wanted: JobRequest
+
+    def submit(self, home: Home, need: str = "") -> Job:
+        """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
+        needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
+        ledger, hints, label = home.ledger, home.transport, display_name(self.name)
+        done = submit(ledger, hints, home.specs, self.asked, label, recipe, self.wanted.priority, needs, self.request)
+        return done.job
+
+
+def promise(home: Home, name: str, wanted: JobRequest) -> Promised:
+    """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
+
+    Raises:
+        Refused: the home is in no bucket, or the wish itself cannot be had.
+    """
+    expected = expect(home, name, wanted)
+    return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
+
+
+def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
+    """Say which job that will be. Raises as `promise` does."""
+    request = f"promise-{secrets.token_hex(8)}"
+    job = job_id(home.settings.owner, request)
+    key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
+    source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
+    if not source.far:
+        raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
+    return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)

@@ -1,0 +1,166 @@
+"""The grammar of search: what a text means, and that every text means something."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rushes.index.query import BEFORE_US, FAR_US, MOST_WORDS, NEAR_US, Clause, Filter, Link, Query, Term, parse
+from rushes.index.tokenizer import words
+
+ODD = ['"', '"""', "a AND", "AND", "NEAR(", "NEAR(a b, 5)", "*", "**", "col:x", "-", "--", "- -", "OR", "OR OR", "|",
+       "()", "a*b", "say:", "say:*", '-"', "{}", "^a", "a + b", "\0", "\ud800", "🎬", "x" * 10_000, "a " * 5_000,
+       '"' * 9_999, ":", "::x", "'; DROP TABLE line; --", "-a -b"]  # fmt: skip
+
+
+def _clause(must: str, *never: str) -> Clause:
+    return Clause((tuple(Term((w,)) for w in must.split()),), never=tuple(Term((w,)) for w in never))
+
+
+def _all(must: tuple[Term, ...], never: tuple[Term, ...] = ()) -> Clause:
+    return Clause((must,), never=never)
+
+
+@pytest.mark.parametrize(
+    ("text", "clauses"),
+    [
+        ("ask NOT what", [_clause("ask not what")]),
+        ("country -city", [_clause("country", "city")]),
+        ("a b OR c d", [_clause("a b"), _clause("c d")]),
+        ("a | b", [_clause("a"), _clause("b")]),
+        ("OR a OR OR b OR", [_clause("a"), _clause("b")]),
+        ("a AND b", [_clause("a b")]),
+        ("a or b", [_clause("a or b")]),
+        ('"fellow Americans"', [_all((Term(("fellow", "americans")),))]),
+        ("“typographic quotes”", [_all((Term(("typographic", "quotes")),))]),
+        ('"never closed phrase', [_all((Term(("never", "closed", "phrase")),))]),
+        ('a -"b c"', [_all((Term(("a",)),), (Term(("b", "c")),))]),
+        ("wor*", [_all((Term(("wor",), prefix=True),))]),
+        ('"new yor"*', [_all((Term(("new", "yor"), prefix=True),))]),
+        ("don't well-known", [_all((Term(("don", "t")), Term(("well", "known"))))]),
+        ("say:Été", [_all((Term(("ete",), kinds=("speech",)),))]),
+        ('SAY:"two words" x', [_all((Term(("two", "words"), kinds=("speech",)), Term(("x",))))]),
+        ("x -say:y*", [_all((Term(("x",)),), (Term(("y",), prefix=True, kinds=("speech",)),))]),
+        ("unknown:field", [_all((Term(("unknown", "field")),))]),
+        ("日本", [_all((Term(("日", "本")),))]),
+    ],
+)
+def test_a_query_means_what_people_expect(text: str, clauses: list[Clause]) -> None:
+    assert parse(text) == Query(tuple(clauses))
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_input_is_plain_words(text: str) -> None:
+    query = parse(text)
+    assert query.clauses or query.note
+
+
+@pytest.mark.parametrize("text", ["", "  ", "*", '"', "OR", "🎬"])
+def test_nothing_to_look_for_is_said(text: str) -> None:
+    assert parse(text) == Query((), "no words to look for")
+
+
+@pytest.mark.parametrize("text", ["-a", "-a -b", '-"a b"', "-a OR -b"])
+def test_only_negations_find_nothing_and_say_so(text: str) -> None:
+    query = parse(text)
+    assert not query.clauses
+    assert "leave out" in query.note
+
+
+def test_a_clause_of_negations_does_not_spoil_the_others() -> None:
+    assert parse("-a OR b").clauses == (_clause("b"),)
+
+
+def test_too_many_words_are_cut_and_it_is_said() -> None:
+    query = parse(" ".join(f"w{n}" for n in range(100)))
+    assert sum(len(t.words) for c in query.clauses for t in c.terms) == MOST_WORDS
+    assert "first 32 words" in query.note
+    phrase = parse('"' + " ".join(f"w{n}" for n in range(100)) + '"')
+    assert len(phrase.clauses[0].terms[0].words) == MOST_WORDS
+
+
+@settings(deadline=None)
+@given(st.text(max_size=80))
+@example("\ud800 a")
+def test_every_text_is_a_query(text: str) -> None:
+    query = parse(text)
+    assert query.clauses or query.note
+    for clause in query.clauses:
+        assert all(clause.groups)
+        assert len(clause.links) == len(clause.groups) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "groups", "links"),
+    [
+        ("say:a before object:b", [["a"], ["b"]], [Link("before", BEFORE_US)]),
+        ("say:a during text:b", [["a"], ["b"]], [Link("during")]),
+        ("a near:5s b", [["a"], ["b"]], [Link("near", 5_000_000)]),
+        ("a near:1.5 b", [["a"], ["b"]], [Link("near", 1_500_000)]),
+        ("a near:500ms b NEAR c", [["a"], ["b"], ["c"]], [Link("near", 500_000), Link("near", NEAR_US)]),
+        ("a near:2m say:b person:c", [["a"], ["b", "c"]], [Link("near", 120_000_000)]),
+        ("a BEFORE b", [["a"], ["b"]], [Link("before", BEFORE_US)]),
+        ("a before:10s b", [["a"], ["b"]], [Link("before", 10_000_000)]),
+        ("a -x near:5s in:film b", [["a"], ["b"]], [Link("near", 5_000_000)]),
+        ("the day before midnight", [["the", "day", "before", "midnight"]], []),
+        ("say:the before midnight", [["the", "before", "midnight"]], []),
+        ("near the river", [["near", "the", "river"]], []),
+        ("near:5s", [["near", "5s"]], []),
+        ("a near:5s", [["a", "near", "5s"]], []),
+        ("a OR near:5s b", [["a"]], []),
+        ("a near:999h b", [["a"], ["b"]], [Link("near", FAR_US)]),
+    ],
+)
+def test_time_is_said_between_terms_and_nowhere_else(text: str, groups: list[list[str]], links: list[Link]) -> None:
+    clause = parse(text).clauses[0]
+    assert [[w for term in group for w in term.words] for group in clause.groups] == groups
+    assert list(clause.links) == links
+
+
+@pytest.mark.parametrize(
+    ("text", "filters"),
+    [
+        ("a in:holiday", [Filter("in", "holiday")]),
+        ('a in:"summer trip"', [Filter("in", "summer trip")]),
+        ("a -lang:DE", [Filter("lang", "de", negated=True)]),
+        ("a date:2024-05", [Filter("date", "2024-05")]),
+        ("a date:2024..2025-03", [Filter("date", "2024..2025-03")]),
+        ("a date:..2025", [Filter("date", "..2025")]),
+    ],
+)
+def test_filters_narrow_a_clause(text: str, filters: list[Filter]) -> None:
+    (clause,) = parse(text).clauses
+    assert [t.words for t in clause.terms] == [("a",)]
+    assert list(clause.filters) == filters
+
+
+@pytest.mark.parametrize("text", ["date:soon", "date:..", "lang:12", "kind:thing", "in:!", "date:20245"])
+def test_a_filter_that_means_nothing_is_plain_words(text: str) -> None:
+    query = parse(f"a {text}")
+    assert not query.clauses[0].filters
+    assert [w for t in query.clauses[0].terms for w in t.words] == words(f"a {text}")
+
+
+def test_a_kind_narrows_the_terms_that_have_none() -> None:
+    (clause,) = parse("kind:text a say:b").clauses
+    assert [t.kinds for t in clause.terms] == [("text",), ("speech",)]
+    (clause,) = parse("-kind:text a").clauses
+    assert not clause.terms[0].of("text")
+    assert clause.terms[0].of("speech")
+
+
+def test_entities_are_found_only_where_they_are_asked_for() -> None:
+    assert not parse("a").clauses[0].terms[0].of("entity")
+    assert parse("entity:a").clauses[0].terms[0].of("entity")
+    assert parse("kind:entity a").clauses[0].terms[0].of("entity")
+
+
+@pytest.mark.parametrize("text", ["object:*", "kind:object", "in:film", "lang:en"])
+def test_a_filter_alone_means_everything_it_lets_through(text: str) -> None:
+    (clause,) = parse(text).clauses
+    assert [t.words for t in clause.terms] == [()]
+
+
+@pytest.mark.parametrize("text", ["~what it costs", '~"what it costs"', "~what it costs OR x", "x in:y ~what it costs"])
+def test_a_tilde_asks_for_what_means_alike(text: str) -> None:
+    (term,) = (t for c in parse(text).clauses for t in c.terms if t.about)
+    assert term.about == "what it costs"

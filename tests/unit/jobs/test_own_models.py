@@ -1,0 +1,41 @@
+"""Models of one's own stand in the question by name and hash, and are found again by it."""
+
+from pathlib import Path
+
+import pytest
+
+from rushes.domain.errors import ModelMissing
+from rushes.home import Home
+from rushes.jobs.models import needed, question
+from rushes.wiring import open_home
+from tests.unit.sight_world import MEDIA
+
+
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:
+    monkeypatch.setenv("RUSHES_MODELS", str(folder / "models"))
+    monkeypatch.setenv(f"RUSHES_{capability.upper()}_MODEL", own)
+    (folder / "models").mkdir()
+    return open_home(folder / "home")
+
+
+def test_a_folder_is_asked_instead_of_the_profiles_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "places", str(MEDIA / "three_places"))
+    name = question(here, "places", "fast")
+    assert name.startswith("three_places@")
+    assert here.models.find(name) == MEDIA / "three_places"
+    assert needed(here, "places", "fast") == ()
+    assert [m.id for m in needed(here, "text", "fast")] == ["ppocr-v6-tiny"]
+    assert [m.id for m in needed(here, "text", "high_quality")] == ["ppocr-v6-small"]
+
+
+def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "text", "tesseract")
+    assert question(here, "text", "balanced") == "tesseract"
+    assert question(here, "faces", "balanced").startswith("yunet-sface@")
+
+
+def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = home(tmp_path, monkeypatch, "speech", "anna/whisper-small")
+    with pytest.raises(ModelMissing) as caught:
+        question(here, "speech", "balanced")
+    assert caught.value.advice == "Fetch it with: rushes models pull anna/whisper-small"

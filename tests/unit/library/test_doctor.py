@@ -1,0 +1,176 @@
+"""The doctor looks at every part of a set-up, by using it."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+
+from rushes.aws.client import Service
+from rushes.library import Library
+from rushes.library.doctor import Check, _hints
+from rushes.servers import postgres, valkey
+from rushes.servers.process import Running
+from rushes.transport.redis import RedisHints
+from tests.servers_aws import KEY, SECRET, make_bucket
+
+
+def checks(home: Path) -> dict[str, Check]:
+    with Library(home) as library:
+        return {c.name: c for c in library.doctor()}
+
+
+def check(home: Path, name: str) -> Check:
+    return checks(home)[name]
+
+
+def test_a_laptop_needs_no_server(tmp_path: Path) -> None:
+    for name, detail in {"store": "SQLite in the home (empty)", "results": "a folder in the home"}.items():
+        assert check(tmp_path, name) == Check(name, ok=True, detail=detail)
+    assert check(tmp_path, "hints").ok
+    assert not list((tmp_path / "files").rglob("doctor/*")), "nothing is left behind"
+
+
+def test_a_folder_that_cannot_be_written_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Library(tmp_path) as library:
+        monkeypatch.setattr(library.home.blobs, "read", lambda _key: None)
+        (found,) = [c for c in library.doctor() if c.name == "results"]
+    assert not found.ok
+    assert found.hint
+
+
+def test_hints_are_tried_and_a_server_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = valkey.start(tmp_path / "valkey")
+    monkeypatch.setenv("RUSHES_HINTS", server.url)
+    with Library(tmp_path / "home") as library:
+        library.home.__dict__["transport"] = RedisHints(server.url)  # as a fleet's home has it
+        assert _hints(library.home) == Check("hints", ok=True, detail=server.url)
+        server.stop()
+        gone = _hints(library.home)
+    assert not gone.ok
+    assert server.url in gone.detail
+    assert "refused" in gone.detail
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    running = postgres.start(tmp_path_factory.mktemp("postgres"))
+    yield running.url
+    running.stop()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Callable[..., Path]:
+    """A home with these settings."""
+
+    def made(**settings: str) -> Path:
+        home = tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        (home / "rushes.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in settings.items()))
+        return home
+
+    return made
+
+
+def on_aws(server: Running, **more: str) -> dict[str, str]:
+    reach = {"aws_endpoint": server.url, "s3_endpoint": server.url, "s3_key": KEY, "s3_secret": SECRET}
+    return {"store": f"dynamodb://t{secrets.token_hex(4)}", "blobs": "s3://rushes/doctor", **reach, **more}
+
+
+def test_every_part_of_a_fleet_on_postgres_is_tried(database: str, fleet: Callable[..., Path]) -> None:
+    home = fleet(store=database, listen=database, shared="yes")
+    found = checks(home)
+    assert found["store"] == Check("store", ok=True, detail=f"{database} (empty)")
+    assert found["hints"] == Check("hints", ok=True, detail="LISTEN/NOTIFY")
+    assert found["clock"] == Check("clock", ok=True, detail="as the store's")
+
+
+def test_a_listener_that_hears_nothing_is_a_finding(database: str, fleet: Callable[..., Path]) -> None:
+    found = check(fleet(store=database, listen="postgres://127.0.0.1:9/postgres", shared="yes"), "hints")
+    assert not found.ok
+    assert "refused" in found.detail
+    with psycopg.connect(database, autocommit=True) as db:
+        db.execute("CREATE DATABASE elsewhere")
+    deaf = check(fleet(store=database, listen=f"{database.rpartition('/')[0]}/elsewhere", shared="yes"), "hints")
+    assert not deaf.ok
+    assert "Set listen" in deaf.hint
+
+
+def test_a_clock_that_is_wrong_is_a_finding(
+    database: str, aws_server: Running, fleet: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("rushes.library.doctor"), "time", SimpleNamespace(time=lambda: time.time() + 60))
+    for settings in ({"store": database, "shared": "yes"}, on_aws(aws_server)):
+        found = check(fleet(**settings), "clock")
+        assert not found.ok
+        assert 57 <= int(found.detail.split()[0]) <= 60
+        assert "NTP" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told", "hint"),
+    [("nowhere", "is not there", "Create the database"), ("postgres?user=nobody", "refuses us", "Check user")],
+)
+def test_a_database_that_lets_nobody_in_says_what_to_do(
+    database: str, fleet: Callable[..., Path], wrong: str, told: str, hint: str
+) -> None:
+    found = check(fleet(store=f"{database.rpartition('/')[0]}/{wrong}", shared="yes"), "store")
+    assert not found.ok
+    assert told in found.detail
+    assert hint in found.hint
+
+
+def test_every_part_of_a_fleet_on_aws_is_tried(aws_server: Running, fleet: Callable[..., Path]) -> None:
+    sqs = Service("sqs", aws_server.url, "us-east-1", KEY, SECRET)
+    sqs.ask("create_queue", QueueName="doctor-events")
+    make_bucket(aws_server.url, "rushes")
+    found = checks(fleet(**on_aws(aws_server, storage_events="doctor-events")))
+    for name, detail in {
+        "results": "s3://rushes/doctor",
+        "hints": "SQS, messages waiting: cpu 0, gpu 0, now 0",
+        "events": "doctor-events, 0 waiting for rushes watch",
+        "clock": "as the store's",
+    }.items():
+        assert found[name] == Check(name, ok=True, detail=detail)
+    assert found["store"].ok
+    sqs.close()
+
+
+def test_a_queue_or_bucket_that_is_not_there_is_named(aws_server: Running, fleet: Callable[..., Path]) -> None:
+    found = checks(fleet(**on_aws(aws_server, storage_events="no-such-queue", blobs="s3://nosuch/home")))
+    events, results = found["events"], found["results"]
+    assert (events.ok, results.ok) == (False, False)
+    assert events.detail.startswith("no-such-queue: ")
+    assert "create the queue of storage events" in events.hint
+    assert results.detail.startswith("s3://nosuch/home: ")
+    assert "\n" not in results.detail
+    assert results.hint.startswith("Create it")
+
+
+def test_queues_that_vanished_are_a_finding(aws_server: Running, fleet: Callable[..., Path]) -> None:
+    settings = on_aws(aws_server)
+    sqs = Service("sqs", aws_server.url, "us-east-1", KEY, SECRET)
+    with Library(fleet(**settings)) as library:
+        assert _hints(library.home).ok
+        name = f"rushes-{settings['store'].removeprefix('dynamodb://')}-gpu"
+        sqs.ask("delete_queue", QueueUrl=sqs.ask("get_queue_url", QueueName=name)["QueueUrl"])
+        (found,) = [c for c in library.doctor() if c.name == "hints"]
+    assert not found.ok
+    sqs.close()
+
+
+def test_valkey_may_be_named_by_its_own_name(database: str, fleet: Callable[..., Path], valkey_server: Running) -> None:
+    named = valkey_server.url.replace("redis://", "valkey://")
+    home = fleet(store=database, hints=named, shared="yes")
+    assert check(home, "hints") == Check("hints", ok=True, detail=named)
+
+
+@pytest.mark.parametrize("hints", ["kafka://host", "valkey", "redis://host:port"])
+def test_other_hints_are_refused_in_plain_words(database: str, fleet: Callable[..., Path], hints: str) -> None:
+    found = check(fleet(store=database, hints=hints, shared="yes"), "hints")
+    assert not found.ok
+    assert "valkey://host:port" in found.hint

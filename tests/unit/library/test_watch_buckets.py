@@ -1,0 +1,105 @@
+"""Watching buckets: one that cannot be seen is told, once as an error and else when that changes."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from click.testing import CliRunner
+
+from rushes.blobs.s3_door import connect
+from rushes.blobs.s3_place import Place
+from rushes.domain.errors import Refused, StoreMissing
+from rushes.library import JobRequest, Library
+from rushes.surfaces.cli.main import main
+from rushes.uploads.service import Uploads
+from tests.servers_aws import make_bucket
+
+PROBE = JobRequest(only=("probe",))
+
+
+@pytest.fixture
+def home(tmp_path: Path, ministack_s3: Place) -> Path:
+    """A home that reaches the server; its own results are in a folder."""
+    place, home = ministack_s3, tmp_path / "home"
+    home.mkdir()
+    lines = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
+    (home / "rushes.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in lines.items()))
+    return home
+
+
+@pytest.mark.parametrize(("blobs", "argument"), [("", "s3://nowhere/films"), ("s3://nowhere/home", "")])
+def test_once_ends_with_the_reason_and_what_to_do(home: Path, blobs: str, argument: str) -> None:
+    with (home / "rushes.toml").open("a") as file:
+        file.write(f'blobs = "{blobs}"\n')
+    shown = CliRunner().invoke(main, ["--home", str(home), "watch", *argument.split(), "--once"])
+    assert shown.exit_code == StoreMissing.exit_code
+    assert "there is no such bucket" in shown.stderr
+    assert "Create it" in shown.stderr
+
+
+def test_without_once_it_is_told_when_it_changes_and_tried_again(
+    home: Path, ministack_s3: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = replace(ministack_s3, bucket="later")
+    monkeypatch.setattr(logging.getLogger("rushes"), "propagate", False)  # else it is heard twice
+    logging.getLogger("rushes").addHandler(caplog.handler)
+
+    def made() -> None:
+        make_bucket(place.endpoint, place.bucket)
+        connect(place).put("a.mp4", b"film")
+
+    deeds: list[Callable[[], None]] = [lambda: None, made, lambda: None]
+    pause = lambda _seconds: bool(deeds) and (deeds.pop(0)() or True)  # noqa: E731 - does something, then goes on
+    with Library(home) as library:
+        told = list(library.watch([place.url], PROBE, pause=pause))
+    logging.getLogger("rushes").removeHandler(caplog.handler)
+    assert [(type(one.error), one.created) for one in told] == [(StoreMissing, False), (type(None), True)]
+    said = [record.message for record in caplog.records]
+    assert [("no such bucket" in line, "seen again" in line) for line in said] == [(True, False), (False, True)]
+
+
+def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "a.mp4").write_bytes(b"film")
+    with Library(home) as library:
+        found = library.watch(["s3://nowhere", tmp_path / "films"], PROBE, once=True, pause=lambda _s: True)
+        assert next(iter(found)).created
+        with pytest.raises(StoreMissing, match="nowhere"):
+            list(found)
+
+
+def test_a_bad_file_is_no_error_of_its_place(home: Path, ministack_s3: Place) -> None:
+    place = replace(ministack_s3, prefix="bad")
+    connect(place).put("empty.mp4", b"")
+    with Library(home) as library:
+        assert list(library.watch([place.url], PROBE, once=True)) == []
+
+
+def test_the_bucket_is_not_asked_for_every_open_upload_at_every_look(
+    home: Path, ministack_s3: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (home / "rushes.toml").open("a") as file:
+        file.write(f'blobs = "{ministack_s3.url}/straight"\n')
+    with Library(home) as library:
+        Uploads(library.home).begin("a.mp4", 100, PROBE, straight=True)
+        assert library.home.multipart
+        asked = Mock(wraps=library.home.multipart.there)
+        monkeypatch.setattr(type(library.home.multipart), "there", asked)
+        looks = iter(range(10))
+        list(library.watch((), PROBE, pause=lambda _seconds: next(looks, None) is not None))
+        assert asked.call_count == 1
+
+
+def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_s3: Place) -> None:
+    with Library(home) as library, pytest.raises(Refused, match="nothing to watch"):
+        list(library.watch((), PROBE, once=True))
+    with (home / "rushes.toml").open("a") as file:
+        file.write(f'blobs = "{ministack_s3.url}/awaited"\n')
+    with Library(home) as library:
+        promised = library.promise("a.mp4", PROBE)
+        connect(ministack_s3).put(f"awaited/{promised.key}", b"film")
+        assert list(library.watch((), PROBE, once=True)) == []
+        assert [task.state for task in library.home.ledger.tasks(promised.job.id).rows] == ["ready"]

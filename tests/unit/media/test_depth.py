@@ -1,0 +1,111 @@
+"""How near things are: what a net says, how it is kept, and what is decided of it."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rushes.domain.errors import NeverWorks
+from rushes.engines.local import LocalEngine
+from rushes.engines.models.depth import gives_inverse
+from rushes.engines.models.store import ModelStore
+from rushes.media.stereo.depth import Depth, DepthWriter, level, map_size, read_map
+from rushes.media.stereo.depth_time import DepthInTime
+from rushes.media.stereo.grade import Wanted, grade, grades
+from tests.unit.sight_world import photo
+
+TENTH = Fraction(1, 10)
+
+
+def depth(pts: int, low: float, high: float) -> Depth:
+    return Depth(pts, 0, 0, low, high, tuple(np.linspace(low, high, 33)))
+
+
+def test_the_shipped_net_finds_the_body_below_nearer_than_what_is_above(tmp_path: Path) -> None:
+    store = ModelStore(tmp_path)
+    store.pull(["fastdepth"])
+    engine, picture = LocalEngine(store), photo("astronaut.jpg")
+    near = engine.inverse_depth("fastdepth", picture, inverse=False)
+    assert near.shape == (224, 224)
+    assert near[-20:].mean() > 1.2 * near[:20].mean()  # 0.82 and 0.43; it does not tell her face from the wall
+    assert np.allclose(near, 1 / engine.inverse_depth("fastdepth", picture, inverse=True), atol=1e-5)
+    engine.unload()
+
+
+def test_a_net_of_ones_own_gives_inverse_depth_unless_somebody_says_otherwise() -> None:
+    said = [("fastdepth@6275c23f", "auto"), ("midas@1", "auto"), ("zoe@2", "depth"), ("zoe@2", "inverse")]
+    assert [gives_inverse(*one) for one in said] == [False, True, False, True]
+    with pytest.raises(NeverWorks):
+        gives_inverse("midas", "sideways")
+
+
+def test_maps_are_read_as_they_were_written(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    writer = DepthWriter(tmp_path / "depth.bin", TENTH, (160, 90))
+    said = [chance.random((108, 192), np.float32) * 3 + n for n in range(3)]
+    for n, one in enumerate(said):
+        writer.add(n, one)
+    index = writer.close()
+    assert index.from_json(index.to_json()) == index
+    with (tmp_path / "depth.bin").open("rb") as file:
+        for one, kept in zip(said, index.maps, strict=True):
+            found = kept.low + read_map(file, kept, index.size) / 65535 * (kept.high - kept.low)
+            assert np.abs(found - one).max() < 2e-3
+
+
+@pytest.mark.parametrize(("picture", "size"), [((1920, 1080), (192, 108)), ((608, 1080), (108, 192))])
+def test_maps_have_the_shape_of_the_picture(picture: tuple[int, int], size: tuple[int, int]) -> None:
+    assert map_size(picture) == size
+
+
+def test_a_map_counts_as_long_as_it_stands() -> None:
+    short, long = depth(0, 0, 1), depth(1, 2, 3)
+    assert level([short, long], [1, 99], 0.5) > 2
+    assert level([short, long], [99, 1], 0.5) < 1
+
+
+def test_each_shot_has_one_range_and_maps_of_other_shots_do_not_count() -> None:
+    first, second = grades([(0, 10), (10, 20)], [depth(0, 1, 2), depth(5, 1, 2), depth(10, 5, 9)], Wanted())
+    assert 1 <= first.far < first.near <= 2
+    assert 5 <= second.far < second.near <= 9
+
+
+def test_no_more_maps_are_asked_for_than_a_shot_needs() -> None:
+    asked: list[int] = []
+
+    def maps() -> Iterator[Depth]:
+        for pts in range(0, 100, 5):
+            asked.append(pts)
+            yield depth(pts, 1, 2)
+
+    def shots() -> Iterator[tuple[int, int]]:
+        for start in range(0, 100, 10):
+            assert max(asked) <= start
+            yield start, start + 10
+
+    assert len(grades(shots(), maps(), Wanted())) == 10
+
+
+def test_a_glimpse_without_a_map_is_graded_like_what_was_before() -> None:
+    found = grades([(0, 10), (10, 12), (12, 20)], [depth(0, 1, 2), depth(12, 5, 9)], Wanted())
+    assert (found[1].far, found[1].near) == (found[0].far, found[0].near)
+
+
+def test_a_flat_wall_gets_less_depth_than_a_street() -> None:
+    wall, street = (grade(0, 10, [depth(0, 1, high)], Wanted()).strength for high in (1.05, 4))
+    assert wall < 0.8
+    assert street == 2.0
+
+
+def test_depth_changes_smoothly_within_a_shot_and_at_once_at_a_cut() -> None:
+    depths = [depth(n * 10, 0, 1) for n in range(6)]  # a map every second, at tens of ticks
+    values = {0: 0, 10: 20000, 20: 40000, 30: 60000, 40: 0, 50: 0}
+    shown = DepthInTime(depths, lambda one: np.full((16, 24), values[one.pts], np.uint16), TENTH)
+    before, after = grades([(0, 35), (35, 60)], depths, Wanted())
+    levels = [float(shown.at(pts, before if pts < 35 else after)[0, 0]) for pts in range(60)]
+    steps = np.abs(np.diff(levels))
+    assert steps[:33].max() < 0.6 * (levels[15] - levels[5])
+    assert levels[34] == levels[30 + 3]  # nothing of the next shot
+    assert len(set(levels[35:])) == 1
