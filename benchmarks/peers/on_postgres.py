@@ -1,8 +1,8 @@
 """No-op jobs on pgqueuer: run in an environment of its own, which has nothing of ours.
 
 python on_postgres.py fill URL COUNT puts jobs in. drain URL says that it is ready, begins when it is told by a line,
-and prints [count, begin, end, cpu] when the queue is empty. single URL COUNT does the same, with one job enqueued, taken
-and ended after the other. latency URL COUNT prints seconds from enqueue to start.
+and prints [count, begin, end, cpu] when the queue is empty. single URL COUNT does the same with jobs one by one,
+enqueued, taken and ended. latency URL COUNT prints seconds from enqueue to start.
 """
 
 import asyncio

@@ -528,20 +528,20 @@ def test_claims_are_in_order_wherever_their_rows_lie(ledger: PostgresLedger) -> 
 def test_a_statement_that_fails_spoils_no_connection_for_those_after_it(db: Postgres) -> None:
     sql = {"fail": "SELECT 1 / 0", "after": "SELECT %(n)s::integer", "too": "SELECT %(n)s::integer + 1"}
 
-    def turn(turn: store.Transaction, *, fails: bool) -> list[int]:
-        asked = [turn.run(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
-        return [row[0] for cursor in asked for row in turn.rows(cursor)]
+    def body(tx: store.Transaction, *, fails: bool) -> list[int]:
+        asked = [tx.run(name, **({} if name == "fail" else {"n": 1})) for name in sql if fails or name != "fail"]
+        return [row[0] for cursor in asked for row in tx.rows(cursor)]
 
-    assert db.write("test", sql, lambda t: turn(t, fails=False)) == [1, 2]
+    assert db.write("test", sql, lambda t: body(t, fails=False)) == [1, 2]
     for _ in range(3):  # often enough for each to be taken for prepared
         with pytest.raises(RushesError, match="division by zero"):
-            db.write("test", sql, lambda t: turn(t, fails=True))
-    assert db.write("test", sql, lambda t: turn(t, fails=False)) == [1, 2]
+            db.write("test", sql, lambda t: body(t, fails=True))
+    assert db.write("test", sql, lambda t: body(t, fails=False)) == [1, 2]
 
 
 def test_what_is_broken_off_before_its_commit_leaves_no_trace(db: Postgres) -> None:
-    def broken_off(turn: store.Transaction) -> None:
-        turn.run("add")
+    def broken_off(tx: store.Transaction) -> None:
+        tx.run("add")
         raise KeyError
 
     with connected(db) as beside:
@@ -558,5 +558,5 @@ def test_a_commit_that_the_database_refuses_is_told(new_database: str) -> None:
     with contextlib.closing(Postgres(new_database)) as db:
         for _ in range(10):  # psycopg tells it in one of two ways, as the answer comes in one piece or two
             with pytest.raises(RushesError):
-                db.write("test", {"twice": "INSERT INTO late VALUES (1), (1)"}, lambda turn: turn.run("twice"))
+                db.write("test", {"twice": "INSERT INTO late VALUES (1), (1)"}, lambda tx: tx.run("twice"))
         assert db.ask("SELECT count(*) FROM late", {}) == [(0,)]

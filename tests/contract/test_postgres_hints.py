@@ -19,7 +19,7 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft
 from rushes.ledger.postgres import PostgresLedger
 from rushes.library import Library
-from rushes.postgres.store import Hint, Postgres
+from rushes.postgres.store import Notification, Postgres
 from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
 from rushes.wiring.postgres import PostgresSetup
@@ -112,7 +112,7 @@ def test_a_new_job_is_told_of_with_its_commit_and_once(db: Postgres) -> None:
 def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, caplog: pytest.LogCaptureFixture) -> None:
     sent: list[str] = []
     ledger = PostgresLedger(db)
-    db.bell = lambda _, task: Hint("SELECT 1 / 0", {}, lambda: sent.append(task))
+    db.notifier = lambda _, task: Notification("SELECT 1 / 0", {}, lambda: sent.append(task))
     assert ledger.submit(NEW, FIRST).created
     assert ledger.job(NEW.id).id == NEW.id
     assert "nobody was told of work" in caplog.text
@@ -122,7 +122,7 @@ def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, cap
 
 def test_a_job_that_fails_is_not_hidden_by_its_hint(db: Postgres) -> None:
     ledger = PostgresLedger(db)
-    db.bell = lambda _, task: Hint("SELECT 1", {}, lambda: pytest.fail(f"told of {task}"))
+    db.notifier = lambda _, task: Notification("SELECT 1", {}, lambda: pytest.fail(f"told of {task}"))
     with connected() as someone:
         someone.execute("ALTER TABLE rushes.job ADD CONSTRAINT none CHECK (id = '') NOT VALID")
         try:

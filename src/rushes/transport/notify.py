@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from rushes.domain.errors import RushesError, StoreAway
-from rushes.postgres.store import CONNECT_SECONDS, Hint, Postgres, our_words
+from rushes.postgres.store import CONNECT_SECONDS, Notification, Postgres, translate_errors
 from rushes.telemetry import effect, log
 from rushes.transport.poll import Poll
 
@@ -40,8 +40,8 @@ class Notify(Poll):
         """`listen` is the URL of the server itself, because a pooler carries no LISTEN; without one, others look."""
         super().__init__()
         self._db, self._url = db, listen
-        db.bell = self._ring  # a task that comes with a commit is told of in the same trip
-        self._rung: set[tuple[str, str]] = set()  # those, until they are announced
+        db.notifier = self._notification  # a task that comes with a commit is told of in the same trip
+        self._notified: set[tuple[str, str]] = set()  # those, until they are announced
         self._me = secrets.token_hex(8)
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
@@ -52,7 +52,7 @@ class Notify(Poll):
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
         super().announce(lane, tasks)
-        if self._has_rung(lane, tasks):
+        if self._was_notified(lane, tasks):
             return
         try:
             with effect("hint"):
@@ -78,7 +78,7 @@ class Notify(Poll):
         if not self._url:
             return f"no LISTEN; workers look every {self.look_seconds:.0f} s"
         channel = f"{_CHANNEL}_{secrets.token_hex(8)}"
-        with our_words(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
+        with translate_errors(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
             db.execute(f"LISTEN {channel}")
             self._db.ask("SELECT pg_notify(%(channel)s, 'ping')", {"channel": channel})
             if not list(db.notifies(timeout=CHECK_SECONDS, stop_after=1)):
@@ -101,15 +101,15 @@ class Notify(Poll):
         os.close(self._out)
         os.close(self._in)
 
-    def _ring(self, lane: str, task: str) -> Hint:
-        return Hint(_SEND, self._hint(lane, [task]), lambda: self._rung.add((lane, task)))
+    def _notification(self, lane: str, task: str) -> Notification:
+        return Notification(_SEND, self._hint(lane, [task]), lambda: self._notified.add((lane, task)))
 
-    def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
+    def _was_notified(self, lane: str, tasks: Sequence[str]) -> bool:
         """Whether others were told of each of these with a commit."""
         these = {(lane, task) for task in tasks}
-        rung = these & self._rung
-        self._rung -= rung
-        return bool(these) and rung == these
+        notified = these & self._notified
+        self._notified -= notified
+        return bool(these) and notified == these
 
     def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
         return {"hint": json.dumps([self._me, lane, list(tasks[:_MAX_IDS])])}

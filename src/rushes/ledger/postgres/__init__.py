@@ -49,13 +49,14 @@ class PostgresLedger(SqlLedger):
     def submit(self, new: NewJob, first: Draft) -> Submitted:
         """As on every SQL ledger; idle workers are notified of a first task that is ready with the commit."""
 
-        def body(tx: Transaction) -> Submitted:
+        def body(tx: Transaction) -> tuple[Cursor, bool]:
             created = intake.submit(tx, new, first)
-            if created and self._db.bell and not first.needs and not first.adopted:
-                tx.ring(self._db.bell(first.lane, first.id))
-            return Submitted(queries.job(tx, new.id), created)
+            if created and self._db.notifier and not first.needs and not first.adopted:
+                tx.notify(self._db.notifier(first.lane, first.id))
+            return tx.run("job", id=new.id), created
 
-        return self._write("submit", body)
+        answer, created = self._write("submit", body)
+        return Submitted(queries.job_of(answer.fetchall()[0]), created)  # it came with the commit
 
     def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
         """Up to n ready tasks in those lanes; first those of a call whose answer was lost."""

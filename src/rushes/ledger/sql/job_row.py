@@ -61,8 +61,8 @@ class JobRow:
     def record(self, type: EventType, at: int, data: JSON, task: str | None = None) -> None:
         """Number an event; it is written with the row."""
         self.last_event += 1
-        row = {"job": self.number, "seq": self.last_event, "type": type.value, "at": at, "task": task}
-        self.events.append(row | {"body": encode(data)})
+        about = {"type": type.value, "at": at, "task": task, "body": encode(data)}
+        self.events.append({"job": self.number, "seq": self.last_event, **about})
 
     def values(self) -> dict[str, object]:
         """What `save_job` writes."""
@@ -122,7 +122,9 @@ class JobRows:
             self._tx.run("save_job", **job.values(), changed=bool(job.events))
 
     def _keep(self, rows: Iterable[Row]) -> list[JobRow]:
-        found = [JobRow(*row[:3], JobState(row[3]), *row[4:16]) for row in rows]
+        found = [JobRow(*row[:16]) for row in rows]
+        for job in found:
+            job.state = JobState(job.state)
         return [self._rows.setdefault(job.number, job) for job in found]
 
 

@@ -28,7 +28,7 @@ def job(reader: Reader, id: str) -> Job:
     row = reader.one("job", id=id)
     if row is None:
         raise no_job(id)
-    return _job(row)
+    return job_of(row)
 
 
 def jobs(reader: Reader, owner: str, state: JobState | None, oldest: bool, cursor: str, limit: int) -> Page[Job]:
@@ -46,7 +46,7 @@ def jobs(reader: Reader, owner: str, state: JobState | None, oldest: bool, curso
 
 def named_jobs(reader: Reader, owner: str, ids: Collection[str]) -> Page[Job]:
     """An owner's jobs by their ids."""
-    return Page(tuple(map(_job, reader.all("jobs_named", owner=owner, ids=list(ids)))))
+    return Page(tuple(map(job_of, reader.all("jobs_named", owner=owner, ids=list(ids)))))
 
 
 def tasks(
@@ -103,10 +103,11 @@ def _tasks_of(reader: Reader, job: str, asked: dict[str, Any]) -> list[Row]:
 
 
 def _page(rows: list[Row], limit: int, cursor: Callable[[Row], str]) -> Page[Job]:
-    return Page(tuple(map(_job, rows)), cursor(rows[-1]) if len(rows) == limit else "")
+    return Page(tuple(map(job_of, rows)), cursor(rows[-1]) if len(rows) == limit else "")
 
 
-def _job(row: Row) -> Job:
+def job_of(row: Row) -> Job:
+    """A job as a row of `job_seen` says."""
     id, owner, team, request, name, recipe, payload, facts, state, paused, priority, *rest = row
     *counts, last_event, created, started, finished, _, _ = rest
     return Job(

@@ -10,7 +10,7 @@ from rushes.ledger.sql.transaction import Reader, Transaction, legible
 def known(reader: Reader, owner: str, keys: Collection[str]) -> dict[str, Result]:
     """Which of these results exist."""
     rows = reader.all("results", owner=owner, keys=list(keys))
-    return {key: Result(key, *rest, bool(publishes)) for key, *rest, publishes in rows}
+    return {row[0]: Result._make((*row[:6], bool(row[6]))) for row in rows}
 
 
 def set_aside(tx: Transaction, owner: str, keys: Collection[str], reason: str) -> int:
