@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -18,8 +18,10 @@ from rushes.domain.worker import NOW
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index
+from rushes.index.search import SemanticIndex
 from rushes.ledger.port import Ledger
-from rushes.records.port import Records
+from rushes.records.pages import all_records
+from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
@@ -107,6 +109,11 @@ class Home:
         """What people said."""
         return self.stores.records()
 
+    def all_records(self, kind: str, video: str = "") -> Iterator[Record]:
+        """The owner's records of a kind, or those of them that are about one video."""
+        found = all_records(self.records, kind, self.settings.owner)
+        return (record for record in found if video in ("", record.doc.get("video")))
+
     @cached_property
     def blobs(self) -> Blobs:
         """Immutable files."""
@@ -125,6 +132,13 @@ class Home:
     def snapshots(self) -> Mapping[str, Callable[[Path], None]]:
         """The files that a backup must copy through their store."""
         return self.stores.snapshots(self.ledger, self.records)
+
+    @cached_property
+    def semantic(self) -> SemanticIndex:
+        """Search by meaning, with an engine of this machine."""
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.models, self.folder)
 
     @cached_property
     def follower(self) -> Follower:
@@ -176,7 +190,7 @@ class Home:
         wanted = [lane.strip() for lane in self.settings.lanes.split(",")]
         for lane in wanted:
             if lane not in (*self.every_lane, AUTO):
-                raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(self.every_lane)}, {AUTO}")
+                raise Refused(f"unknown lane {lane!r}", f"Choose from: {', '.join(self.every_lane)}, {AUTO}")
         return self.every_lane if AUTO in wanted else tuple(wanted)
 
     def source(self, place: str) -> Source:

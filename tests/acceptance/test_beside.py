@@ -8,7 +8,7 @@ import pytest
 
 from rushes.exports import sidecar
 from rushes.library import Library
-from rushes.library.beside import write_all
+from rushes.library.videos.beside import write_all
 from tests.acceptance.planted import Film, plant
 
 
@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 def _written(library: Library, video: str, film: Path) -> set[str]:
     film.touch()
-    files = write_all(library.home, replace(library.video(video), path=str(film)))
+    files = write_all(library.home, replace(library.videos.find(video), path=str(film)))
     assert not [f.kept for f in files if f.kept]
     return {f.path.name for f in files}
 

@@ -60,7 +60,7 @@ def test_nothing_of_the_results_is_in_the_home(far: Library) -> None:
 def test_words_are_found_and_names_are_published(far: Library, seaweed_s3: Place) -> None:
     (hit,) = far.search('"can do for you"').hits
     assert 6_000_000 < hit.start_us < hit.end_us < 11_000_000
-    ((video,), _) = far.videos()
+    ((video,), _) = far.videos.page()
     assert (video.name, video.path) == ("a film.mp4", f"s3://{seaweed_s3.bucket}/films/a film.mp4")
     assert connect(replace(seaweed_s3, prefix="home")).get(video.proxy).bytes().to_bytes().startswith(b"#EXTM3U")
     assert far.home.blobs.address(video.proxy) == f"s3://{seaweed_s3.bucket}/home/{video.proxy}"
@@ -74,12 +74,12 @@ def test_a_clip_is_cut_from_a_film_in_a_bucket(far: Library, tmp_path: Path) -> 
 def test_the_same_film_again_is_the_same_job(far: Library, seaweed_s3: Place) -> None:
     ran = far.run([f"s3://{seaweed_s3.bucket}/films/a film.mp4"], FAST)
     assert ran.exit_code == 0
-    assert len(far.videos()[0]) == 1
+    assert len(far.videos.page()[0]) == 1
 
 
 def test_a_blob_damaged_in_the_bucket_is_found_and_made_again(far: Library, seaweed_s3: Place) -> None:
     owner, bucket = far.home.settings.owner, connect(replace(seaweed_s3, prefix="home"))
-    ((video,), _) = far.videos()
+    ((video,), _) = far.videos.page()
     poster = hashlib.sha256(bucket.get(f"thumbs/{video.id}/poster.jpg").bytes().to_bytes()).hexdigest()
     bucket.put(blob_key(owner, poster), b"not a picture")
     damages = far.verify().damages

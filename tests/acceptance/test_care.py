@@ -80,9 +80,9 @@ def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Libra
     damages = library.verify().damages
     assert len(damages) == 1
     job = damages[0].job
-    last = library.job(job).last_event
+    last = library.jobs.find(job).last_event
     assert library.repair(damages).exit_code == 0
-    done = [e.task for e in library.events(job, last) if e.type is EventType.DONE]
+    done = [e.task for e in library.jobs.follow(job, last) if e.type is EventType.DONE]
     assert done == [damages[0].task]
     assert library.verify().damages == ()
     assert outputs(library.home) == before
@@ -104,9 +104,9 @@ def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothin
         manifest.unlink()
     damages = library.verify().damages
     assert len(damages) == 18
-    last = library.job(damages[0].job).last_event
+    last = library.jobs.find(damages[0].job).last_event
     assert library.repair(damages).exit_code == 0
-    told = list(library.events(damages[0].job, last))
+    told = list(library.jobs.follow(damages[0].job, last))
     assert not [e for e in told if e.type is EventType.FAILED]
     assert next(e.task for e in told if e.type is EventType.DONE) == f"{damages[0].job}.probe"
     assert library.verify().damages == ()
@@ -177,8 +177,8 @@ def blob_of(library: Library, data: bytes) -> Path:
 
 def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Library, toy_film: Path) -> None:
     """Another recipe of the same film adopts probe's result, whose facts are damaged by now."""
-    (job,) = library.jobs().rows
-    (probe,) = [t for t in library.tasks(job.id) if t.stage == "probe"]
+    (job,) = library.jobs.page().rows
+    (probe,) = [t for t in library.jobs.tasks(job.id) if t.stage == "probe"]
     key = results_of(probe.spec)["facts"]
     facts = read_manifest(library.home.blobs, "me", key).artifact("facts.json")
     spoil(library.home.folder / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
@@ -238,18 +238,18 @@ def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
     library: Library, tmp_path: Path
 ) -> None:
     home = library.home.folder
-    videos = library.videos()[0]
+    videos = library.videos.page()[0]
     library.backup(tmp_path / "backup")
     assert library.run([draw(tmp_path / "later.mp4", 2)], WISH).exit_code == 0
-    assert len(library.videos()[0]) == 2
+    assert len(library.videos.page()[0]) == 2
     library.close()
     for file in (*home.glob("ledger.sqlite*"), *home.glob("records.sqlite*")):
         file.unlink()
     Library.restore(tmp_path / "backup", home)
     with Library(home) as restored:
-        assert restored.videos()[0] == videos, "what the ledger does not know is not shown"
+        assert restored.videos.page()[0] == videos, "what the ledger does not know is not shown"
         assert restored.run([tmp_path / "later.mp4"], WISH).exit_code == 0
-        assert len(restored.videos()[0]) == 2
+        assert len(restored.videos.page()[0]) == 2
 
 
 def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
         engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)
         work(library.home, counts.watch, engine)
-        (video,) = library.videos()[0]
+        (video,) = library.videos.page()[0]
         counts.kinds = frozenset(kind for kind, _, _ in library.home.index.state("me", video.id).shown)
     return counts
 

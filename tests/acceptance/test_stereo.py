@@ -11,7 +11,7 @@ import simplejpeg
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
-from rushes.library.stereo import Depths, finished, preview
+from rushes.library.videos.stereo import Depths, finished, preview
 from tests.acceptance.conftest import DEADLINE, draw
 
 

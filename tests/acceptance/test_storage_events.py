@@ -108,7 +108,7 @@ def site(ministack_s3: Place, tmp_path: Path) -> Site:
 def test_what_is_created_is_taken_in_by_its_event_and_the_message_deleted_after(site: Site) -> None:
     with Library(site.home) as library:
         assert site.watch(library, lambda: site.put(ODD), lambda: site.put("films/notes.txt")) == [ODD]
-        assert [job.name for job in library.jobs().rows] == [Path(ODD).name]
+        assert [job.name for job in library.jobs.page().rows] == [Path(ODD).name]
     assert site.left == 0
 
 
@@ -143,7 +143,7 @@ def test_whatever_becomes_of_the_events_each_version_is_taken_in_once(
         assert Counter(took) == Counter(films)
         if fault is dropped:
             assert took.index(films[0]) < took.index(films[1])  # the scan finds what was not told
-        assert len(library.jobs().rows) == len(films)
+        assert len(library.jobs.page().rows) == len(films)
         assert site.watch(library) == []
     assert site.left == 0
 
@@ -215,8 +215,8 @@ def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site:
         (audio,) = home.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
         etag = str(connect(site.bucket).head(f"home/{promised.key}")["e_tag"]).strip('"')
         assert json.loads(audio.spec)["source"]["etag"] == etag
-        ((video,), _) = library.videos()
-        assert original(home, video).asked.source.etag == etag
+        ((video,), _) = library.videos.page()
+        assert original(home, video).spec.source.etag == etag
 
 
 def _first(library: Library, job: str) -> TaskState:

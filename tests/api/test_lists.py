@@ -55,7 +55,7 @@ def fill(library: Library, videos: int) -> None:
     for n in range(min(videos, JOBS)):
         begin(home.ledger, f"open{n:012d}")
     bury(home.ledger, min(2 * videos, DEAD))
-    library.videos()
+    library.videos.page()
 
 
 def bury(ledger: Ledger, jobs: int) -> None:

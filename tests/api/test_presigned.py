@@ -110,7 +110,7 @@ def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
     with in_bucket(home, seaweed_s3) as server:
         at, job = begin(server, data, straight="yes")
         assert put(ask(server, at)["parts"][0], data) == 200
-        uploads: Uploads = server.app.state.uploads
+        uploads: Uploads = server.library.uploads
         found = uploads._straight(uploads.get(at.rpartition("/")[2]))
         assert found
         found.gathered("")
@@ -133,8 +133,10 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     data = film.read_bytes()
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
-    uploads, awaited = server.app.state.uploads, server.library.home.awaited
-    uploads._straight(uploads.get(at.rpartition("/")[2])).gathered("")
+    uploads, awaited = server.library.uploads, server.library.home.awaited
+    straight = uploads._straight(uploads.get(at.rpartition("/")[2]))
+    assert straight
+    straight.gathered("")
     assert awaited
     assert awaited.sweep() == ()
     assert probe_state(server, job) is TaskState.WAITING
@@ -144,7 +146,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
 
 def test_only_what_is_ours_and_in_no_open_record_is_aborted(server: Serving, large: bytes) -> None:
     at, _ = begin(server, large, straight="yes")
-    bucket, going = server.library.home.multipart, server.app.state.uploads.get(at.rpartition("/")[2]).multipart
+    bucket, going = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2]).multipart
     assert bucket
     theirs, _stray = bucket.begin("input-masters/a.mp4"), bucket.begin("input/job_stray/source.mp4")
     assert bucket.abort_older("input", -1.0, {going}) == 1
@@ -165,7 +167,7 @@ def test_an_address_takes_just_its_part(server: Serving, large: bytes) -> None:
 def test_a_part_of_another_size_is_asked_for_again(server: Serving, large: bytes) -> None:
     """Buckets that do not look at the signed length: what counts is what lies there."""
     at, _ = begin(server, large, straight="yes")
-    uploads, id = server.app.state.uploads, at.rpartition("/")[2]
+    uploads, id = server.library.uploads, at.rpartition("/")[2]
     bucket, kept = server.library.home.multipart, uploads.get(id)
     assert bucket
     (url,) = bucket.sign(kept.key, kept.multipart, [(1, PART - 1)], 60)
@@ -202,7 +204,7 @@ def test_given_up_it_leaves_nothing_in_the_bucket(server: Serving, large: bytes)
 
 def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) -> None:
     at, job = begin(server, large, straight="yes")
-    bucket, kept = server.library.home.multipart, server.app.state.uploads.get(at.rpartition("/")[2])
+    bucket, kept = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2])
     assert bucket
     bucket.abort(kept.key, kept.multipart)
     assert "cleared" in server.post(f"{at}/parts", status=400)["detail"]

@@ -174,7 +174,7 @@ def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkey
 
 def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
     place, job = begin(server, FILM)
-    going: Uploads = server.app.state.uploads
+    going: Uploads = server.library.uploads
     with going.writing(going.get(place.rpartition("/")[2])) as part:
         part.write(FILM)
     server.library.gc()

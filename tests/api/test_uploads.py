@@ -91,7 +91,7 @@ def test_a_kill_between_the_last_byte_and_the_ledger_loses_nothing(
     data = film.read_bytes()
     with serving(home) as server:
         place, job = begin(server, data)
-        monkeypatch.setattr(type(server.app.state.uploads), "tell", type(server.app.state.uploads).get)
+        monkeypatch.setattr(type(server.library.uploads), "tell", type(server.library.uploads).get)
         send(server, place, 0, data)
         assert probe_state(server, job) is TaskState.WAITING
     monkeypatch.undo()
@@ -197,7 +197,7 @@ def test_what_nobody_goes_on_with_is_given_up_after_a_week(home: Path) -> None:
 def test_two_that_write_at_once_do_not_mix(server: Serving, film: Path) -> None:
     data = film.read_bytes()
     place, _ = begin(server, data)
-    uploads: Any = server.app.state.uploads
+    uploads: Any = server.library.uploads
     with uploads.writing(uploads.get(place.rpartition("/")[2])):
         assert send(server, place, 0, data).status_code == 423
     assert send(server, place, 0, data).status_code == 204
@@ -207,7 +207,7 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
     server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, _ = begin(server, film.read_bytes())
-    uploads: Any = server.app.state.uploads
+    uploads: Any = server.library.uploads
     upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), Part.sync
 
     def noted(part: Part) -> None:

@@ -9,7 +9,7 @@ from types import ModuleType
 import click
 import pytest
 
-from rushes.library.export import KINDS
+from rushes.library.videos.export import KINDS
 from rushes.settings import Settings
 from rushes.surfaces.cli.main import main
 

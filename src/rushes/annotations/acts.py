@@ -32,7 +32,7 @@ def undo(home: Home) -> str:
     """
     known, owner = _known(home), home.settings.owner
     if known is None or not known.doc["acts"]:
-        raise NotFound("nothing was said about people that could be taken back", "See: rushes people ls")
+        raise NotFound("there is nothing to undo", "See: rushes people ls")
     *rest, last = known.doc["acts"]
     for id, doc in last["before"].items():
         if doc is None:

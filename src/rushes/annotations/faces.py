@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rushes.annotations import of_video
 from rushes.annotations.people import marks_in
 from rushes.domain.keys import JSON, is_id
 from rushes.home import Home
@@ -31,7 +30,7 @@ def written(home: Home, video: str) -> dict[str, JSON]:
     tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
     if not tracks:
         return {}
-    said = marks_in(home, video) | {record.id: dict(record.doc) for record in of_video(home, PERSON, video)}
+    said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
     faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rushes.annotations import every, faces
+from rushes.annotations import faces
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
@@ -74,7 +74,7 @@ def read_again(home: Home) -> None:
     at, *left = home.index.cursor(READ).split() or [""]
     if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
         return
-    wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
+    wanted = {r.id: Path(str(r.doc["path"])) for r in home.all_records(READ) if not at or r.id in left}
     away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
     with home.index.lock(60.0):
         home.index.apply(CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
@@ -87,7 +87,7 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.is_dir():
         yield from sorted(p.resolve() for p in path.rglob(f"*.{sidecar.ENDING}") if p.is_file())
     else:
-        raise Refused(f"there is nothing at {path}", "Name a folder with films, or a .rushes.jsonl file.")
+        raise Refused(f"{path} does not exist", "Give a folder with videos, or a .rushes.jsonl file.")
 
 
 def _read(home: Home, path: Path) -> ReadIn:
@@ -109,7 +109,7 @@ def _read(home: Home, path: Path) -> ReadIn:
 
 
 def _refused(path: Path, why: str) -> ReadIn:
-    log.warning("the sidecar %s is left out: %s", path, why)
+    log.warning("skipped the sidecar %s: %s", path, why)
     return ReadIn(path, kept=why)
 
 

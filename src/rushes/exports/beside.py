@@ -38,7 +38,7 @@ def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bo
         if there == hashlib.sha256(data).hexdigest():
             return False
         if there not in {None, _EMPTY} and not was_ours(str(there)):
-            raise Refused(f"{path.name} is there and was not written by rushes", "Move it away, or use --no-beside.")
+            raise Refused(f"{path.name} already exists and was not written by rushes", "Move it, or use --no-beside.")
         with _temporary(path, data) as temp, effect("publish"):
             if there is None:
                 _name(temp, path)
@@ -56,7 +56,7 @@ def _content(path: Path) -> str | None:
         return None
     with os.fdopen(file, "rb") as reader:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused(f"{path.name} is there and is not a file")
+            raise Refused(f"{path.name} already exists and is not a file")
         return hashlib.file_digest(reader, "sha256").hexdigest()
 
 
@@ -88,7 +88,7 @@ def _claimed(temp: Path) -> int:
         if os.fstat(file).st_nlink:
             return file
         os.close(file)
-    raise Refused("another process is writing the same file just now")
+    raise Refused("another process is writing the same file")
 
 
 def _remove_abandoned(temp: Path) -> None:
@@ -107,7 +107,7 @@ def _name(temp: Path, path: Path) -> None:
     try:
         os.link(temp, path, follow_symlinks=False)
     except FileExistsError:
-        raise Refused(f"{path.name} has just been written by somebody else") from None
+        raise Refused(f"{path.name} was just written by another process") from None
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
@@ -131,5 +131,5 @@ def _translated(path: Path) -> Iterator[None]:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise NoRoom(f"{path.name} cannot be written: the disk is full") from error
         if error.errno == errno.ELOOP:
-            raise Refused(f"{path.name} is a link: it is not followed") from error
+            raise Refused(f"{path.name} is a link, which is not followed") from error
         raise Refused(f"{path.name} cannot be written: {error.strerror}", "Use --no-beside.") from error

@@ -60,7 +60,7 @@ def as_edl(title: str, cuts: Sequence[tuple[Footage, Hit]]) -> bytes:
     rates = {film.rate for film, _ in cuts}
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
-        raise Refused("these films have no frame rate in common: an EDL would be wrong", "Export csv, or one video.")
+        raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
     fps = -(-rate.numerator // rate.denominator)
     lines, at = [f"TITLE: {plain(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
     for n, (film, hit) in enumerate(cuts, 1):

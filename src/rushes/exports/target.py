@@ -14,11 +14,11 @@ def check_target(path: Path, endings: Collection[str]) -> None:
         Refused: says why.
     """
     if path.exists():
-        raise Refused(f"{path} is there already", "Choose another name, or remove it first.")
+        raise Refused(f"{path} already exists", "Choose another name, or remove it first.")
     if not path.parent.is_dir():
-        raise Refused(f"there is no folder {path.parent}", f"Make it first: mkdir -p {path.parent}")
+        raise Refused(f"the folder {path.parent} does not exist", f"Create it first: mkdir -p {path.parent}")
     if not os.access(path.parent, os.W_OK):
-        raise Refused(f"{path.parent} may not be written by this user", "Choose another folder.")
+        raise Refused(f"{path.parent} cannot be written by this user", "Choose another folder.")
     if path.suffix.lower() not in endings:
         better = f"{path.stem}{next(iter(endings))}"
-        raise Refused(f"{path.name}: its name must end in {' or '.join(endings)}", f"For example: {better}")
+        raise Refused(f"{path.name}: the name must end in {' or '.join(endings)}", f"For example: {better}")

@@ -33,7 +33,9 @@ def edl(film: Footage, shots: Sequence[Span]) -> bytes:
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
-        raise Refused(f"{film.name} has a variable frame rate: an EDL would be wrong", "Export otio, which is exact.")
+        raise Refused(
+            f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
+        )
     fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
     lines = [f"TITLE: {plain(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
     at = 0

@@ -12,6 +12,7 @@ from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
+from rushes.jobs import control
 from rushes.jobs.models import missing, question
 from rushes.jobs.own_outputs import ours
 from rushes.jobs.submit import display_name, request_of, submit
@@ -94,12 +95,11 @@ def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
 def wake(home: Home, job: Job) -> Job:
     """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
     if job.paused:
-        job = home.ledger.control(job.id, JobCommand.RESUME) or job
+        job = control.command(home, job.id, JobCommand.RESUME)
     if job.state is JobState.CANCELLED:
-        home.ledger.revive(job.id)
+        control.retry(home, job.id)
     if job.state is JobState.FAILED:
-        dead = [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)]
-        home.ledger.revive(job.id, dead)
+        control.retry(home, job.id, [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)])
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
@@ -180,11 +180,13 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 def _check_language(tag: str) -> None:
     if tag and not is_supported(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
-        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
+        raise Refused(
+            f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."
+        )
 
 
 def _left_out(entry: LeftOut) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")
     return IntakeResult(entry.path, error=entry.cause or no)

@@ -12,10 +12,10 @@ from rushes.domain.keys import job_id
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs import control
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.submit import request_of
 from rushes.ledger.pages import all_tasks, every
-from rushes.library.desk import Desk
 from rushes.plan.planner import JobSpec
 from rushes.sources.watch import look
 from rushes.telemetry import log
@@ -38,9 +38,9 @@ def hand_over(home: Home, before: JobSpec, job: Job) -> None:
         old = home.ledger.job(job_id(before.owner, request_of(before, home.specs)))
         if not old.facts and old.id != job.id and not os.path.lexists(home.originals / before.source.path):
             _end(home, old)
-            log.warning("%s was moved before it was read: job %s ends, %s goes on", old.name, old.id, job.id)
+            log.warning("%s was moved before it was read: job %s ends, job %s continues", old.name, old.id, job.id)
     if job.state is JobState.CANCELLED:  # it was moved back
-        Desk(home).announce(home.ledger.revive(job.id))
+        control.retry(home, job.id)
 
 
 def _all(home: Home, state: JobState) -> Iterator[Job]:
@@ -54,4 +54,4 @@ def _end(home: Home, job: Job) -> None:
     except Refused:
         dead = all_tasks(home.ledger, job.id, TaskState.DEAD)
         missing = [task for task in dead if task.failure and task.failure.kind == "SourceMissing"]
-        DeadLetters(home.ledger, home.records, home.settings.owner).put_away(missing)
+        DeadLetters(home).dismiss_tasks(missing)

@@ -20,7 +20,7 @@ class Original:
     """One place of a video: the job that took it in from there, and what it asked."""
 
     job: str
-    asked: JobSpec
+    spec: JobSpec
 
 
 def original(home: Home, video: Video) -> Original:
@@ -30,9 +30,9 @@ def original(home: Home, video: Video) -> Original:
         SourceMissing: it lies at none of them any more.
     """
     for place in places(home, video):
-        if is_there(home, place.asked.source):
+        if is_there(home, place.spec.source):
             return place
-    raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
+    raise SourceMissing(f"{video.name} is missing. It was at: {', '.join(video.paths)}")
 
 
 def is_there(home: Home, source: Fingerprint) -> bool:
@@ -51,7 +51,7 @@ def at_home(home: Home, video: Video) -> Video:
     if len(video.paths) < 2:
         return video
     try:
-        return replace(video, path=original(home, video).asked.source.path)
+        return replace(video, path=original(home, video).spec.source.path)
     except RushesError:
         return video
 
@@ -66,18 +66,18 @@ def _found(home: Home, job: Job) -> Manifest:
     return read_manifest(home.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def _asked(home: Home, job: Job) -> JobSpec:
-    """What a job asked; of an original that was promised, about the version that came."""
-    asked = JobSpec.from_text(job.payload)
-    if not asked.source.far or asked.source.etag:
-        return asked
-    return replace(asked, source=source_of(asked, _found(home, job)))
+def _spec(home: Home, job: Job) -> JobSpec:
+    """What a job asks; of an expected upload, about the version that came."""
+    spec = JobSpec.from_text(job.payload)
+    if not spec.source.far or spec.source.etag:
+        return spec
+    return replace(spec, source=source_of(spec, _found(home, job)))
 
 
 def places(home: Home, video: Video) -> Iterator[Original]:
     """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:
-            yield Original(job, _asked(home, home.ledger.job(job)))
+            yield Original(job, _spec(home, home.ledger.job(job)))
         except NotFound:  # the index lags behind
             continue

@@ -1,16 +1,31 @@
 """Footage that we wrote ourselves: remembered, so that a folder is not developed again and again."""
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
+from rushes.domain.errors import NoRoom
 from rushes.domain.keys import short
 from rushes.home import Home
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import FoundFile
+from rushes.telemetry import effect
 
 # Keys of a home with films
 _WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
 CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
+
+
+def copy_out(home: Home, source: Path, target: Path) -> None:
+    """Copy a finished clip or film to where somebody wants it, and remember it.
+
+    Raises:
+        NoRoom: it does not fit.
+    """
+    copy_file(source, target)
+    remember(home, target)
 
 
 def remember(home: Home, clip: Path) -> None:
@@ -34,3 +49,25 @@ def ours(home: Home, found: FoundFile) -> str:
 def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
     prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
     return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file in one step; half a copy is deleted, or overwritten by the next try after a kill.
+
+    Raises:
+        NoRoom: it does not fit.
+    """
+    half = target.with_name(f".{display_name(target.name)}.part")
+    try:
+        with source.open("rb") as given, half.open("wb") as out:
+            shutil.copyfileobj(given, out)
+            out.flush()
+            os.fsync(out.fileno())  # else a power cut may leave the name with nothing behind it
+        with effect("publish"):
+            half.replace(target)
+    except OSError as e:
+        if e.errno == errno.ENOSPC:
+            raise NoRoom(f"there is no room for {target.name}") from e
+        raise
+    finally:
+        half.unlink(missing_ok=True)

@@ -96,7 +96,7 @@ class Fleet:
                 import_module(f"rushes.servers.{n}") for n in ("postgres", "valkey", "seaweed")
             )
         except ImportError as e:
-            raise Refused(f"{e.name} is not installed here", "Install it with: pip install 'rushes[up]'") from e
+            raise Refused(f"{e.name} is not installed", "Install it with: pip install 'rushes[up]'") from e
         key, secret = self._credentials()
         return {
             "PostgreSQL": lambda: postgres.start(self.folder / "postgresql"),
@@ -149,7 +149,7 @@ def _alone(file: Path) -> Iterator[None]:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
             hint = "Stop it with Ctrl-C, or name another folder."
-            raise Refused(f"rushes up runs in {file.parent} already", hint) from e
+            raise Refused(f"rushes up is already running in {file.parent}", hint) from e
         yield
 
 

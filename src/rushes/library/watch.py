@@ -10,9 +10,9 @@ from rushes.domain.errors import Refused, RushesError, TryAgain
 from rushes.domain.job import Job
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, asked_of, take_in
 from rushes.jobs.moved_files import hand_over, unread
-from rushes.library.desk import Desk
 from rushes.sources.port import FoundFile, LeftOut
 from rushes.sources.storage_events import Arrival, News
 from rushes.sources.watch import Watched, look
@@ -42,7 +42,7 @@ def watch(
     Uploads that jobs wait for in the home's bucket are told to the ledger, also when there is no place.
     A place that cannot be seen is told when that changes, and looked at again.
     Raises:
-        Refused: there is nothing to watch, or the wish itself cannot be had.
+        Refused: no folder or bucket to watch, or the wish itself cannot be had.
         NotFound: a place is not there.
         StoreAway: with `once`, a place could not be seen; everything else was taken in.
     """
@@ -104,7 +104,7 @@ class _Eye:
             log.warning("%s (%s)", trouble, trouble.advice)
             yield IntakeResult(place, error=trouble)
         else:
-            log.warning("%s can be seen again", place)
+            log.warning("%s is readable again", place)
 
     def _hear(self, news: News) -> Iterator[IntakeResult]:
         """A message is settled when all that it told has been done; else it comes again."""
@@ -121,7 +121,7 @@ class _Eye:
                 try:
                     added = [one for arrival in told.arrivals for one in self._met(arrival)]
                 except TryAgain as e:
-                    log.warning("a storage event is left for later: %s", e)
+                    log.warning("a storage event is retried later: %s", e)
                     continue
                 yield from added
                 if not any(isinstance(one.error, TryAgain) for one in added):
@@ -129,14 +129,14 @@ class _Eye:
 
     def _met(self, arrival: Arrival) -> list[IntakeResult]:
         if self.home.awaited:
-            Desk(self.home).announce(self.home.awaited.met(arrival))
+            announce(self.home, self.home.awaited.met(arrival))
         return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
 
     def _sweep(self) -> Iterator[IntakeResult]:
         if not self.home.awaited:
             return
         try:
-            Desk(self.home).announce(self.home.awaited.sweep())
+            announce(self.home, self.home.awaited.sweep())
             if self._looks % UPLOAD_LOOKS == 0:
                 Uploads(self.home).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
@@ -158,7 +158,7 @@ class _Eye:
         try:
             hand_over(self.home, asked_of(self.home, old, self.wanted), job)
         except TryAgain as e:
-            log.warning("that %s was moved is left for later: %s", job.name, e)
+            log.warning("the move of %s is handled later: %s", job.name, e)
             place.forget(path)
         else:
             place.gone.pop(look(old), None)
@@ -168,7 +168,7 @@ def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
     """The places, absolute. A folder that is not there is a slip of the pen; a bucket may come later."""
     places = places or [place for place in home.settings.sources.split(",") if place]
     if not places and not home.settings.storage_events and not home.settings.blobs:
-        raise Refused("there is nothing to watch", "Name a folder or a bucket, or set sources in rushes.toml.")
+        raise Refused("no folder or bucket to watch", "Give a folder or a bucket, or set sources in rushes.toml.")
     for place in places:
         source = home.source(place)
         first = next(iter(source.look()), None) if source.grows else None

@@ -270,7 +270,7 @@ class Postgres:
                 return value
         except RushesError as e:
             if ended and ended[0].failed_to_notify():
-                log.warning("nobody was told of work: %s", e)
+                log.warning("hints were not sent: %s", e)
                 return ended[1]
             raise
 

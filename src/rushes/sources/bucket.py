@@ -58,7 +58,7 @@ class Bucket:
                 films += 1
                 yield self._looked_at(meta)
         if not films:
-            yield LeftOut(self.place.url, "there is no footage in it")
+            yield LeftOut(self.place.url, "no videos in it")
 
     def _looked_at(self, meta: Any) -> FoundFile | LeftOut:
         found = _fingerprint(self.place.bucket, meta)
@@ -120,9 +120,9 @@ class Far:
             with translated(f"reading {self.name}"):
                 data = self._range(start, end)
         except FileNotFoundError as e:
-            raise SourceMissing(f"{self.taken_in.path} is not there") from e
+            raise SourceMissing(f"{self.taken_in.path} is missing") from e
         if len(data) != end - start:
-            raise StoreAway(f"reading {self.name}: {len(data)} bytes came instead of {end - start}")
+            raise StoreAway(f"reading {self.name}: {len(data)} bytes arrived instead of {end - start}")
         file.write(data)
 
     def _range(self, start: int, end: int) -> bytes:
@@ -130,7 +130,7 @@ class Far:
             answer = self.store.get(self.key, options={"range": (start, end), "if_match": f'"{self.taken_in.etag}"'})
             return bytes(answer.bytes())
         except PreconditionError as e:
-            raise SourceChanged(f"{self.name} has changed since it was taken in") from e
+            raise SourceChanged(f"{self.name} has changed since it was added") from e
 
 
 def _whole(place: Place) -> S3Store:
@@ -148,7 +148,7 @@ def _now(store: S3Store, bucket: str, key: str) -> Fingerprint:
     with translated("looking at a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
-    raise SourceMissing(f"{SCHEME}{bucket}/{key} is not there")
+    raise SourceMissing(f"{SCHEME}{bucket}/{key} is missing")
 
 
 def _list(store: S3Store, prefix: str) -> Iterator[Any]:

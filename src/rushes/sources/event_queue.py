@@ -43,14 +43,14 @@ class EventQueue:
             if entries:
                 self._ask("delete_message_batch", Entries=entries)
         except StoreAway as e:
-            log.warning("storage events are away: %s", e)
+            log.warning("cannot read storage events: %s", e)
 
     def _understood(self, messages: Sequence[Any]) -> Iterator[Told]:
         for message in messages:
             try:
                 yield Told(arrivals(message["Body"]), message["ReceiptHandle"])
             except Refused as e:
-                log.warning("a message was deleted from the queue of storage events: %s", e)
+                log.warning("deleted a message from the queue of storage events: %s", e)
                 self.poison += 1
                 self.settle([Told((), message["ReceiptHandle"])])
 

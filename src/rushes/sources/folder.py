@@ -66,7 +66,7 @@ def fingerprint(path: Path) -> Fingerprint:
     try:
         found = real.lstat()
     except (OSError, ValueError) as error:
-        raise SourceMissing(f"{path} is not there") from error
+        raise SourceMissing(f"{path} is missing") from error
     if not stat.S_ISREG(found.st_mode):
         raise SourceMissing(f"{path} is not a regular file")
     return _fingerprint(real, found)
@@ -88,9 +88,9 @@ def _folder(top: Path) -> Iterator[FoundFile | LeftOut]:
         films += 1
         yield entry
     if not films:
-        yield LeftOut(str(top), "there is no footage in it" + (f", only {_counted(others)}" if others else ""))
+        yield LeftOut(str(top), "no videos in it" + (f", only {_counted(others)}" if others else ""))
     elif others:
-        yield LeftOut(str(top), f"no footage: {_counted(others)}", fault=False)
+        yield LeftOut(str(top), f"not videos: {_counted(others)}", fault=False)
 
 
 def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
@@ -115,7 +115,7 @@ def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterat
     elif entry.is_dir(follow_symlinks=False):
         return
     elif path.suffix.lower() in PARTIAL:
-        yield LeftOut(str(path), "it is still being written", fault=False)
+        yield LeftOut(str(path), "still being written", fault=False)
     elif _is_footage(path):
         yield _looked_at(path)
     else:
@@ -131,9 +131,9 @@ def _link(path: Path, top: Path) -> Iterator[LeftOut]:
     """Inside, what it leads to is found by itself; outside, it is none of this folder's business."""
     target = _real(path)
     if not target.is_relative_to(top) and (_is_footage(path) or target.is_dir()):
-        yield LeftOut(str(path), "a link that leads out of the folder: name it on the command line to take it in")
+        yield LeftOut(str(path), "a link that leads out of the folder: give its target on the command line to add it")
     elif not target.exists() and _is_footage(path):
-        yield LeftOut(str(path), "a link that leads nowhere")
+        yield LeftOut(str(path), "a broken link")
 
 
 def _is_footage(path: Path) -> bool:
@@ -166,10 +166,10 @@ def _unseen(place: Path, error: OSError | ValueError) -> LeftOut:
     reason = _reason(error)
     told = f"{os.fsencode(place).decode('utf-8', 'replace')}: {reason}"
     if isinstance(error, PermissionError):
-        cause: Refused = NotAllowed(told, "Give this user the right to read it.")
+        cause: Refused = NotAllowed(told, "Give this user read permission.")
     else:
         kind = NotFound if reason == MISSING else Refused
-        cause = kind(told, "Name files or folders with footage, or s3://bucket/prefix.")
+        cause = kind(told, "Give files or folders with videos, or s3://bucket/prefix.")
     return LeftOut(str(place), reason, cause=cause)
 
 
@@ -177,5 +177,5 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return MISSING
     if isinstance(error, PermissionError):
-        return "it may not be read by this user"
+        return "this user may not read it"
     return f"it cannot be read: {getattr(error, 'strerror', None) or error}"

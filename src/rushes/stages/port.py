@@ -111,7 +111,7 @@ class Work:
         except OSError as e:
             raise SourceMissing(f"{self.source.name}: {e.strerror}") from e
         if (now.st_size, now.st_mtime_ns) != (self.fingerprint.size, self.fingerprint.mtime_ns):
-            raise SourceChanged(f"{self.source.name} has changed since it was taken in")
+            raise SourceChanged(f"{self.source.name} has changed since it was added")
         return self.source
 
     @property

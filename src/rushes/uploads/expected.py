@@ -61,5 +61,5 @@ def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
     source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
     if not source.far:
-        raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
+        raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')
     return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)

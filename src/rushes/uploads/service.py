@@ -14,15 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rushes.annotations import every
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, asked_of
 from rushes.jobs.submit import display_name, request_of
-from rushes.library.desk import Desk
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -69,6 +68,11 @@ class Uploads:
         job.submit(self.home, upload.need)
         return upload
 
+    @property
+    def bucket_origin(self) -> str:
+        """Where browsers send parts to, "" if they send them to us."""
+        return self.home.multipart.origin if self.home.multipart else ""
+
     def get(self, id: str) -> Upload:
         """Where an upload stands.
 
@@ -77,7 +81,7 @@ class Uploads:
         """
         record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
-            raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
+            raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
 
     @contextmanager
@@ -89,7 +93,10 @@ class Uploads:
             Refused: nothing more is taken, or it turned out not to be footage.
         """
         if upload.multipart:
-            raise Refused("the parts of this upload go straight to the bucket", f"Ask: POST {PARTS.format(upload.id)}")
+            raise Refused(
+                "the parts of this upload go directly to the bucket",
+                f"Get their addresses: POST {PARTS.format(upload.id)}",
+            )
         self._check_open(upload)
         landing = self.landing(upload)
         with landing.alone() as file:
@@ -114,7 +121,7 @@ class Uploads:
         if straight is None:
             raise Refused("this upload comes through the server", "Send it by PATCH.")
         if upload.state == "open" and straight.gone():
-            self.refuse(upload, "was cleared from the bucket before all of it had come")
+            self.refuse(upload, "was deleted from the bucket before it was complete")
         return upload, straight.missing() if upload.state == "open" else ()
 
     def finish(self, upload: Upload) -> Upload:
@@ -138,7 +145,7 @@ class Uploads:
         with effect("upload"):
             etag = self._gathered(upload)
             ready = self.home.ledger.arrived(upload.need or upload.key, etag)
-        Desk(self.home).announce(ready)
+        announce(self.home, ready)
         try:
             self._keep(replace(upload, state="arrived"), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
@@ -170,7 +177,7 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self._of(record) for record in every(self.home, UPLOAD))
+        return (self._of(record) for record in self.home.all_records(UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""
@@ -195,7 +202,9 @@ class Uploads:
 
     def _check_open(self, upload: Upload) -> None:
         if upload.state != "open":
-            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
+            raise Refused(
+                f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Start a new upload."
+            )
 
     def _gathered(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
@@ -270,15 +279,19 @@ class Uploads:
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._far:
-            raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
+            raise Refused(
+                "other machines of this fleet cannot read uploads", "Put the file into a bucket that they can read."
+            )
         if size > s.upload_gb * 10**9:
-            raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
+            raise OverLimit(
+                f"the file is larger than {s.upload_gb} GB", "Raise upload_gb, or add the file from a folder."
+            )
         if not here:
             return
         self._folder.mkdir(exist_ok=True)
         disk = os.statvfs(self._folder)
         if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
-            raise OverLimit("there is no room for it", "Free some space (rushes gc helps).")
+            raise OverLimit("not enough disk space", "Free some space (rushes gc helps).")
 
     @property
     def _folder(self) -> Path:
@@ -337,7 +350,7 @@ class Part:
             Refused: it is no footage; the upload is over.
         """
         if self.offset + len(data) > self.upload.size:
-            raise OverLimit("more bytes than were promised", "Begin a new upload with the right length.")
+            raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
         before = self.offset
         self.file.seek(before)
         self.file.write(data)

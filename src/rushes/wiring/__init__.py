@@ -30,11 +30,11 @@ def open_home(home: Path, *, create: bool = True, take_over: bool = False, optio
         WrongHome: it cannot be opened safely from here.
     """
     if not home.is_dir() and not create:
-        raise WrongHome(f"there is no home at {home}", "Make one with: rushes init")
+        raise WrongHome(f"no home at {home}", "Create one with: rushes init")
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise WrongHome(f"cannot make a home at {home}: {e.strerror}", "Choose another place with --home.") from e
+        raise WrongHome(f"cannot create a home at {home}: {e.strerror}", "Choose another folder with --home.") from e
     loaded = load(home).over(options)
     return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over))
 

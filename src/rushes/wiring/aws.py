@@ -65,8 +65,8 @@ class AwsSetup(Setup):
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""
         raise Refused(
-            "this home's ledger is a DynamoDB table, which has its own backup",
-            "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
+            "this home's ledger is a DynamoDB table; rushes backup does not copy it",
+            "Use point-in-time recovery for the table and versioning for the bucket: see docs/guides/run-on-aws.md.",
         )
 
     def clock(self) -> float:

@@ -78,7 +78,7 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
         return S3Blobs(_place(settings, settings.blobs), home / "copies")
     if fleet and not settings.shared:
         raise Refused(
-            f"the workers of a fleet would not see {home / 'files'}",
+            f"other machines cannot read {home / 'files'}",
             'Set blobs = "s3://bucket/prefix", or shared = true if every worker has this folder mounted.',
         )
     return folder_blobs(home / "files")
@@ -108,7 +108,7 @@ def hints_of(settings: Settings) -> Transport:
         return RedisHints(_REDIS[scheme + slashes] + rest)
     except (KeyError, ValueError) as e:
         hint = "Write it as redis://host:port or valkey://host:port, with TLS as rediss:// or valkeys://."
-        raise Refused(f"there are no hints by {shown(settings, 'hints')!r}", hint) from e
+        raise Refused(f"unknown hints {shown(settings, 'hints')!r}", hint) from e
 
 
 @contextmanager

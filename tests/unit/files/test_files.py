@@ -1,4 +1,4 @@
-"""A file that is laid somewhere is there whole, or not at all."""
+"""A file that is copied somewhere is there whole, or not at all."""
 
 import errno
 import os
@@ -9,13 +9,13 @@ from typing import BinaryIO
 import pytest
 
 from rushes.domain.errors import NoRoom
-from rushes.library.laid import lay
+from rushes.jobs.own_outputs import copy_file
 
 
-def test_a_file_is_laid_there_whole(tmp_path: Path) -> None:
+def test_a_file_is_copied_whole(tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(b"film")
     (tmp_path / ".x.mp4.part").write_bytes(b"half of one by somebody who was killed")
-    lay(tmp_path / "blob", tmp_path / "x.mp4")
+    copy_file(tmp_path / "blob", tmp_path / "x.mp4")
     assert (tmp_path / "x.mp4").read_bytes() == b"film"
     assert {f.name for f in tmp_path.iterdir()} == {"blob", "x.mp4"}
 
@@ -31,5 +31,5 @@ def test_a_copy_that_fails_leaves_nothing(
     (tmp_path / "blob").write_bytes(b"film")
     monkeypatch.setattr(shutil, "copyfileobj", half)  # a full disk is hard to come by
     with pytest.raises(raised, match=os.strerror(number) if raised is OSError else "no room"):
-        lay(tmp_path / "blob", tmp_path / "x.mp4")
+        copy_file(tmp_path / "blob", tmp_path / "x.mp4")
     assert [f.name for f in tmp_path.iterdir()] == ["blob"]

@@ -77,7 +77,7 @@ def test_what_an_estimate_has_probed_is_not_counted_as_done_before(library: Libr
     film = make(tmp_path / "film.mp4", Film(cfr(1)))
     library.estimate([film], PROBE)
     ran = library.run([film], PROBE)
-    assert [e.type for e in library.events(ran.jobs[0].id) if e.task] == [EventType.ADOPTED]
+    assert [e.type for e in library.jobs.follow(ran.jobs[0].id) if e.task] == [EventType.ADOPTED]
     assert ran.before == {ran.jobs[0].id: 0}
     again = library.run([film], PROBE)
     assert (again.before, again.worked) == ({}, False)
@@ -99,10 +99,10 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
 def test_a_run_stays_for_a_job_of_its_own_that_is_tried_again(library: Library, tmp_path: Path) -> None:
     first, second = [added.job.id for added in library.add(films(tmp_path, 2), PROBE) if added.job]
     work = JobWorker(library.home, (first, second))
-    library.cancel(second)
+    library.jobs.cancel(second)
     assert not work.nothing_left(work.shell), "the first is open"
-    library.retry(second)
-    library.cancel(first)
+    library.jobs.retry(second)
+    library.jobs.cancel(first)
     assert not work.nothing_left(work.shell), "the second is open again"
-    library.cancel(second)
+    library.jobs.cancel(second)
     assert work.nothing_left(work.shell)

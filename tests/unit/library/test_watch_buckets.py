@@ -58,7 +58,7 @@ def test_without_once_it_is_told_when_it_changes_and_tried_again(
     logging.getLogger("rushes").removeHandler(caplog.handler)
     assert [(type(one.error), one.created) for one in told] == [(StoreMissing, False), (type(None), True)]
     said = [record.message for record in caplog.records]
-    assert [("no such bucket" in line, "seen again" in line) for line in said] == [(True, False), (False, True)]
+    assert [("no such bucket" in line, "readable again" in line) for line in said] == [(True, False), (False, True)]
 
 
 def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_bucket_is_not_asked_for_every_open_upload_at_every_look(
 
 
 def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_s3: Place) -> None:
-    with Library(home) as library, pytest.raises(Refused, match="nothing to watch"):
+    with Library(home) as library, pytest.raises(Refused, match="no folder or bucket to watch"):
         list(library.watch((), PROBE, once=True))
     with (home / "rushes.toml").open("a") as file:
         file.write(f'blobs = "{ministack_s3.url}/awaited"\n')

@@ -55,14 +55,14 @@ def test_programs_get_one_line_for_each_class(rushes: Invoke) -> None:
 
 
 def test_what_was_put_away_worries_the_doctor_no_more(rushes: Invoke) -> None:
-    assert "4 dead letters" in rushes("doctor").stdout
-    assert rushes("failed", "discard", "--class", "BadMedia").stdout == "3 tasks put away\n"
-    assert "1 dead letter\n" in rushes("doctor").stdout
+    assert "4 failed tasks" in rushes("doctor").stdout
+    assert rushes("failed", "discard", "--class", "BadMedia").stdout == "3 tasks dismissed\n"
+    assert "1 failed task\n" in rushes("doctor").stdout
     rushes("failed", "discard")
-    assert "nothing failed" in rushes("doctor").stdout
-    assert rushes("failed", "ls").stdout == "nothing failed\n"
+    assert "no failed tasks" in rushes("doctor").stdout
+    assert rushes("failed", "ls").stdout == "no failed tasks\n"
 
 
 def test_a_class_is_retried_alone(rushes: Invoke) -> None:
-    assert rushes("failed", "retry", "--class", "SourceMissing").stdout == "1 task will be tried again\n"
+    assert rushes("failed", "retry", "--class", "SourceMissing").stdout == "1 task will be retried\n"
     assert rushes("failed", "ls", "--class", "SourceMissing").exit_code == 6

@@ -15,7 +15,7 @@ from rushes.wiring.setup import blobs_of
 
 
 def test_a_fleet_is_refused_a_folder_that_it_does_not_see(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="would not see"):
+    with pytest.raises(Refused, match="cannot read"):
         blobs_of(Settings(), tmp_path, fleet=True)
     assert isinstance(blobs_of(Settings(shared=True), tmp_path, fleet=True), FolderBlobs)
     assert isinstance(blobs_of(Settings(), tmp_path), FolderBlobs)

@@ -64,14 +64,14 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
 
     Raises:
         NotFound: the folder is not a complete backup.
-        Refused: there is a home already, or the backup is damaged.
+        Refused: there is already a home, or the backup is damaged.
     """
     try:
         seal = json.loads((backup_folder / SEAL).read_text())
     except (OSError, ValueError) as e:
         raise NotFound(f"{backup_folder} is not a complete backup", "Run rushes backup again.") from e
     if (home / "ledger.sqlite").exists():
-        raise Refused(f"{home} is a home already", "Restore into a new place with --home.")
+        raise Refused(f"{home} is already a home", "Restore into another folder with --home.")
     for name, sha256 in seal.items():
         if _sha256(backup_folder / name) != sha256:
             raise Refused(f"{name} of this backup is damaged", "Use another backup.")
@@ -108,7 +108,7 @@ def copy(source: Blobs, target: Blobs) -> BackedUp:
             data = _manifest(source, key)[0]
         except DamagedBlob as e:
             damaged.append(key)
-            log.warning("left out: %s", e)
+            log.warning("not in the backup: %s", e)
             continue
         if data:
             files, size = files + 1, size + len(data)
@@ -124,7 +124,7 @@ def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:
         return source.size(owner, sha256) is None  # cleared meanwhile: no harm
     if found.sha256 != sha256:
         target.drop(owner, found.sha256)
-        log.warning("left out: blob %s is damaged", sha256[:12])
+        log.warning("not in the backup: blob %s is damaged", sha256[:12])
     return found.sha256 == sha256
 
 
@@ -155,7 +155,7 @@ def _publish(blobs: Blobs) -> None:
         try:
             artifacts = _manifest(blobs, key)[1]
         except DamagedBlob as e:
-            log.warning("nothing of it is published: %s", e)  # verify finds it
+            log.warning("not published: %s", e)  # verify finds it
             continue
         for artifact in artifacts:
             if artifact.publish and blobs.size(owner, artifact.sha256) is not None:

@@ -5,7 +5,7 @@ A note of the manifests is written before they go, so that a clearing which was 
 
 import json
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -21,6 +21,7 @@ from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
 from rushes.telemetry import log
 
+Announce = Callable[[Sequence[str]], None]
 _PAGE = 500  # results in one note
 
 
@@ -45,6 +46,7 @@ class Clearing:
     owner: str
     rules: Rules
     now: datetime
+    announce: Announce = lambda _tasks: None  # of tasks that are made again
 
     def clear(self, keys: Iterable[str], why: str, gone: Iterable[str] = ()) -> int:
         """Set results aside, but for what jobs take up meanwhile; answers how many went. Repeatable."""
@@ -81,7 +83,7 @@ class Clearing:
                 doc = json.loads(data)
                 yield name, Note(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
             except (DamagedBlob, ValueError, KeyError, TypeError):
-                log.warning("passed over: the note %s is damaged", name)
+                log.warning("skipped: the note %s is damaged", name)
 
     def _wanted(self, gone: Collection[str]) -> frozenset[str]:
         rules = replace(self.rules, gone=self.rules.gone.union(gone))
@@ -119,7 +121,7 @@ class Clearing:
         for job in all_jobs(self.ledger, self.owner) if lost else ():
             done = all_tasks(self.ledger, job.id, TaskState.DONE) if job.id not in gone else ()
             if tasks := [task.id for task in done if lost & set(results_of(task.spec).values())]:
-                self.ledger.revive(job.id, tasks, again=True)
+                self.announce(self.ledger.revive(job.id, tasks, again=True))
 
     def _unpublish(self, manifests: Sequence[tuple[str, str]]) -> None:
         """Take their names away; a result that stays and shares one gets it back."""

@@ -10,7 +10,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
-from rushes.jobs.maintenance.deletion import Clearing
+from rushes.jobs.maintenance.deletion import Announce, Clearing
 from rushes.jobs.maintenance.retention import Rules, footage_of, sort_results
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
@@ -34,9 +34,16 @@ class _Named:
     left: frozenset[str]
 
 
-def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | None = None) -> GcReport:
+def gc(
+    ledger: Ledger,
+    blobs: Blobs,
+    owner: str,
+    rules: Rules,
+    now: datetime | None = None,
+    announce: Announce = lambda _tasks: None,
+) -> GcReport:
     """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
-    clearing = Clearing(ledger, blobs, owner, rules, now or datetime.now(UTC))
+    clearing = Clearing(ledger, blobs, owner, rules, now or datetime.now(UTC), announce)
     clearing.go_on()
     results = clearing.clear(sort_results(ledger, owner, rules, clearing.now).going, "no longer needed")
     named = _named(clearing)
@@ -45,7 +52,14 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
     return GcReport(results, count, size)
 
 
-def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: Collection[str] = ()) -> int:
+def drop(
+    ledger: Ledger,
+    blobs: Blobs,
+    owner: str,
+    jobs: Collection[str],
+    gone: Collection[str] = (),
+    announce: Announce = lambda _tasks: None,
+) -> int:
     """Set aside what these jobs of one video made and no other wants, names too; `gone` want nothing.
 
     Repeatable; answers how many. Their blobs go with the next gc.
@@ -54,7 +68,7 @@ def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: 
         return 0
     footage = footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
     rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
-    clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC))
+    clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC), announce)
     clearing.go_on(jobs)
     keys = {key for job in jobs for task in all_tasks(ledger, job) for key in results_of(task.spec).values()}
     return clearing.clear(keys - sort_results(ledger, owner, rules, clearing.now).wanted, "deleted", jobs)

@@ -19,5 +19,5 @@ def alone(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
-            raise Refused("gc or a backup is at work in this home already", "Wait until it is finished.") from e
+            raise Refused("gc or a backup is already running in this home", "Wait until it is finished.") from e
         yield

@@ -77,7 +77,7 @@ def format_of(name: str) -> Format:
     try:
         return SHORT.get(name) or Format(name)
     except ValueError as e:
-        raise NeverWorks(f"there is no 3D format {name!r}", f"Choose one of: {', '.join((*SHORT, *Format))}") from e
+        raise NeverWorks(f"unknown 3D format {name!r}", f"Choose from: {', '.join((*SHORT, *Format))}") from e
 
 
 class View:

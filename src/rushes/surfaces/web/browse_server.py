@@ -1,14 +1,13 @@
 """What lies at a place that the server sees: films, what cannot be taken in, and folders to go on to."""
 
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from fastapi import Request
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.library.paths import FoundFile, LeftOut
 from rushes.surfaces.api.videos import check_places
 
 LOOKS = 1000  # entries that are looked at
@@ -43,8 +42,8 @@ def there(request: Request, library: Library, place: str) -> There:
 def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
-    check_places(request, library.home, [place])
-    return list(islice(library.home.source(place).look(), LOOKS + 1))
+    check_places(request, library, [place])
+    return library.paths.look(place, LOOKS + 1)
 
 
 def _folders(place: str) -> list[str]:

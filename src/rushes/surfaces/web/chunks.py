@@ -10,7 +10,7 @@ from itertools import groupby
 from rushes.domain.job import Job
 from rushes.domain.span import Span
 from rushes.domain.task import Task
-from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.library.jobs import Snapshot, StageProgress
 from rushes.surfaces.words import TASK_WORDS, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px

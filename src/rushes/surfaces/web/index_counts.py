@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
-from rushes.index.port import Summary, Video
+from rushes.library.search import Summary
+from rushes.library.videos import Video
 from rushes.surfaces.http.deps import library_of
 
 KEPT_SECONDS = 30.0

@@ -5,9 +5,9 @@ from threading import Lock
 
 from fastapi import Request
 
-from rushes.home import Home
-from rushes.jobs.progress import Snapshot, Watch
-from rushes.surfaces.http.deps import house_of
+from rushes.library import Library
+from rushes.library.jobs import Snapshot, Watch
+from rushes.surfaces.http.deps import library_of
 
 MOST = 100  # jobs that are remembered
 
@@ -19,10 +19,10 @@ class Watched:
         self._watches: OrderedDict[str, Watch] = OrderedDict()
         self._guard = Lock()
 
-    def look(self, home: Home, job: str) -> Snapshot:
+    def look(self, library: Library, job: str) -> Snapshot:
         """The job now."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
-            watch = self._watches.pop(job, None) or Watch(home.ledger, job, home.slots)
+            watch = self._watches.pop(job, None) or library.jobs.watch(job)
             self._watches[job] = watch
             while len(self._watches) > MOST:
                 self._watches.popitem(last=False)
@@ -35,4 +35,4 @@ def look(request: Request, job: str) -> Snapshot:
     if not hasattr(state, "watched"):
         state.watched = Watched()
     watched: Watched = state.watched
-    return watched.look(house_of(request), job)
+    return watched.look(library_of(request), job)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rushes.index.query import Clause, Filter, Term, parse
+from rushes.library.search import Clause, Filter, Term, parse
 
 VERBS = {"speech": "said", "text": "written", "object": "seen", "person": "in the picture", "place": "filmed at",
          "entity": "mentioned"}  # fmt: skip

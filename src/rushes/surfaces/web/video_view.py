@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
-from rushes.home import Home
-from rushes.index.port import Hit, Video
 from rushes.library import Library
-from rushes.library.export import shots_of
+from rushes.library.search import Hit
+from rushes.library.videos import Video
 from rushes.surfaces.words import unnamed_person
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
@@ -55,8 +54,7 @@ class Film:
 
 def film_of(library: Library, video: Video, query: str) -> Film:
     """What is known by now."""
-    index = library.home.index
-    lines = {k: index.lines(video.owner, video.id, k) for k in ("speech", "text", "person", "object", "place")}
+    lines = {k: library.videos.lines(video.id, k) for k in ("speech", "text", "person", "object", "place")}
     hits = library.search(query, MOST_HITS, video=video.id, order="time").hits if query else ()
     return Film(
         speech=lines["speech"][:MOST_LINES],
@@ -64,7 +62,7 @@ def film_of(library: Library, video: Video, query: str) -> Film:
         people=_people(things(lines["person"])),
         objects=things(lines["object"]),
         places=[t for t in things(lines["place"]) if t.label != "unknown"],
-        shots=_shots(library.home, video),
+        shots=_shots(library, video),
         hits=hits,
     )
 
@@ -110,7 +108,7 @@ def _stretches(lines: Sequence[Observation]) -> tuple[Stretch, ...]:
     return tuple(made)
 
 
-def _shots(home: Home, video: Video) -> list[tuple[int, int]]:
+def _shots(library: Library, video: Video) -> list[tuple[int, int]]:
     with suppress(NotFound):  # not there yet, or not asked for
-        return [(s.start_us, s.end_us) for s in shots_of(home, video)]
+        return library.videos.shots(video)
     return []

@@ -34,16 +34,16 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     Requires: pip install 'rushes[serve]'
     """
     with needed("serve"):
-        from rushes.surfaces.http.app import create  # noqa: PLC0415 - the extra may not be installed
-        from rushes.surfaces.http.server import Server, Workers  # noqa: PLC0415
+        from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
+        from rushes.surfaces.server.process import Server, Workers  # noqa: PLC0415
     library = open_library(session, create=True, logs_to_stderr=session.json)
     code = secrets.token_urlsafe(12) if setup else ""
     app = create(library, host, code)
     port = port or _free_port(host)
     _check_port(host, port)
-    beside = Workers(library.home.folder, workers, slots)
+    beside = Workers(library.folder, workers, slots)
     server = Server(app, host, port)
-    _report(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.door.open)
+    _report(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
     try:
         server.run()
     finally:

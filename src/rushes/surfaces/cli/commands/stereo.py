@@ -8,7 +8,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
-from rushes.library.stereo import Depths, check_out, finished, preview
+from rushes.library.videos.stereo import Depths, check_out, finished, preview
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.library_option import open_library

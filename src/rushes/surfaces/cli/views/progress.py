@@ -27,7 +27,7 @@ from rushes.surfaces.words import plural, speed_factor, time_range
 CELLS = 20
 STATUS_SECONDS = 1.0
 NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
-KEEPS = "Ctrl-C pauses without losing work"
+KEEPS = "Ctrl-C pauses, nothing is lost"
 
 Range = tuple[float, float]
 Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan is known, if there is one yet
