@@ -1,12 +1,9 @@
-"""How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against queues and a raw loop.
+"""How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against other queues.
 
-Every commit is durable. Ours: jobs of 40 tasks and a join, claim 2,000, complete 2,000 with a result each (fence,
-count-down, event, counters); the 40 are ready from the beginning and stand as one run. The raw loop claims as many rows
-of three columns by an index of what is free, and deletes them. Beside these without a bar: ours with a row for each of
-the 40, as tasks have that become ready one by one; a raw loop without that index, which walks the primary key and what
-is dead in it, as no queue can for long; and one that leaves the rows which a ledger must leave. graphile-worker is
-compared where Node is. Rounds are interleaved; medians of tasks per wall second and, because machines are shared, per
-CPU second of clients and server together.
+Every commit is durable on both sides. In batches: jobs of 40 tasks and a join, claim and complete as many as the ledger
+takes at once, with a result each (fence, count-down, event, counters). One at a time: submit, claim, complete.
+graphile-worker is compared where Node is. Rounds are interleaved; medians of tasks per wall second and, because
+machines are shared, per CPU second of clients and server together.
 """
 
 import argparse
@@ -33,7 +30,7 @@ import psycopg
 from proof.knife import Engine, environment
 from proof.setups import fresh_database
 
-from benchmarks.ledger import CHUNKS, SHA, SPEC, Spent, finishes, judge, rate, table
+from benchmarks.ledger import SPEC, Spent, finishes, judge, rate, table
 from rushes.domain.job import NewJob
 from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import RENEW_SECONDS, Draft, Finish
@@ -50,13 +47,12 @@ PEER = Path(__file__).parent / "peers" / "on_postgres.py"
 PGQUEUER = Engine("pgqueuer", "postgres", ("pgqueuer==1.6.0", "asyncpg==0.32.0"))
 GRAPHILE, NODE_PEER = "graphile-worker@0.17.3", PEER.with_name("graphile.mjs")
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "graphile-worker": {1: 1.5, 2: 1.5}, "raw loop": {1: 0.5, 2: 0.4}}
-GROWTH, SAMPLES, ROUNDS = 0.85, 40, 5
+BARS = {"pgqueuer": {1: 3.5, 2: 3.0}, "graphile-worker": {1: 1.5, 2: 1.5}}
+GROWTH, ONE_AT_A_TIME, SAMPLES, ROUNDS = 0.85, 1.0, 40, 5
 UNDER_WAY = {1: 3, 2: 1}  # batches in each process: the best of 1, 2, 3
 PAUSE = 0.05  # seconds in which a worker becomes idle again
 
 Ready = Callable[[], None]  # called when a drain is connected: then all begin together, as peers do
-Fill = Callable[[str, int], None]
 Drain = Callable[[str, Ready], int]
 
 
@@ -92,14 +88,16 @@ class Bench:
 
 
 # Ours
-def fill_ours(url: str, tasks: int, name: str = "", *, apart: bool = False) -> None:
+def fill_ours(url: str, tasks: int, name: str = "") -> None:
     with contextlib.closing(Postgres(url)) as db:
         PostgresLedger(db)
     with psycopg.connect(url) as connection:
         connection.execute("SET synchronous_commit = off")
+        if not tasks:
+            return
         rows = connection.execute(FILL["jobs"].encode(), {"jobs": tasks // 41, "name": name}).fetchall()
-        span = {"first": rows[0][0], "last": rows[-1][0], "spec": SPEC, "apart": apart}
-        for part in ("changes", "texts", "task_texts", "probes", "tasks", "needs"):
+        span = {"first": rows[0][0], "last": rows[-1][0], "spec": SPEC}
+        for part in ("changes", "texts", "tasks", "specs", "needs"):
             connection.execute(FILL[part].encode(), span)
     _settle(url)
 
@@ -130,74 +128,19 @@ def drain_ours(url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDE
     return sum(done)
 
 
-# The raw loop
-def fill_raw(url: str, tasks: int, *, indexed: bool = True) -> None:
-    with psycopg.connect(url) as connection:
-        columns = "id bigint PRIMARY KEY, state integer NOT NULL, payload text NOT NULL"
-        connection.execute(f"CREATE TABLE raw ({columns}) WITH (fillfactor = 50)".encode())
-        connection.execute("INSERT INTO raw SELECT n, 0, %s FROM generate_series(1, %s) AS n", (SPEC, tasks))
-        if indexed:
-            connection.execute("CREATE INDEX raw_free ON raw (id) WHERE state = 0")
-    _settle(url)
-
-
-def drain_raw(url: str, ready: Ready) -> int:
-    done = 0
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.prepare_threshold = 1
-        ready()
-        while True:
-            rows = _claim_raw(connection)
-            ids = "{" + ",".join(str(id) for id, _ in rows) + "}"
-            connection.execute("DELETE FROM raw WHERE id = ANY (%s::bigint[])", (ids,))
-            done += len(rows)
-            if not rows:
-                return done
-
-
-def _claim_raw(connection: psycopg.Connection[Any]) -> list[Any]:
-    return connection.execute(
-        "UPDATE raw SET state = 1 WHERE ctid = ANY (ARRAY(SELECT ctid FROM raw WHERE state = 0"
-        " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)) RETURNING id, payload",
-        (PostgresLedger.batch,),
-    ).fetchall()
-
-
-# The raw loop with the rows that a ledger must leave: results, history, counters, events; no fence, nobody waits
-def fill_rows(url: str, tasks: int) -> None:
-    with psycopg.connect(url) as connection:
-        for table in (
-            'result (key text COLLATE "C" PRIMARY KEY, sha text, n integer)',
-            "done (first bigint PRIMARY KEY, last bigint, fence integer)",
-            "event (job bigint, seq integer, body text, PRIMARY KEY (job, seq))",
-            "job (id bigint PRIMARY KEY, done integer NOT NULL, seq integer NOT NULL) WITH (fillfactor = 50)",
-        ):
-            connection.execute(f"CREATE TABLE {table}".encode())
-        connection.execute("INSERT INTO job SELECT n, 0, 0 FROM generate_series(0, %s) AS n", (tasks // CHUNKS,))
-    fill_raw(url, tasks)
-
-
-def drain_rows(url: str, ready: Ready) -> int:
-    done = 0
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.prepare_threshold = 1
-        ready()
-        while rows := _claim_raw(connection):
-            ids = [id for id, _ in rows]
-            keys = [f"{n // CHUNKS * 2654435761 % 2**48:012x}-{n:040d}" for n in ids]
-            with connection.pipeline(), connection.transaction():
-                connection.execute("DELETE FROM raw WHERE id = ANY (%s::bigint[])", (ids,))
-                connection.execute("INSERT INTO result SELECT k, %s, 1 FROM unnest(%s::text[]) AS k", (SHA, keys))
-                connection.execute("INSERT INTO done VALUES (%s, %s, 1)", (min(ids), max(ids)))
-                connection.execute(
-                    "WITH gain AS (SELECT n / %s AS job, count(*)::integer AS n, json_agg(n)::text AS body"
-                    " FROM unnest(%s::bigint[]) AS n GROUP BY 1), told AS ("
-                    "UPDATE job SET done = done + gain.n, seq = seq + gain.n FROM gain WHERE job.id = gain.job"
-                    " RETURNING job.id, job.seq, body) INSERT INTO event SELECT * FROM told",
-                    (CHUNKS, ids),
-                )
-            done += len(rows)
-    return done
+def one_at_a_time(url: str, ready: Ready, tasks: int) -> int:
+    """Submit a job of one task, claim it, complete it; then the next."""
+    ledger = PostgresLedger(Postgres(url))
+    me = Incarnation("one", "bench", "bench", os.getpid(), "")
+    ledger.renew(me, {}, {})
+    ready()
+    for n in range(tasks):
+        job = job_id("bench", str(n))
+        first = Draft(task_id(job, "noop", None), job, "noop", None, SPEC)
+        ledger.submit(NewJob(job, "bench", str(n), "film.mp4", "bench", "{}"), first)
+        ledger.complete(me.id, finishes(ledger.claim(me.id, ["cpu"], 1)))
+    ledger.close()
+    return tasks
 
 
 def _settle(url: str) -> None:
@@ -205,19 +148,6 @@ def _settle(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
         connection.execute("CHECKPOINT")
-
-
-RAW: Mapping[str, tuple[Fill, Drain]] = {
-    "raw loop": (fill_raw, drain_raw),
-    "raw, no index": (functools.partial(fill_raw, indexed=False), drain_raw),
-    "raw, with such rows": (fill_rows, drain_rows),
-}
-
-
-OURS: Mapping[str, Fill] = {
-    "rushes": fill_ours,
-    "rushes, no runs": functools.partial(fill_ours, apart=True),
-}
 
 
 # Measuring
@@ -248,9 +178,9 @@ def _drain(drain: Drain, url: str, barrier: Any, answers: Any) -> None:
     answers.put((done, begin, time.monotonic(), time.process_time() - cpu))
 
 
-def measured_peer(bench: Bench, name: str, url: str, tasks: int, processes: int) -> Spent:
+def measured_peer(bench: Bench, name: str, what: str, url: str, tasks: int, processes: int) -> Spent:
     peer, before = bench.peers[name], bench.cpu()
-    command = [*peer.command, "drain", url, str(tasks)]
+    command = [*peer.command, what, url, str(tasks)]
     pipe = subprocess.PIPE
     drainers = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=peer.folder) for _ in range(processes)
@@ -272,29 +202,46 @@ def _spent(ran: Sequence[Sequence[float]], server: float) -> Spent:
 
 
 def compare(bench: Bench, quick: bool, processes: int, count: int) -> bool:
-    """Ours against other queues and the raw loop, in turns."""
+    """Ours against other queues in batches, in turns."""
     many, few = (8_200, 4_000) if quick else (82_000, 40_000)
-    spent: dict[str, list[Spent]] = {name: [] for name in (*OURS, *RAW, *bench.peers)}
+    spent: dict[str, list[Spent]] = {name: [] for name in ("rushes", *bench.peers)}
     for n in range(count):
-        urls = {name: bench.database(f"{name.translate({32: None, 44: None})}_{processes}_{n}") for name in spent}
+        urls = {name: bench.database(f"{name}_{processes}_{n}") for name in spent}
+        fill_ours(urls["rushes"], many)
         for name, peer in bench.peers.items():
             peer.fill(urls[name], few)
             _settle(urls[name])
         ours = functools.partial(drain_ours, under_way=UNDER_WAY[processes])
-        loops: dict[str, tuple[Fill, Drain]] = {name: (fill, ours) for name, fill in OURS.items()}
-        for name, (fill, drain) in {**loops, **RAW}.items():
-            fill(urls[name], many)
-            spent[name].append(measured(bench, drain, urls[name], processes))
+        spent["rushes"].append(measured(bench, ours, urls["rushes"], processes))
         for name in bench.peers:
-            spent[name].append(measured_peer(bench, name, urls[name], few, processes))
+            spent[name].append(measured_peer(bench, name, "drain", urls[name], few, processes))
         print(".", end="", file=sys.stderr, flush=True)
     table(f"{processes} process(es)", spent, "rushes", ("ours/wall", "ours/CPU"))
-    ok = True
-    for other, bars in ((name, bars) for name, bars in BARS.items() if name in spent):
-        for clock in ("wall",) if other in RAW else ("wall", "cpu"):
-            ratio = rate(spent["rushes"], clock) / rate(spent[other], clock)
-            ok &= judge(f"{other}, {clock}", ratio, bars[processes])
-    return ok
+    verdicts = [_judged(spent, name, BARS[name][processes]) for name in bench.peers]
+    return all(verdicts)
+
+
+def single(bench: Bench, quick: bool, count: int) -> bool:
+    """Ours against pgqueuer one at a time, from enqueue to done, in turns."""
+    tasks = 100 if quick else 1000
+    spent: dict[str, list[Spent]] = {"rushes": [], "pgqueuer": []}
+    for n in range(count):
+        ours = functools.partial(one_at_a_time, tasks=tasks)
+        url = bench.database(f"single_{n}")
+        fill_ours(url, 0)
+        spent["rushes"].append(measured(bench, ours, url, 1))
+        url = bench.database(f"single_peer_{n}")
+        bench.peers["pgqueuer"].fill(url, 0)
+        spent["pgqueuer"].append(measured_peer(bench, "pgqueuer", "single", url, tasks, 1))
+        print(".", end="", file=sys.stderr, flush=True)
+    table("one at a time", spent, "rushes", ("ours/wall", "ours/CPU"))
+    return _judged(spent, "pgqueuer", ONE_AT_A_TIME)
+
+
+def _judged(spent: Mapping[str, list[Spent]], other: str, bar: float) -> bool:
+    ratios = {clock: rate(spent["rushes"], clock) / rate(spent[other], clock) for clock in ("wall", "cpu")}
+    verdicts = [judge(f"{other}, {clock}", ratio, bar) for clock, ratio in ratios.items()]
+    return all(verdicts)
 
 
 def growth(bench: Bench, quick: bool, count: int) -> bool:
@@ -408,7 +355,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small run: the figures mean little")
     parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--part", choices=["one", "two", "growth", "latency", "all"], default="all")
+    parser.add_argument("--part", choices=["one", "two", "single", "growth", "latency", "all"], default="all")
     asked = parser.parse_args(argv)
     count, ok = asked.rounds or (1 if asked.quick else ROUNDS), True
     with tempfile.TemporaryDirectory() as place:
@@ -417,6 +364,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for processes, part in ((1, "one"), (2, "two")):
                 if asked.part in (part, "all"):
                     ok &= compare(bench, asked.quick, processes, count)
+            if asked.part in ("single", "all"):
+                ok &= single(bench, asked.quick, count)
             if asked.part in ("growth", "all"):
                 ok &= growth(bench, asked.quick, count)
             if asked.part in ("latency", "all"):

@@ -12,29 +12,24 @@ INSERT INTO rushes.job_change SELECT number, pg_current_xact_id() FROM rushes.jo
 
 -- name: texts
 -- Their texts.
-INSERT INTO rushes.job_text (job, team, request_id, name, recipe, payload)
-SELECT number, '', id, id, 'bench', '{}' FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
-
--- name: task_texts
--- Their tasks: probe, forty chunks, join.
-INSERT INTO rushes.task_text (task, created, chunk, place, id, stage, lane, spec)
-SELECT (number << 20) + n, 0, CASE WHEN n BETWEEN 1 AND 40 THEN n - 1 END, n,
-    id || CASE n WHEN 0 THEN '.probe' WHEN 41 THEN '.join' ELSE '.noop.' || lpad((n - 1)::text, 5, '0') END,
-    CASE n WHEN 0 THEN 'probe' WHEN 41 THEN 'join' ELSE 'noop' END, 'cpu', %(spec)s
-FROM rushes.job, generate_series(0, 41) AS n WHERE number BETWEEN %(first)s AND %(last)s ORDER BY number, n;
-
--- name: probes
--- Every probe is done.
-INSERT INTO rushes.task_done (first, last, finished, progress, fence, failures, losses, adopted)
-SELECT number << 20, number << 20, 0, 0, 1, 0, 0, false FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
+INSERT INTO rushes.job_text (job, team, request_id, name, recipe, payload, facts)
+SELECT number, '', id, id, 'bench', '{}', '' FROM rushes.job WHERE number BETWEEN %(first)s AND %(last)s;
 
 -- name: tasks
--- The chunks are ready, as one run (or apart, as tasks are that became ready one by one); the joins wait for them.
-INSERT INTO rushes.task (key, last, rank, open, state, unmet, lane)
-SELECT min(task), max(task), 0, stage <> 'join', (CASE WHEN stage = 'join' THEN 'waiting' ELSE 'ready' END)::rushes.task_state,
-    CASE WHEN stage = 'join' THEN 40 ELSE 0 END, lane
-FROM rushes.task_text WHERE task >> 20 BETWEEN %(first)s AND %(last)s AND stage <> 'probe'
-GROUP BY task >> 20, stage, lane, CASE WHEN %(apart)s THEN task END ORDER BY 1;
+-- Their tasks: a probe that is done, forty chunks that are ready, and a join that waits for them.
+INSERT INTO rushes.task (key, id, stage, chunk, lane, place, rank, state, parked, unmet, fence, outcome, adopted,
+    failures, losses, progress, created)
+SELECT (number << 20) + n,
+    job.id || CASE n WHEN 0 THEN '.probe' WHEN 41 THEN '.join' ELSE '.noop.' || lpad((n - 1)::text, 5, '0') END,
+    CASE n WHEN 0 THEN 'probe' WHEN 41 THEN 'join' ELSE 'noop' END, CASE WHEN n BETWEEN 1 AND 40 THEN n - 1 END, 'cpu',
+    n, 0, CASE n WHEN 0 THEN 'done' WHEN 41 THEN 'waiting' ELSE 'ready' END, false, CASE n WHEN 41 THEN 40 ELSE 0 END,
+    CASE n WHEN 0 THEN 1 ELSE 0 END, CASE n WHEN 0 THEN 'done' END, false, 0, 0, 0, 0
+FROM rushes.job, generate_series(0, 41) AS n WHERE number BETWEEN %(first)s AND %(last)s ORDER BY number, n;
+
+-- name: specs
+-- What each is asked to do.
+INSERT INTO rushes.task_spec (task, spec)
+SELECT key, %(spec)s FROM rushes.task WHERE key >> 20 BETWEEN %(first)s AND %(last)s ORDER BY key;
 
 -- name: needs
 -- What the joins need.

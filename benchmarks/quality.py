@@ -17,10 +17,10 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
 from rushes.domain.result import Manifest
+from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.faces import SAME_PERSON, unpacked
-from rushes.engines.models.text import side
-from rushes.engines.pictures import decoded
+from rushes.engines.models.faces import SAME_PERSON, unpack_embeddings
+from rushes.engines.models.text import input_side
 from rushes.jobs.intake import JobRequest
 from rushes.library import Library
 from rushes.plan.planner import results_of
@@ -63,11 +63,15 @@ def characters(folder: Path, profiles: Sequence[str]) -> None:
         engine = LocalEngine(library.models)
         for profile in profiles:
             model = "ppocr-v6-tiny" if profile == "fast" else "ppocr-v6-small"
-            library.pull([model])
+            library.models.pull([model])
             start, bad, total = cpu(), 0, 0
             for name, lines in truth.items():
-                picture = decoded((folder / f"{name}.jpg").read_bytes())
-                found = [line.text for line in engine.read(model, picture, side(profile)) if line.confidence >= 0.6]
+                picture = decode_jpeg((folder / f"{name}.jpg").read_bytes())
+                found = [
+                    line.text
+                    for line in engine.read_text(model, picture, input_side(profile))
+                    if line.confidence >= 0.6
+                ]
                 bad += sum(_nearest(" ".join(line.split()), found) for line in lines)
                 total += sum(len(" ".join(line.split())) for line in lines)
             pace = (cpu() - start) / len(truth)
@@ -125,7 +129,7 @@ def _run(film: Path, home: Path, profile: str) -> Seen:
                 elif name == "shots.json":
                     cuts = [round(shot["start_us"] * RATE / 1_000_000) for shot in json.loads(data)][1:]
                 elif name == "embeddings.f16":
-                    directions = unpacked(data, int(manifest.facts["dimensions"]))
+                    directions = unpack_embeddings(data, int(manifest.facts["dimensions"]))
         return Seen(rows, cuts, directions, spent)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.speech import ears, speech_model, speech_models
+from rushes.engines.models.speech import parse_speech_models, speech_model, speech_models
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import RATE, Heard, Hearing, Pcm, Phrase, Word
+from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
 from rushes.media.developing.audio import extract
 from rushes.media.reading.probe import probe
 from rushes.settings import load, models_folder
@@ -73,8 +73,8 @@ def timed(run: Callable[[], str], times: int) -> tuple[str, float]:
 
 
 def ours(engine: LocalEngine, store: ModelStore, sound: PcmFile, profile: str) -> str:
-    found = windows(voices(sound.samples, sound.read, engine.voiced), sound.read, sound.samples)
-    listener = Listener(engine, ears(speech_model(profile, store)), sound, profile, "")
+    found = windows(voices(sound.samples, sound.read, engine.detect_speech), sound.read, sound.samples)
+    listener = Listener(engine, parse_speech_models(speech_model(profile, store)), sound, profile, "")
     return " ".join(line.text for window in found for line in listener.window(window))
 
 
@@ -93,24 +93,24 @@ class Stuck:
     def __init__(self) -> None:
         self.asked = 0
 
-    def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
+    def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         return [(0, len(pcm))]
 
-    def language_of(self, _model: str, _pcm: Pcm) -> tuple[str, float]:
+    def detect_language(self, _model: str, _pcm: Pcm) -> tuple[str, float]:
         return "en", 1.0
 
-    def hear(self, _model: str, _pcm: Pcm, hearing: Hearing) -> Heard:
+    def transcribe(self, _model: str, _pcm: Pcm, options: DecodingOptions) -> Transcription:
         self.asked += 1
-        said = self.TEXT if hearing.no_repeat else "and this is what " + "go round and " * 14
+        said = self.TEXT if options.no_repeat_ngram_size else "and this is what " + "go round and " * 14
         words = tuple(Word(f" {w}", n * RATE // 3, (n + 1) * RATE // 3, 0.9) for n, w in enumerate(said.split()))
-        return Heard("en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),))
+        return Transcription("en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),))
 
 
 def loops(scratch: Path) -> bool:
     """Whether a loop is noticed and decoded again."""
     sound = silence(scratch / "loop.wav", 8)
     stuck = Stuck()
-    listener = Listener(stuck, ears("every"), sound, "balanced", "en")
+    listener = Listener(stuck, parse_speech_models("every"), sound, "balanced", "en")
     said = " ".join(line.text for line in listener.window(Window(((0, sound.samples),))))
     print(f"looping decoder: asked {stuck.asked} times, {'cured' if said == Stuck.TEXT else 'NOT CURED'}")
     return said == Stuck.TEXT
@@ -136,7 +136,7 @@ def main() -> int:
     store = ModelStore(models_folder(load().settings))
     store.pull([m.id for m in speech_models("fast", store)])
     engine = LocalEngine(store, asked.threads)
-    engine.voiced(np.zeros(RATE, np.float32))
+    engine.detect_speech(np.zeros(RATE, np.float32))
     from faster_whisper import WhisperModel  # noqa: PLC0415
 
     plain = WhisperModel(str(store.find("whisper-base")), device="cpu", compute_type="int8", cpu_threads=asked.threads)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.pictures import decoded
 from rushes.media.stereo.depth import DepthWriter, read_map
 from rushes.media.stereo.depth_time import DepthInTime
 from rushes.media.stereo.grade import Wanted, grades
@@ -189,7 +189,7 @@ def inverse_yuv(planes: Planes, apart: Floats, sign: int) -> list[Rgb]:
 
 def flicker(frames: int = 40) -> bool:
     """Print how much depth moves where nothing does, by the way in which it is normalised; whether ours is least."""
-    still = decoded((MEDIA / "coffee.jpg").read_bytes())[:400, :600]
+    still = decode_jpeg((MEDIA / "coffee.jpg").read_bytes())[:400, :600]
     near, base = measured(still, frames), Fraction(1, 10)
     ends = np.array([np.percentile(one, (2, 98)) for one in near])
     decayed = ends.copy()
@@ -215,7 +215,7 @@ def measured(still: Rgb, frames: int) -> Floats:
     for n in range(frames):
         frame = np.clip(still.astype(np.int16) + chance.integers(-8, 9, still.shape), 0, 255).astype(np.uint8)
         frame[120:320, n * 12 : n * 12 + 90] = (240, 220, 60)
-        found.append(engine.nearness("fastdepth", frame, inverse=False))
+        found.append(engine.inverse_depth("fastdepth", frame, inverse=False))
     return np.array(found)
 
 

@@ -1,4 +1,4 @@
-"""Runs the programs of benchmarks/ and proof/ and keeps what they print in docs/proof.md, with commit and machine."""
+"""Runs the programs of benchmarks/ and proof/ and writes what they print to docs/proof.md, with commit and load."""
 
 import argparse
 import os
@@ -14,19 +14,30 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proof.md"
 PARTS_OF_OTHERS = {"proof.drive", "proof.zygote"}  # started by tests and proofs with arguments of their own
+VARIANTS = {  # programs that are run more than once, with these arguments
+    "proof.chaos": (
+        ("--setup", "sqlite"),
+        ("--setup", "postgres", "--kills", "500"),
+        ("--setup", "postgres+valkey+s3", "--kills", "500"),
+        ("--setup", "aws", "--kills", "500"),
+    ),
+}
 INTRODUCTION = """# Proof
 
-What `scripts/prove` printed, word for word. Each part names the commit, the machine and the seed it was run with;
-`scripts/prove NAME` runs one part again.
+What `scripts/prove` printed, and nothing else: each section is one command with its output, the commit, the machine
+and the load average before it began. `scripts/prove NAME` runs one again. What the figures mean: [figures](figures.md).
+
+The kills of `proof.chaos` run on toy stages, so that thousands of them fit into an hour. Kills of the real recipe are
+tests: `tests/acceptance/test_kills.py`, run by `scripts/test`. `aws` is an emulator of DynamoDB, SQS and S3.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """One program, and what it printed."""
+class ProofRun:
+    """One command, and what it printed."""
 
-    name: str
     command: tuple[str, ...]
+    load: float
     output: str
     seconds: float
     code: int
@@ -39,25 +50,36 @@ def programs() -> list[str]:
     return [name for name in names if name not in PARTS_OF_OTHERS]
 
 
-def run(name: str, seed: int) -> Ran:
-    """Run one program in view; its figures are what it writes to stdout."""
+def commands(name: str, seed: int) -> list[tuple[str, ...]]:
+    """How a program is run: once for each of its variants."""
     text = (ROOT / f"{name.replace('.', '/')}.py").read_text("utf-8")
-    command = (name, *(("--seed", str(seed)) if '"--seed"' in text else ()))
+    seeded = ("--seed", str(seed)) if '"--seed"' in text else ()
+    return [(name, *arguments, *seeded) for arguments in VARIANTS.get(name, ((),))]
+
+
+def run(command: tuple[str, ...]) -> ProofRun:
+    """Run one command in view; its figures are what it writes to stdout."""
     print(f"== {' '.join(command)}", flush=True)
-    began, lines = time.monotonic(), []
+    load, began, lines = os.getloadavg()[0], time.monotonic(), []
     with subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             lines.append(line)
-    return Ran(name, command, "".join(lines), time.monotonic() - began, process.returncode)
+    return ProofRun(command, load, "".join(lines), time.monotonic() - began, process.returncode)
 
 
-def section(ran: Ran) -> str:
-    """The part of the page that tells of one program."""
+def title(command: tuple[str, ...]) -> str:
+    """The heading of a command's section: without its seed, so that another seed takes its place."""
+    return re.sub(r" --seed \d+", "", " ".join(command))
+
+
+def section(ran: ProofRun) -> str:
+    """The part of the page that tells of one command."""
     verdict = "held" if ran.code == 0 else f"BROKEN (exit {ran.code})"
     return (
-        f"## {ran.name}\n\n{verdict}, {ran.seconds:.0f} s, commit {commit()}, {machine()}\n\n"
-        f"```\n$ python -m {' '.join(ran.command)}\n{without_places(ran.output).rstrip()}\n```\n"
+        f"## {title(ran.command)}\n\n"
+        f"{verdict}, {ran.seconds:.0f} s, commit {commit()}, load {ran.load:.1f}, {machine()}\n\n"
+        f"```\n$ python -m {' '.join(ran.command)}\n{without_paths(ran.output).rstrip()}\n```\n"
     )
 
 
@@ -81,7 +103,7 @@ def machine() -> str:
     )
 
 
-def without_places(text: str) -> str:
+def without_paths(text: str) -> str:
     """The text without the names of this machine's folders."""
     return text.replace(f"{ROOT}/", "").replace(str(ROOT), ".").replace(str(Path.home()), "~")
 
@@ -97,17 +119,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="ledger, chaos, ...; everything unless named")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any number will do
-    asked = parser.parse_args()
-    chosen = [p for p in programs() if not asked.names or {p, p.split(".")[1]} & set(asked.names)]
-    kept = parts(PAGE.read_text("utf-8")) if PAGE.exists() else {}
-    broken = []
-    for name in chosen:
-        ran = run(name, asked.seed)
-        kept[name] = section(ran)
-        PAGE.write_text("\n".join([INTRODUCTION, *(kept[n] for n in programs() if n in kept)]), "utf-8")
-        broken += [name] if ran.code else []
-    print(f"{len(chosen) - len(broken)} held, {len(broken)} broken{': ' if broken else ''}{', '.join(broken)}")
-    return int(bool(broken) or not chosen)
+    options = parser.parse_args()
+    chosen = [p for p in programs() if not options.names or {p, p.split(".")[1]} & set(options.names)]
+    sections = parts(PAGE.read_text("utf-8")) if PAGE.exists() else {}
+    order = [title(command) for name in programs() for command in commands(name, options.seed)]
+    broken, count = [], 0
+    for command in (command for name in chosen for command in commands(name, options.seed)):
+        ran = run(command)
+        sections[title(command)] = section(ran)
+        known = [*(n for n in order if n in sections), *(n for n in sections if n not in order)]
+        PAGE.write_text("\n".join([INTRODUCTION, *(sections[n] for n in known)]), "utf-8")
+        count += 1
+        broken += [title(command)] if ran.code else []
+    print(f"{count - len(broken)} held, {len(broken)} broken{': ' if broken else ''}{', '.join(broken)}")
+    return int(bool(broken) or not count)
 
 
 if __name__ == "__main__":

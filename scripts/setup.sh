@@ -12,7 +12,7 @@ step() {
     printf '%s ' "$1"
     shift
     step_began=$(now)
-    step_log=$(mktemp)
+    step_log=$scratch/step
     dots & ticker=$!
     step_status=0
     "$@" >"$step_log" 2>&1 </dev/null || step_status=$?
@@ -23,7 +23,6 @@ step() {
         say "failed"
         without_addresses <"$step_log" | tail -n 30 >&2
     fi
-    rm -f "$step_log"
     return "$step_status"
 }
 
@@ -43,9 +42,21 @@ stop_dots() {
 
 without_addresses() { sed 's|[a-z]*://[^ ]*|(address)|g'; }
 
-trap 'stop_dots; rm -f "${step_log:-}"' EXIT
+scratch=$(mktemp -d)
+trap 'stop_dots; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# supervise SCRIPT ARGUMENT...: starts the script again below a process that ends, with it, all that it has started.
+# Does nothing the second time, or while there is no Python yet.
+supervise() {
+    supervisor=$venv_python
+    made_here || supervisor=$(newest_python)
+    if [ -z "${SUPERVISED:-}" ] && [ -n "$supervisor" ]; then
+        rm -rf "$scratch"
+        SUPERVISED=yes exec "$supervisor" scripts/supervise.py sh "$@"
+    fi
+}
 
 # setup EXTRA: an environment with the extra "test" or "prove" of pyproject.toml, or "run" for none; quick when it is there.
 setup() {

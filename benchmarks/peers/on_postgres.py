@@ -1,16 +1,20 @@
 """No-op jobs on pgqueuer: run in an environment of its own, which has nothing of ours.
 
 python on_postgres.py fill URL COUNT puts jobs in. drain URL says that it is ready, begins when it is told by a line,
-and prints [count, begin, end, cpu] when the queue is empty. latency URL COUNT prints seconds from enqueue to start.
+and prints [count, begin, end, cpu] when the queue is empty. single URL COUNT does the same with jobs one by one,
+enqueued, taken and ended. latency URL COUNT prints seconds from enqueue to start.
 """
 
 import asyncio
 import json
 import sys
 import time
+import uuid
+from datetime import timedelta
 
 import asyncpg  # type: ignore[import-not-found]
 from pgqueuer.db import AsyncpgDriver  # type: ignore[import-not-found]
+from pgqueuer.ports.repository import EntrypointExecutionParameter  # type: ignore[import-not-found]
 from pgqueuer.qm import QueueManager  # type: ignore[import-not-found]
 from pgqueuer.queries import Queries  # type: ignore[import-not-found]
 from pgqueuer.types import QueueExecutionMode  # type: ignore[import-not-found]
@@ -45,6 +49,23 @@ async def drain(url: str) -> None:
     sys.stdin.readline()
     begin, cpu = time.monotonic(), time.process_time()
     await manager.run(batch_size=BATCH, mode=QueueExecutionMode.drain)
+    print(json.dumps([done, begin, time.monotonic(), time.process_time() - cpu]), flush=True)
+    await connection.close()
+
+
+async def single(url: str, count: int) -> None:
+    """Enqueue a job, take it, end it; then the next. By its own queries, without the manager's timers."""
+    connection = await asyncpg.connect(url)
+    queries = Queries(AsyncpgDriver(connection))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    begin, cpu, done = time.monotonic(), time.process_time(), 0
+    limits = {"noop": EntrypointExecutionParameter(0)}
+    for _ in range(count):
+        await queries.enqueue("noop", b"x" * 100)
+        (job,) = await queries.dequeue(1, limits, uuid.uuid4(), None, timedelta(seconds=30))
+        await queries.log_jobs([(job, "successful", None)])
+        done += 1
     print(json.dumps([done, begin, time.monotonic(), time.process_time() - cpu]), flush=True)
     await connection.close()
 
@@ -87,8 +108,8 @@ async def latency(url: str, count: int) -> None:
 
 def main(what: str, url: str, count: str = "0") -> None:
     """Do what was asked."""
-    if what in ("fill", "latency"):
-        asyncio.run((fill if what == "fill" else latency)(url, int(count)))
+    if what in ("fill", "latency", "single"):
+        asyncio.run({"fill": fill, "latency": latency, "single": single}[what](url, int(count)))
     else:
         asyncio.run(drain(url) if what == "drain" else serve(url))
 

@@ -38,7 +38,7 @@ def hold(work: Work) -> None:
 class ToyChunk:
     """Bytes that depend on the chunk alone."""
 
-    card = StageSpec("toy_chunk", 1, Scope.CHUNK, ("piece", "mark"), ("probe",), options={"size": 2000})
+    spec = StageSpec("toy_chunk", 1, Scope.CHUNK, ("piece", "mark"), ("probe",), options={"size": 2000})
 
     def run(self, work: Work) -> None:
         """Make a piece and a mark."""
@@ -59,7 +59,7 @@ class ToyChunk:
 class ToyJoin:
     """All pieces in order, under a published name."""
 
-    card = StageSpec("toy_join", 1, Scope.VIDEO, ("whole",), ("probe", "toy_chunk"))
+    spec = StageSpec("toy_join", 1, Scope.VIDEO, ("whole",), ("probe", "toy_chunk"))
 
     def run(self, work: Work) -> None:
         """Join."""
@@ -73,7 +73,7 @@ class ToyJoin:
 class Poison:
     """Misbehaves as its option says: the first word on chunk 1, the second on chunk 2; other chunks are good."""
 
-    card = StageSpec("poison", 1, Scope.CHUNK, ("piece",), ("probe",), options={"how": "fine"})
+    spec = StageSpec("poison", 1, Scope.CHUNK, ("piece",), ("probe",), options={"how": "fine"})
 
     def run(self, work: Work) -> None:
         """Do it."""
@@ -133,7 +133,7 @@ class Poison:
 class KnifeChunk:
     """The chunk of proof/peers/body.py, its file saved as a stage saves it."""
 
-    card = StageSpec("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
+    spec = StageSpec("knife_chunk", 1, Scope.CHUNK, ("part",), ("probe",))
 
     def run(self, work: Work) -> None:
         """Half a second between two witness lines."""
@@ -147,7 +147,7 @@ class KnifeChunk:
 class KnifeJoin:
     """Counts the parts that are there."""
 
-    card = StageSpec("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
+    spec = StageSpec("knife_join", 1, Scope.VIDEO, ("whole",), ("probe", "knife_chunk"))
 
     def run(self, work: Work) -> None:
         """One witness line."""

@@ -18,6 +18,7 @@ from rushes.domain.worker import NOW
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index
+from rushes.index.search import SemanticIndex
 from rushes.ledger.port import Ledger
 from rushes.records.pages import all_records
 from rushes.records.port import Record, Records
@@ -25,7 +26,7 @@ from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_mode
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
 from rushes.stages.port import Stage
-from rushes.stages.registry import cards_of, load_stages
+from rushes.stages.registry import load_stages, specs_of
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")
@@ -133,6 +134,13 @@ class Home:
         return self.stores.snapshots(self.ledger, self.records)
 
     @cached_property
+    def semantic(self) -> SemanticIndex:
+        """Search by meaning, with an engine of this machine."""
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.models, self.folder)
+
+    @cached_property
     def follower(self) -> Follower:
         """Brings the index up to date."""
         return Follower(self.ledger, self.records, self.blobs, self.index)
@@ -152,9 +160,9 @@ class Home:
         return load_stages()
 
     @cached_property
-    def cards(self) -> Mapping[str, StageSpec]:
+    def specs(self) -> Mapping[str, StageSpec]:
         """What each stage says of itself."""
-        return cards_of(self.stages)
+        return specs_of(self.stages)
 
     @cached_property
     def models(self) -> ModelStore:
@@ -170,7 +178,7 @@ class Home:
     @cached_property
     def every_lane(self) -> tuple[str, ...]:
         """The lanes that a worker can be told to take, and any that a stage of its own is in."""
-        return tuple(sorted({*LANES, *(card.lane for card in self.cards.values())} - {*NOW}))
+        return tuple(sorted({*LANES, *(spec.lane for spec in self.specs.values())} - {*NOW}))
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -214,8 +222,8 @@ class Home:
 
     def lane_of(self, task: str) -> str | None:
         """The lane that a task is announced in; None if its stage is not known here."""
-        card = self.cards.get(parse_task_id(task)[1])
-        return card.lane if card else None
+        spec = self.specs.get(parse_task_id(task)[1])
+        return spec.lane if spec else None
 
     def close(self) -> None:
         """Close what was opened."""

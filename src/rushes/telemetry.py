@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+import traceback
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +41,21 @@ def log_to(stream: Any = None, level: str = "warning") -> None:
     log.handlers[:] = [handler]
     log.setLevel(level.upper())
     log.propagate = False
+
+
+class BugLog:
+    """Exceptions that nobody expected: each is logged once with its traceback, and counted every time."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def add(self, error: Exception, **about: object) -> None:
+        """An exception was caught that means a bug; `about` are fields of the log line."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        bug = f"{type(error).__name__} at {last.filename}:{last.lineno}"
+        self.counts[bug] += 1
+        if self.counts[bug] == 1:
+            log.error("bug: %s: %s", type(error).__name__, error, exc_info=error, extra=about)
 
 
 @contextlib.contextmanager

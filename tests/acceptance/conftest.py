@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from rushes.engines.pictures import decoded, resized
+from rushes.engines.images import decode_jpeg, resize
 
 DEADLINE = 240.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def sights(n: int, rate: int, size: tuple[int, int]) -> np.ndarray:
 
 @functools.cache
 def _photo(name: str, size: tuple[int, int]) -> np.ndarray:
-    return resized(decoded((ROOT / "tests" / "media" / name).read_bytes()), *size)
+    return resize(decode_jpeg((ROOT / "tests" / "media" / name).read_bytes()), *size)
 
 
 @pytest.fixture(scope="session")

@@ -9,16 +9,16 @@ from rushes.engines.port import Engine
 from rushes.home import VERSION, Home
 from rushes.jobs.open_plan import PlanOpener
 from rushes.wiring import incarnation
-from rushes.worker.slot import Parts, run_task
+from rushes.worker.slot import SlotDeps, run_task
 
 Watch = Callable[[Lease], AbstractContextManager[None]]
 
 
 def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine | None = None) -> None:
     """Do all work there is; `watch` stands round each task."""
-    me, opening = incarnation(["cpu"], 1), PlanOpener(home.ledger, home.blobs, home.cards)
+    me, opening = incarnation(["cpu"], 1), PlanOpener(home.ledger, home.blobs, home.specs)
     eyes = engine or LocalEngine(home.models, threads=2)
-    parts = Parts(home.stages, home.blobs, eyes, home.scratch, home.original, VERSION)
+    deps = SlotDeps(home.stages, home.blobs, eyes, home.scratch, home.original, VERSION)
     while True:
         home.ledger.renew(me, {}, {})
         leases = home.ledger.claim(me.id, ["cpu"], 1)
@@ -26,8 +26,8 @@ def work(home: Home, watch: Watch = lambda _lease: nullcontext(), engine: Engine
             return
         (lease,) = leases
         with watch(lease):
-            results = run_task(parts, {**lease._asdict(), "job": lease.job}, lambda _fraction: None)
+            results = run_task(deps, {**lease._asdict(), "job": lease.job}, lambda _fraction: None)
         finish = Finish(lease.task, lease.fence, tuple(results), seconds=1.0)
-        if home.cards[lease.stage].opens_plan:
+        if home.specs[lease.stage].opens_plan:
             opening(lease, finish)
         home.ledger.complete(me.id, [finish])

@@ -13,7 +13,7 @@ from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_
 from rushes.domain.span import Span
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
-from rushes.engines.models.faces import packed
+from rushes.engines.models.faces import pack_embeddings
 from rushes.library import Library
 
 SAMPLE, TICK = Fraction(1, 16000), Fraction(1, 90000)
@@ -104,7 +104,7 @@ def _saved(
     artifacts = []
     if stage == "faces":
         lines = [face for face, _ in film.faces]
-        vectors = blobs.put(owner, packed(np.array([v for _, v in film.faces] or [(0.0,) * 4])))
+        vectors = blobs.put(owner, pack_embeddings(np.array([v for _, v in film.faces] or [(0.0,) * 4])))
         artifacts.append(Artifact("embeddings.f16", vectors.sha256, vectors.size, "application/octet-stream"))
         facts["dimensions"] = 4
     blob = blobs.put(owner, dump(lines))

@@ -116,7 +116,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="module")
 def shared_servers() -> Iterator[Servers]:
-    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:  # another user must be let in
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
         yield found
 
 

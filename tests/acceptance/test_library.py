@@ -13,12 +13,11 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
-from rushes.estimates.estimate import resume
+from rushes.estimates.job_estimate import forget_estimate
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
-from rushes.library.run import Work
-from rushes.library.weights import Weights
+from rushes.library.home_worker import HomeWorker
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
@@ -56,7 +55,7 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.estimates.estimate"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.library.run"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
@@ -97,21 +96,23 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
     library.home.__dict__["models"] = ModelStore(tmp_path / "weights", wheels=nowhere)
     unseen = ("read_text", "objects", "faces", "places")
     (added,) = library.add([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
-    weights = Weights(library.home, lambda _models, error: told.append(str(error or "fetching")))
-    work = Work(library.home, (), until_idle=True, weights=weights)
+    home_worker = HomeWorker(
+        library.home, until_idle=True, on_fetch=lambda _models, error: told.append(str(error or "fetching"))
+    )
 
-    def seen(happening: Input) -> None:
-        if isinstance(happening, OutboxEntryWritten) and happening.letter.lease.stage == "shots":
+    def on_input(input: Input) -> None:
+        if isinstance(input, OutboxEntryWritten) and input.entry.lease.stage == "shots":
             worked.set()
 
-    work.shell.seen = seen
-    work.run()
+    home_worker.shell.on_input = on_input
+    home_worker.run()
     tasks = library.jobs.tasks(added.job.id if added.job else "")
     assert {t.stage for t in tasks if t.state is not TaskState.DONE} == {"transcribe", "transcript"}
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
     assert told[0] == "fetching"
     assert "no network" in told[1]
-    assert not weights.here()
+    assert home_worker.models
+    assert not home_worker.models.complete()
 
 
 def test_a_copy_does_not_hide_the_original_nor_the_other_way_round(library: Library, tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
-    resume(library.home, library.jobs.find(job))
+    forget_estimate(library.home, library.jobs.find(job))
     worker(library.home, slots=1, until=lambda _shell: library.jobs.find(job).state is JobState.COMPLETED).run()
     assert (library.expected(library.jobs.find(job)) or (1.0,))[0] == 0.0
 
@@ -227,7 +228,7 @@ def results(library: Library, job: Job) -> list[Result]:
 
 def test_a_stage_that_is_not_installed_any_more_leaves_the_rest_estimated(library: Library, tmp_path: Path) -> None:
     (job,) = library.run([film(tmp_path, "mine.mp4")], SMALL).jobs
-    gone = {name: card for name, card in library.home.cards.items() if name != "shots"}
-    library.home.__dict__["cards"] = gone
-    resume(library.home, replace(job, state=JobState.RUNNING))
+    gone = {name: card for name, card in library.home.specs.items() if name != "shots"}
+    library.home.__dict__["specs"] = gone
+    forget_estimate(library.home, replace(job, state=JobState.RUNNING))
     assert library.expected(job) is None

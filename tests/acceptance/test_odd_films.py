@@ -115,7 +115,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     for name, draw in FILMS.items():
         draw(folder / f"{name}.mp4")
     with Library(folder / ".rushes") as library:
-        library.pull(missing_models(library.home, FAST))
+        library.models.pull(missing_models(library.home, FAST))
         library.add([folder / f"{name}.mp4" for name in FILMS], FAST)
         work(library.home)
         yield library

@@ -25,7 +25,7 @@ from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
 FAST = JobRequest(chunk="5", profile="fast")
-SEEING = frozenset({"read", "things", "faces", "places"})
+SEEING = frozenset({"read_text", "detect_objects", "detect_faces", "classify_place"})
 
 
 @dataclass
@@ -89,7 +89,7 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
     """The default recipe on three chunks, in one process."""
     counts = Counts()
     with Library(tmp_path_factory.mktemp("home")) as library, pytest.MonkeyPatch.context() as patch:
-        library.pull(missing_models(library.home, FAST))
+        library.models.pull(missing_models(library.home, FAST))
         library.add([seen_film], FAST)
         for module, name in (
             (av, "open"),
@@ -123,11 +123,11 @@ def test_one_picture_is_held_at_a_time(counts: Counts) -> None:
 
 _SLOT = """
 import resource, sys
-from rushes.library import Library, Wish
+from rushes.library import JobRequest, Library
 from tests.acceptance.one_process import work
 with Library(sys.argv[1]) as library:
-    library.add([sys.argv[2]], Wish(only=("shots",), chunk="10"))
-    work(library.house)
+    library.add([sys.argv[2]], JobRequest(only=("shots",), chunk="10"))
+    work(library.home)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 

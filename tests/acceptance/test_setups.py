@@ -57,7 +57,6 @@ class Site:
 
 @pytest.fixture(scope="session")
 def all_servers() -> Iterator[Servers]:
-    # Not below pytest's own folder: as root PostgreSQL runs as nobody, whom a new session of pytest shuts out there.
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as found:
         yield found
 

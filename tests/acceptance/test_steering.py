@@ -53,8 +53,8 @@ class Background:
         self.thread.start()
 
     def stop(self) -> None:
-        self.shell.tell()
-        self.shell.tell()
+        self.shell.request_stop()
+        self.shell.request_stop()
         self.thread.join(DEADLINE)
 
 

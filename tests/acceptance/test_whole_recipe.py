@@ -146,12 +146,12 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
         shell = worker(library.home, slots=1, until=lambda _s: library.home.ledger.job(job).state is JobState.COMPLETED)
         paused = threading.Event()
 
-        def seen(happening: Input) -> None:  # by the worker itself, before it takes anything else
-            if isinstance(happening, OutboxEntryWritten) and happening.letter.lease.task == f"{job}.transcribe.00000":
+        def on_input(input: Input) -> None:  # by the worker itself, before it takes anything else
+            if isinstance(input, OutboxEntryWritten) and input.entry.lease.task == f"{job}.transcribe.00000":
                 library.jobs.pause(job)
                 paused.set()
 
-        shell.seen = seen
+        shell.on_input = on_input
         thread = threading.Thread(target=shell.run)
         thread.start()
         try:

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from rushes.domain.job import Job
-from rushes.ledger import sqlite_look
+from rushes.ledger.sql import queries
 from rushes.library import Library, webhook
 from tests.api.kit import serving, submit, wait_for
 
@@ -92,7 +92,7 @@ def test_one_that_never_answers_is_given_up_and_on_record(home: Path) -> None:
 
 
 def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_look, "CHANGES", 2)
+    monkeypatch.setattr(queries, "CHANGES", 2)
     with Library(home) as library:
         for n in range(5):
             submit(library.home.ledger, f"old{n}")

@@ -21,11 +21,11 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
 from tests.servers_aws import KEY, SECRET, ministack, moto
 
-from rushes.aws.client import CONDITION, Declined, Service
+from rushes.aws.client import CONDITION, ConditionFailed, Service
 from rushes.aws.table import Item, Table, Write
 from rushes.domain.errors import RushesError
 from rushes.ledger.clock import Millis, Seconds
-from rushes.ledger.dynamodb_store import Sightings
+from rushes.ledger.dynamodb.store import Heartbeats
 from rushes.servers.process import Running
 from rushes.transport.sqs import SqsHints
 
@@ -55,18 +55,18 @@ class OneByOne(Table):
         sets = {name: next(values) for name in re.findall(r'SET "(\w+)"=\?', text)}
         counts = re.findall(r'SET "(\w+)"="', text)
         key = {"pk": next(values), "sk": next(values)}
-        places = list(values)
-        named = {f"#{name}": name for name in (*sets, *counts, "place")}
+        lists = list(values)
+        named = {f"#{name}": name for name in (*sets, *counts, "list_name")}
         said = ", ".join([f"#{name} = :{name}" for name in sets] + [f"#{name} = #{name} + :one" for name in counts])
         given = {f":{name}": value for name, value in sets.items()} | {":one": {"N": "1"}}
-        given |= {f":is{n}": place for n, place in enumerate(places)}
-        asks = f"#place IN ({', '.join(f':is{n}' for n in range(len(places)))})"
+        given |= {f":is{n}": name for n, name in enumerate(lists)}
+        asks = f"#list_name IN ({', '.join(f':is{n}' for n in range(len(lists)))})"
         try:
             answer = self.service.ask(
                 "update_item", TableName=self.name, Key=key, UpdateExpression=f"SET {said}", ReturnValues="ALL_NEW",
                 ConditionExpression=asks, ExpressionAttributeNames=named, ExpressionAttributeValues=given,
             )  # fmt: skip
-        except Declined:
+        except ConditionFailed:
             return None
         return self._decoded(answer["Attributes"])
 
@@ -146,9 +146,9 @@ def hints(env: str = "", using: Service | None = None, clock: Seconds = time.mon
 
 
 @functools.cache
-def sightings(folder: Path, clock: Seconds) -> Sightings:
+def heartbeats(folder: Path, clock: Seconds) -> Heartbeats:
     """What the handles of one test have seen: they are one process."""
-    return Sightings(clock)
+    return Heartbeats(clock)
 
 
 # Faults, entered where botocore lets one in

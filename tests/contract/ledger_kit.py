@@ -85,18 +85,14 @@ def _sqlite(backend: Backend) -> Handle:
 def _postgres(version: int) -> Callable[[Backend], Handle]:
     def opened(backend: Backend) -> Handle:
         db = postgres_kit.database(version, backend.folder)
-        ledger = PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
-        postgres_kit.watch_open(db)
-        if version == min(postgres_kit.VERSIONS):
-            ledger._claims.large = 2  # so that both ways are tried: whole runs leased, and task by task
-        return ledger
+        return PostgresLedger(db, wall=backend.clock.wall, is_gone=backend.is_gone)
 
     return opened
 
 
 def _dynamodb(backend: Backend) -> Handle:
     clock, folder = backend.clock, backend.folder
-    seen = aws_kit.sightings(folder, clock.now)
+    seen = aws_kit.heartbeats(folder, clock.now)
     return DynamoLedger(aws_kit.table(folder, clock.wall), clock.now, backend.is_gone, seen)
 
 

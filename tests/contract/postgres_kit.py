@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from rushes.postgres.store import Postgres
@@ -24,7 +25,10 @@ _emptied = itertools.count(1)
 @functools.cache
 def server(version: int) -> Running:
     """A server that lives as long as this process."""
-    folder = Path(tempfile.mkdtemp(prefix="postgres-", dir=SHM if SHM.is_dir() else None))
+    for left in SHM.glob("rushes-postgres-*"):  # by a process that was killed
+        if not psutil.pid_exists(int(left.name.split("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"rushes-postgres-{os.getpid()}-", dir=SHM if SHM.is_dir() else None))
     # A vacuum that comes by itself is a transaction under way, which whoever asks what has changed may just see.
     running = postgres.start(folder, version, settings={"autovacuum": "off"})
     atexit.register(_end, running, folder)
@@ -43,14 +47,6 @@ def database(version: int, folder: Path) -> Postgres:
         empty(url)
         mark.touch()
     return Postgres(POOLED or url, prepared=not POOLED)
-
-
-def watch_open(db: Postgres) -> None:
-    """Have the database check what every statement that moves a task must say of it."""
-    if not db.ask("SELECT FROM pg_constraint WHERE conname = 'open_follows'", {}):
-        follows = "CHECK (open = (state = 'ready' AND NOT parked AND due IS NULL))"
-        with psycopg.connect(db.url, autocommit=True) as connection:
-            connection.execute(f"ALTER TABLE rushes.task ADD CONSTRAINT open_follows {follows}".encode())
 
 
 def direct(version: int) -> str:

@@ -20,10 +20,9 @@ from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Draft, Finish, Lease, Need, TaskState, Verdict
-from rushes.ledger import dynamodb_turn, dynamodb_unit
-from rushes.ledger.dynamodb import DynamoLedger
-from rushes.ledger.dynamodb_store import Sightings
-from rushes.ledger.dynamodb_unit import PAGE
+from rushes.ledger.dynamodb import DynamoLedger, transaction
+from rushes.ledger.dynamodb.store import Heartbeats
+from rushes.ledger.dynamodb.transaction import PAGE
 from rushes.records.dynamodb import DynamoRecords
 from rushes.records.port import Conflict
 
@@ -48,8 +47,7 @@ def service() -> Iterator[Service]:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of 20 items, so that a plan need not be long to be wide."""
-    for module in (dynamodb_unit, dynamodb_turn):
-        monkeypatch.setattr(module, "PAGE", 20)
+    monkeypatch.setattr(transaction, "PAGE", 20)
 
 
 @pytest.fixture
@@ -275,8 +273,7 @@ def test_many_finishes_with_many_results_are_several_transactions(ledger: Dynamo
 def test_pages_of_their_real_size_are_within_the_limit(
     service: Service, ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (dynamodb_unit, dynamodb_turn):
-        monkeypatch.setattr(module, "PAGE", PAGE)
+    monkeypatch.setattr(transaction, "PAGE", PAGE)
     plan = fan(NEW, PAGE + 20)
     opened(ledger, NEW, plan)
     worker(ledger)
@@ -431,7 +428,7 @@ def test_a_lease_is_over_when_its_row_stood_still_by_the_observers_own_clock(
     worker(mine)
     (lease,) = claim(mine)
     wrong = Clock(seconds=5.0, millis=clock.millis + 3_600_000)
-    theirs = DynamoLedger(aws_kit.table(tmp_path, wrong.wall, service), wrong.now, sightings=Sightings(wrong.now))
+    theirs = DynamoLedger(aws_kit.table(tmp_path, wrong.wall, service), wrong.now, heartbeats=Heartbeats(wrong.now))
     assert theirs.sweep().released == 0  # seen for the first time, however late it seems to be
     for _ in range(3):
         wrong.advance(29)

@@ -15,8 +15,9 @@ from rushes.domain.errors import LeaseLost, StoreAway
 from rushes.domain.event import EventType
 from rushes.domain.task import Lease, TaskState, Verdict
 from rushes.ledger.dynamodb import DynamoLedger
-from rushes.ledger.dynamodb_store import Sightings
-from rushes.ledger.dynamodb_sweep import STRAYS_SECONDS, TOMBSTONE_SECONDS
+from rushes.ledger.dynamodb.rows import TOMBSTONE_SECONDS
+from rushes.ledger.dynamodb.store import Heartbeats
+from rushes.ledger.dynamodb.sweep import STRAYS_SECONDS
 
 pytestmark = pytest.mark.skipif(aws_kit.MOTO, reason="moto: no PartiQL: claims are sent one by one here")
 NEW, OTHER = new_job(), new_job("other")
@@ -49,7 +50,7 @@ def ledger(service: Service, clock: Clock, tmp_path: Path) -> DynamoLedger:
 @pytest.fixture
 def others(ledger: DynamoLedger, clock: Clock, tmp_path: Path) -> DynamoLedger:
     """The same ledger in another process."""
-    return DynamoLedger(aws_kit.table(tmp_path, clock.wall), clock.now, sightings=Sightings(clock.now))
+    return DynamoLedger(aws_kit.table(tmp_path, clock.wall), clock.now, heartbeats=Heartbeats(clock.now))
 
 
 def names(leases: tuple[Lease, ...]) -> list[tuple[str, int]]:
@@ -65,7 +66,7 @@ def first_time(do: Callable[[], object]) -> Callable[..., None]:
     return lambda **_: (left.pop()(), None)[1] if left else None
 
 
-# What was taken and not handed out
+# What was claimed and not handed out
 def test_what_is_beyond_a_claim_stays_for_the_next_one(service: Service, ledger: DynamoLedger) -> None:
     aws_kit.cut(service, "BatchExecuteStatement")
     with pytest.raises(StoreAway):

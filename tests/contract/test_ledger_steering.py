@@ -182,8 +182,9 @@ def test_a_cancelled_job_goes_on_when_it_is_revived(ledger: Ledger) -> None:
 def test_a_finished_job_takes_no_commands(ledger: Ledger, command: JobCommand) -> None:
     finish(ledger)
     before = picture(ledger, NEW.id)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=f"job {NEW.id} is completed") as refused:
         ledger.control(NEW.id, command)
+    assert "rushes jobs retry" in refused.value.advice
     assert picture(ledger, NEW.id) == before
 
 
@@ -198,8 +199,9 @@ def test_the_priority_of_a_finished_job_is_ignored(ledger: Ledger) -> None:
 
 def test_a_command_to_nobody_is_not_found(ledger: Ledger) -> None:
     for command in JobCommand:
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound, match=r"there is no (job|worker) job_nobody") as refused:
             ledger.control("job_nobody", command)
+        assert refused.value.advice.startswith("List ")
     with pytest.raises(NotFound):
         ledger.revive("job_nobody")
     with pytest.raises(NotFound):

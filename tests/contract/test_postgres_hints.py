@@ -19,10 +19,10 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.task import Draft
 from rushes.ledger.postgres import PostgresLedger
 from rushes.library import Library
-from rushes.postgres.store import Hint, Postgres
+from rushes.postgres.store import Notification, Postgres
 from rushes.settings import Settings
 from rushes.transport.notify import _IDLE, _LOCK, _SEND, Notify
-from rushes.wiring.on_postgres import OnPostgres
+from rushes.wiring.postgres import PostgresSetup
 
 JOB = job_id("me", "film")
 NEW = NewJob(JOB, "me", "film", "film.mp4", "searchable", "{}")
@@ -112,7 +112,7 @@ def test_a_new_job_is_told_of_with_its_commit_and_once(db: Postgres) -> None:
 def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, caplog: pytest.LogCaptureFixture) -> None:
     sent: list[str] = []
     ledger = PostgresLedger(db)
-    db.bell = lambda _, task: Hint("SELECT 1 / 0", {}, lambda: sent.append(task))
+    db.notifier = lambda _, task: Notification("SELECT 1 / 0", {}, lambda: sent.append(task))
     assert ledger.submit(NEW, FIRST).created
     assert ledger.job(NEW.id).id == NEW.id
     assert "nobody was told of work" in caplog.text
@@ -122,7 +122,7 @@ def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, cap
 
 def test_a_job_that_fails_is_not_hidden_by_its_hint(db: Postgres) -> None:
     ledger = PostgresLedger(db)
-    db.bell = lambda _, task: Hint("SELECT 1", {}, lambda: pytest.fail(f"told of {task}"))
+    db.notifier = lambda _, task: Notification("SELECT 1", {}, lambda: pytest.fail(f"told of {task}"))
     with connected() as someone:
         someone.execute("ALTER TABLE rushes.job ADD CONSTRAINT none CHECK (id = '') NOT VALID")
         try:
@@ -179,7 +179,7 @@ def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch
         froze.set()
         thaws.wait()
 
-    monkeypatch.setattr(hints, "_turn", frozen)
+    monkeypatch.setattr(hints, "_listen_once", frozen)
     hints.wait(["cpu"], 0.01)
     assert froze.wait(LONG)
     leaving = threading.Thread(target=hints.close, daemon=True)
@@ -191,7 +191,7 @@ def test_a_server_that_froze_keeps_nobody_from_leaving(db: Postgres, monkeypatch
 
 def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path: Path) -> None:
     settings = Settings(store=postgres_kit.direct(18))
-    speaker, listener = (OnPostgres(settings, tmp_path).transport(("cpu",)) for _ in range(2))
+    speaker, listener = (PostgresSetup(settings, tmp_path).transport(("cpu",)) for _ in range(2))
     met: set[str] = set()
     end = time.monotonic() + LONG
     while not met and time.monotonic() < end:
@@ -205,7 +205,7 @@ def test_a_fleet_hears_of_work_by_naming_its_store_alone(db: Postgres, tmp_path:
 def test_a_fleet_behind_a_pooler_listens_only_where_it_is_told_to(db: Postgres, tmp_path: Path) -> None:
     for listen in ("", postgres_kit.direct(18)):
         settings = Settings(store=db.url, pgbouncer=True, listen=listen)
-        with contextlib.closing(OnPostgres(settings, tmp_path).transport(("cpu",))) as hints:
+        with contextlib.closing(PostgresSetup(settings, tmp_path).transport(("cpu",))) as hints:
             hints.wait(["cpu"], 0.01)
             assert isinstance(hints, Notify)
             assert (hints._listener is not None) == bool(listen)

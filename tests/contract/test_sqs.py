@@ -269,7 +269,7 @@ def test_a_stage_in_a_lane_of_its_own_has_its_queue(tmp_path: Path) -> None:
     where = f'aws_endpoint = "{aws_kit.server().url}"\ns3_key = "{KEY}"\ns3_secret = "{SECRET}"\n'
     (tmp_path / "rushes.toml").write_text(f'store = "dynamodb://{secrets.token_hex(4)}"\n{where}')
     home = open_home(tmp_path)
-    home.__dict__["cards"] = {**home.cards, "fold": replace(home.cards["probe"], lane="tpu")}
+    home.__dict__["specs"] = {**home.specs, "fold": replace(home.specs["probe"], lane="tpu")}
     with contextlib.closing(home.transport) as hints:
         hints.announce("tpu", ["job_1.fold"])
         assert hints.wait(["tpu"], LONG) == ("job_1.fold",)

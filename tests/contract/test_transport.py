@@ -202,7 +202,7 @@ def test_a_list_that_is_never_empty_forgets_what_was_taken(valkey_server: Runnin
         hints.announce("cpu", [f"t{n}.{m}" for m in range(100)])
         assert len(hints.wait(["cpu"], LONG, 100)) == 100
     with redis.Redis.from_url(valkey_server.url) as someone:
-        assert someone.hlen(f"{name}:places:cpu") < 2000
+        assert someone.hlen(f"{name}:positions:cpu") < 2000
     assert hints.missing("cpu", ["first", "t39.97", "t39.98", "t39.99"]) == ("first", "t39.97")
     hints.announce("cpu", ["t39.97", "t39.98", "t39.99", "first"])
     assert hints.wait(["cpu"], LONG) == ("t39.98", "t39.99", "t39.97", "first")

@@ -7,7 +7,7 @@ from rushes.stages.port import Work
 class Brightness:
     """Reads the frame pack, so that the film is not decoded again."""
 
-    card = StageSpec(
+    spec = StageSpec(
         name="brightness",
         version=1,  # raise it when the bytes of the output change
         scope=Scope.CHUNK,

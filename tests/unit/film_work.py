@@ -49,12 +49,12 @@ class FilmWork:
         stat = self.taken or self.film.stat()
         work = Work(
             owner=OWNER,
-            stage=stage.card.name,
+            stage=stage.spec.name,
             chunk=None if span is None else 0,
             span=span,
-            options={**stage.card.options, **(options or {})},
+            options={**stage.spec.options, **(options or {})},
             models=self.models,
-            wanted=frozenset(wanted or stage.card.outputs),
+            wanted=frozenset(wanted or stage.spec.outputs),
             inputs_by_name={name: tuple(inputs) for name, inputs in self.made.items()},
             source=self.film,
             fingerprint=Fingerprint(str(self.film), stat.st_size, stat.st_mtime_ns, stat.st_ino),
@@ -66,7 +66,7 @@ class FilmWork:
         )
         stage.run(work)
         for output, saved in work.saved.items():
-            self.keep(stage.card.name, output, saved)
+            self.keep(stage.spec.name, output, saved)
         return work.saved
 
     def keep(self, stage: str, output: str, saved: Saved) -> None:

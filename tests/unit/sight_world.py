@@ -10,9 +10,9 @@ import numpy as np
 
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation, load
+from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.pictures import decoded
 from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder
@@ -33,7 +33,7 @@ SLIDE = (
     "Three new offices opened in Berlin",
     "Outlook: stable through October",
 )
-SEEING = {s.card.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
+SEEING = {s.spec.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
 ROWS = {"read_text": "readings.jsonl", "objects": "objects.jsonl", "faces": "faces.jsonl", "places": "places.jsonl"}
 
 
@@ -48,7 +48,7 @@ def eyes() -> LocalEngine:
 @functools.cache
 def photo(name: str) -> Picture:
     """A picture of the tests' media."""
-    return decoded((MEDIA / name).read_bytes())
+    return decode_jpeg((MEDIA / name).read_bytes())
 
 
 def film_of(path: Path, shots: Sequence[tuple[Picture, int]], rate: int = 10, rotation: int = 0) -> Path:
@@ -89,7 +89,7 @@ def seen(
         work.run(develop.STAGE, span, wanted=["frames"])
         for name in stages:
             work.run(SEEING[name], span, options=(options or {}).get(name))
-    rows = {name: _rows(work, f"{name}.{SEEING[name].card.outputs[0]}", ROWS[name]) for name in stages}
+    rows = {name: _rows(work, f"{name}.{SEEING[name].spec.outputs[0]}", ROWS[name]) for name in stages}
     if "read_text" in stages:
         work.run(segments.STAGE)
         rows["segments"] = _rows(work, "segments.segments", "segments.jsonl")

@@ -18,7 +18,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, Fingerprint, VideoFacts, VideoTrack
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import RATE, Heard, Hearing, Hears, Pcm, Phrase, Word
+from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, SpeechEngine, Transcription, Word
 from rushes.settings import load, models_folder
 from rushes.stages.port import Input, Stage, Work
 
@@ -84,21 +84,21 @@ def make_work(
     source: Path | None = None,
     span: Span | None = None,
     chunk: int | None = None,
-    ears: Hears | None = None,
+    engine: SpeechEngine | None = None,
     models: Mapping[str, str] | None = None,
     options: Mapping[str, JSON] | None = None,
 ) -> Work:
     """A task as a slot would give it to a stage."""
     seen = source.stat() if source else None
-    blind: Any = ears or FakeEngine()
+    blind: Any = engine or FakeEngine()
     return Work(
         owner="me",
-        stage=stage.card.name,
+        stage=stage.spec.name,
         chunk=chunk,
         span=span,
-        options={**stage.card.options, **(options or {})},
+        options={**stage.spec.options, **(options or {})},
         models=models or {},
-        wanted=frozenset(stage.card.outputs),
+        wanted=frozenset(stage.spec.outputs),
         inputs_by_name={name: tuple(found) for name, found in (inputs or {}).items()},
         source=source,
         fingerprint=Fingerprint(str(source), seen.st_size, seen.st_mtime_ns, 0) if seen else None,
@@ -122,13 +122,20 @@ def results(work: Work) -> dict[str, tuple[Input]]:
 def words(text: str, start: float = 0.0, step: float = 0.4, confidence: float = 0.9) -> tuple[Word, ...]:
     """Words at an even pace, with the space before them as a model gives it."""
     return tuple(
-        Word(f" {w}", round((start + n * step) * RATE), round((start + (n + 0.8) * step) * RATE), confidence)
+        Word(
+            f" {w}",
+            round((start + n * step) * RATE),
+            round((start + (n + 0.8) * step) * RATE),
+            confidence,
+        )
         for n, w in enumerate(text.split(" "))
     )
 
 
-def heard(*said: tuple[Word, ...], confidence: float = 0.9, no_speech: float = 0.0, packs: float = 1.2) -> Heard:
-    return Heard("en", 0.99, tuple(Phrase(w, confidence, no_speech, packs) for w in said))
+def heard(
+    *said: tuple[Word, ...], confidence: float = 0.9, no_speech_prob: float = 0.0, packs: float = 1.2
+) -> Transcription:
+    return Transcription("en", 0.99, tuple(Phrase(w, confidence, no_speech_prob, packs) for w in said))
 
 
 class FakeEngine:
@@ -136,19 +143,19 @@ class FakeEngine:
 
     loading = 0.0
 
-    def __init__(self, *answers: Heard, languages: Sequence[tuple[str, float]] = (("en", 0.99),)) -> None:
+    def __init__(self, *answers: Transcription, languages: Sequence[tuple[str, float]] = (("en", 0.99),)) -> None:
         self._answers = list(answers) or [heard()]
         self._languages = list(languages)
-        self.asked: list[tuple[str, Hearing]] = []
+        self.asked: list[tuple[str, DecodingOptions]] = []
         self.lengths: list[int] = []
 
-    def voiced(self, pcm: Pcm) -> list[tuple[int, int]]:
+    def detect_speech(self, pcm: Pcm) -> list[tuple[int, int]]:
         return [(0, len(pcm))] if len(pcm) else []
 
-    def language_of(self, model: str, pcm: Pcm) -> tuple[str, float]:
+    def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:
         self.lengths.append(len(pcm))
         return self._languages.pop(0) if len(self._languages) > 1 else self._languages[0]
 
-    def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
-        self.asked.append((model, hearing))
+    def transcribe(self, model: str, pcm: Pcm, options: DecodingOptions) -> Transcription:
+        self.asked.append((model, options))
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]

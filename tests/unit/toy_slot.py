@@ -27,22 +27,22 @@ def answer(spec: dict[str, Any]) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGKILL)
     if "broke" in options:
         told = {"hint": "", "verdict": "may work next time", "final": False, "counts": True}
-        return {"say": "broke", "kind": "TryAgain", "message": options["broke"], **told}
+        return {"type": "failed", "kind": "TryAgain", "message": options["broke"], **told}
     results = [{"key": key, "output": name, "manifest_sha256": "0" * 64} for name, key in spec["results"].items()]
-    return {"say": "made", "results": [r | options.get("result", {}) for r in results], "seconds": 0.0}
+    return {"type": "finished", "results": [r | options.get("result", {}) for r in results], "seconds": 0.0}
 
 
-line = Connection(int(sys.argv[-1]))
+connection = Connection(int(sys.argv[-1]))
 time.sleep(float(os.environ.get("TOY_START", "0")))
 while True:
     try:
-        ask = json.loads(line.recv_bytes())
+        request = json.loads(connection.recv_bytes())
     except EOFError:
         break
-    spec = json.loads(ask["spec"])
+    spec = json.loads(request["spec"])
     os.write(2, b"\n\x1e the attempt begins\n")
-    said = answer(spec)
+    message = answer(spec)
     os.write(2, b"\n\x1e the attempt is over\n")
-    line.send_bytes(json.dumps(said).encode())
+    connection.send_bytes(json.dumps(message).encode())
     if "late" in spec["options"]:
         os.write(2, spec["options"]["late"].encode() + b"\n")

@@ -57,7 +57,7 @@ class Bench:
     def worker(self, until: Callable[[Shell], bool] = lambda _shell: False, limits: Limits | None = None) -> Shell:
         limits = limits or Limits(slots=2, task_seconds=0.0, drain_seconds=DEADLINE)
         limits = replace(limits, by_hint=self.transport.queues)
-        outfit = WorkerDeps(
+        deps = WorkerDeps(
             ledger=self.ledger,
             transport=self.transport,
             blobs=self.blobs,
@@ -69,13 +69,13 @@ class Bench:
             slot_argv=[sys.executable, "-S", str(Path(__file__).with_name("toy_slot.py"))],
             slot_env=self.env,
             limits=limits,
-            born=self._born,
+            new_incarnation=self._new_incarnation,
             scratch=self.folder / "scratch",
             slot_memory=0,
             slot_tasks=100,
             reserve=0,
         )
-        return Shell(outfit, until)
+        return Shell(deps, until)
 
     @contextmanager
     def working(self, limits: Limits | None = None) -> Iterator[Shell]:
@@ -86,8 +86,8 @@ class Bench:
         try:
             yield shell
         finally:
-            shell.tell()
-            shell.tell()
+            shell.request_stop()
+            shell.request_stop()
             thread.join(DEADLINE)
             assert not thread.is_alive(), "the worker never left"
 
@@ -100,7 +100,7 @@ class Bench:
         assert not thread.is_alive(), "the worker never saw that it may leave"
         return shell
 
-    def _born(self) -> Incarnation:
+    def _new_incarnation(self) -> Incarnation:
         self.lives += 1
         return Incarnation(f"m.h.b.{self.lives}", "h", "b", 1, "1", ("cpu",), 2)
 

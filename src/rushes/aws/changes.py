@@ -1,6 +1,6 @@
-"""What changed in a table since a cursor: rows are listed by when they moved, and nobody's clock need be exact.
+"""What changed in a table since a cursor: rows are listed by when they changed, and nobody's clock need be exact.
 
-A writer that began earlier may be listed later; so the last minute is read again, without what was told before.
+A writer that began earlier may be listed later; so the last minute is read again, without what was answered before.
 """
 
 import itertools
@@ -13,8 +13,8 @@ OVERLAP_MILLIS = 60_000  # longer than any write is under way
 _PAGE = 1000
 
 
-class Stamps:
-    """Moments of one process, each later than the one before."""
+class Timestamps:
+    """Times of one process, each later than the one before."""
 
     def __init__(self, wall: Callable[[], int]) -> None:
         self._wall, self._numbers = wall, itertools.count()
@@ -24,21 +24,21 @@ class Stamps:
         return f"{self._wall():015d}.{next(self._numbers):09d}"
 
 
-def moved(table: Table, part: str, cursor: str) -> tuple[list[Key], str]:
-    """Rows that moved since, in order, and the next cursor; call again until there are none."""
-    at, told = json.loads(cursor) if cursor else (0, {})
+def changed_keys(table: Table, part: str, cursor: str) -> tuple[list[Key], str]:
+    """Rows that changed since, in order, and the next cursor; call again until there are none."""
+    at, known = json.loads(cursor) if cursor else (0, {})
     found: dict[Key, str] = {}
     for item in table.query(part, f"{max(0, at - OVERLAP_MILLIS):015d}", index="by_change"):
-        key, when = (str(item["pk"]), str(item["sk"])), str(item["moved"])
-        if told.get("\n".join(key)) != when:
+        key, when = (str(item["pk"]), str(item["sk"])), str(item["changed_at"])
+        if known.get("\n".join(key)) != when:
             found[key] = when
         if len(found) == _PAGE:
             break
     if not found:
         return [], cursor
     at = max(at, *map(_millis, found.values()))
-    told |= {"\n".join(key): when for key, when in found.items()}
-    late = {key: when for key, when in told.items() if _millis(when) >= at - OVERLAP_MILLIS}
+    known |= {"\n".join(key): when for key, when in found.items()}
+    late = {key: when for key, when in known.items() if _millis(when) >= at - OVERLAP_MILLIS}
     return list(found), json.dumps([at, late])
 
 

@@ -1,4 +1,4 @@
-"""Amazon's services by boto3: bounded time, requests counted, throttling backed off, errors in our own words."""
+"""AWS services by boto3: bounded time, requests counted, throttling backed off, errors translated."""
 
 import threading
 import time
@@ -32,16 +32,16 @@ _NOT_ALLOWED = frozenset(
      "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId"}
 )  # fmt: skip
 _MISSING = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
-_MAKES = (
-    "Check the name. rushes makes its table and its queues if its role may (dynamodb:CreateTable, sqs:CreateQueue); "
-    "the queue of storage events is yours to make."
+_MISSING_HINT = (
+    "Check the name. rushes creates its table and its queues if its role may (dynamodb:CreateTable, sqs:CreateQueue); "
+    "create the queue of storage events yourself."
 )
 _SKEW_MILLIS = 2000  # the Date of an answer has whole seconds
 _chance = SystemRandom()
 
 
-class Declined(Exception):
-    """A condition did not hold; `reasons` has one entry per write, with the item that stood against it."""
+class ConditionFailed(Exception):
+    """A condition did not hold; `reasons` has one entry per write, with the item that is there."""
 
     def __init__(self, reasons: list[dict[str, Any]]) -> None:
         super().__init__("a condition did not hold")
@@ -82,33 +82,33 @@ class Service:
 
     @property
     def events(self) -> Any:
-        """Where botocore's hooks are entered (tests break answers there)."""
+        """Where hooks of botocore are registered (tests break answers there)."""
         return self._client.meta.events
 
     def ask(self, operation: str, once: bool = False, **request: Any) -> Any:
-        """The answer; asked again while it is throttled or silent, unless it may be asked only `once`.
+        """Send a request; again while it is throttled or unanswered, unless it may be sent only `once`.
 
         Raises:
-            Declined: a condition did not hold.
+            ConditionFailed: a condition did not hold.
             StoreAway: no answer in time.
         """
         for last in self._tries():
             with self._lock:
                 self.requests[operation] += 1
-            asked = time.time_ns() // 1_000_000
+            sent = time.time_ns() // 1_000_000
             try:
-                return self._noted(getattr(self._client, operation)(**request), asked)
+                return self._check_clock(getattr(self._client, operation)(**request), sent)
             except ClientError as e:
-                _refused(e, once, last)
+                _raise_unless_transient(e, once, last)
             except NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
             except BotoCoreError as e:
                 if once or last:
                     raise StoreAway(f"AWS did not answer: {e}") from e
-        raise AssertionError("the last try tells how it ended")
+        raise AssertionError("the last try returns or raises")
 
     def wait_for(self, what: str, **request: Any) -> None:
-        """Wait until something that was asked for is there (a waiter of boto3's, by name)."""
+        """Wait until a resource exists (a waiter of boto3, by name)."""
         self._client.get_waiter(what).wait(**request, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
 
     def wall_millis(self) -> int:
@@ -116,7 +116,7 @@ class Service:
         return time.time_ns() // 1_000_000 + self._skew
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close its connections."""
         self._client.close()
 
     def _tries(self) -> Iterator[bool]:
@@ -129,34 +129,34 @@ class Service:
             pause = min(1.0, 2 * pause)
             time.sleep(pause * _chance.uniform(0.5, 1.0))
 
-    def _noted(self, answer: Any, asked: int) -> Any:
+    def _check_clock(self, answer: Any, sent: int) -> Any:
         """A date before the question or after the answer shows that this clock is wrong; a slow answer does not."""
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         if date:
-            told, now = int(parsedate_to_datetime(date).timestamp() * 1000), time.time_ns() // 1_000_000
-            self._skew = 0 if asked - _SKEW_MILLIS < told < now + _SKEW_MILLIS else told - now
+            theirs, now = int(parsedate_to_datetime(date).timestamp() * 1000), time.time_ns() // 1_000_000
+            self._skew = 0 if sent - _SKEW_MILLIS < theirs < now + _SKEW_MILLIS else theirs - now
         return answer
 
 
-def _refused(e: ClientError, once: bool, last: bool) -> None:
-    """Raise what a refusal means; return if the same is to be asked again."""
+def _raise_unless_transient(e: ClientError, once: bool, last: bool) -> None:
+    """Raise what an error means; return if the same request is to be sent again."""
     code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
     codes = {reason.get("Code") or "None" for reason in reasons}
     if code == "ConditionalCheckFailedException":
-        raise Declined([{"Item": e.response.get("Item")}]) from e
+        raise ConditionFailed([{"Item": e.response.get("Item")}]) from e
     if CONDITION in codes:
-        raise Declined(reasons) from e
+        raise ConditionFailed(reasons) from e
     broken = code in _BROKEN or e.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500
     throttled = code in _THROTTLED or (codes and codes <= _THROTTLED_REASONS)
     if not broken and not throttled:
-        raise _translated(code, str(e)) from e
+        raise _translate(code, str(e)) from e
     if last or (broken and once):
         raise StoreAway(f"AWS is too busy: {code}") from e
 
 
-def _translated(code: str, message: str) -> RushesError:
+def _translate(code: str, message: str) -> RushesError:
     if code in _NOT_ALLOWED:
         return NotAllowed(message, "Check the credentials and the policy of this machine's role.")
     if code in _MISSING:
-        return WrongHome(message, _MAKES)
+        return WrongHome(message, _MISSING_HINT)
     return RushesError(f"AWS refused: {message}")

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rushes.aws.client import CONDITION, Declined, Service
+from rushes.aws.client import CONDITION, ConditionFailed, Service
 from rushes.domain.errors import RushesError, StoreAway, WrongHome
 
 Value = str | int | bool
@@ -12,12 +12,12 @@ Item = dict[str, Value]
 Key = tuple[str, str]
 Write = dict[str, Any]
 
-TRANSACTION = 90  # of Amazon's 100 items
+TRANSACTION = 90  # items, of 100 that DynamoDB allows
 INDEXES = {
-    "by_place": ("place", "rank"),  # what waits, is held, is due, is owed
+    "by_list": ("list_name", "rank"),  # what waits, is held, is due, is owed
     "by_owner": ("of_owner", "age"),
     "by_state": ("of_state", "since"),
-    "by_change": ("of_change", "moved"),
+    "by_change": ("of_change", "changed_at"),
 }
 _PARTS = frozenset({"pk", *(part for part, _ in INDEXES.values())})
 _LAST = "\U0010ffff"
@@ -30,7 +30,7 @@ class Table:
     def __init__(
         self, service: Service, name: str = "rushes", prefix: str = "", wall: Callable[[], int] | None = None
     ) -> None:
-        """`wall` is the service's clock (in milliseconds) unless told."""
+        """`wall` is the service's clock (in milliseconds) by default."""
         self.service, self.name, self._prefix = service, name, prefix
         self.wall = wall or service.wall_millis
 
@@ -41,7 +41,7 @@ class Table:
         found: dict[Key, Item] = {}
         for begin in range(0, len(wanted), 100):
             for item in self._batch_get([self._key(key) for key in wanted[begin : begin + 100]]):
-                found[_key_of(item)] = item
+                found[key_of(item)] = item
         return found
 
     def query(
@@ -68,7 +68,7 @@ class Table:
         left = limit or -1
         while request:
             answer = self.service.ask("query", **request)
-            for item in self._living(answer["Items"]):
+            for item in self._unexpired(answer["Items"]):
                 yield item
                 left -= 1
                 if left == 0:
@@ -94,18 +94,18 @@ class Table:
         """All of these or none; the same request sent again (a reply was cut) counts once.
 
         Raises:
-            Refusal: some condition did not hold.
+            TransactionCancelled: some condition did not hold.
         """
         try:
             self.service.ask(
                 "transact_write_items", TransactItems=list(writes), ClientRequestToken=secrets.token_hex(16)
             )
-        except Declined as e:
-            raise Refusal(self._refused(writes, e.reasons)) from e
+        except ConditionFailed as e:
+            raise TransactionCancelled(self._found(writes, e.reasons)) from e
 
     def put(self, item: Item, rev: int | None) -> Write:
         """A write of an item that must have that revision now (None: must not be there)."""
-        write: Write = {"TableName": self.name, "Item": self._encoded(item), **_guard(rev)}
+        write: Write = {"TableName": self.name, "Item": self._encoded(item), **_expect(rev)}
         return {"Put": write}
 
     def once(self, key: Key, name: str, value: Value) -> Write:
@@ -121,7 +121,7 @@ class Table:
         }
 
     def number(self, key: Key) -> int:
-        """The next number of a row of numbers; none comes twice, some may be left out."""
+        """The next number of a counter; none comes twice, some may be left out."""
         answer = self.service.ask(
             "update_item",
             TableName=self.name,
@@ -137,13 +137,13 @@ class Table:
         self, key: Key, sets: Mapping[str, Value], counts: Sequence[str], where: Mapping[str, Sequence[str]]
     ) -> Write:
         """A statement for `execute`: set these, count those up by one, if each of `where` has one of its values."""
-        said = [f'SET "{name}"=?' for name in sets] + [f'SET "{name}"="{name}"+1' for name in counts]
-        asks = [f'"{name}" IN [{",".join("?" * len(values))}]' for name, values in where.items()]
-        where_ = " AND ".join(['"pk"=? AND "sk"=?', *asks])
+        changes = [f'SET "{name}"=?' for name in sets] + [f'SET "{name}"="{name}"+1' for name in counts]
+        conditions = [f'"{name}" IN [{",".join("?" * len(values))}]' for name, values in where.items()]
+        where_ = " AND ".join(['"pk"=? AND "sk"=?', *conditions])
         pairs = [*sets.items(), ("pk", key[0]), ("sk", key[1])]
         pairs += [(name, value) for name, some in where.items() for value in some]
-        text = f'UPDATE "{self.name}" {" ".join(said)} WHERE {where_} RETURNING ALL NEW *'
-        return {"Statement": text, "Parameters": [_typed(self._within(*pair)) for pair in pairs]}
+        text = f'UPDATE "{self.name}" {" ".join(changes)} WHERE {where_} RETURNING ALL NEW *'
+        return {"Statement": text, "Parameters": [_typed(self._with_prefix(*pair)) for pair in pairs]}
 
     def execute(self, statements: Sequence[Write]) -> list[Item]:
         """Up to 25 updates, each by itself; the items that were changed, as they are now. Sent only once."""
@@ -152,11 +152,11 @@ class Table:
             code = one.get("Error", {}).get("Code", "")
             if code not in ("", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"):
                 raise RushesError(f"DynamoDB refused: {one['Error']}")
-        return list(self._living(one["Item"] for one in answer["Responses"] if "Item" in one))
+        return list(self._unexpired(one["Item"] for one in answer["Responses"] if "Item" in one))
 
-    # Making
+    # Creating
     def create(self) -> None:
-        """Make the table, billed by request; one that is there stays."""
+        """Create the table, billed by request, unless it exists."""
         try:
             self.service.ask("describe_table", TableName=self.name)
         except WrongHome:
@@ -184,60 +184,61 @@ class Table:
         left: Any = {self.name: {"Keys": keys, "ConsistentRead": True}}
         for _ in range(_ROUNDS):
             answer = self.service.ask("batch_get_item", RequestItems=left)
-            yield from self._living(answer["Responses"].get(self.name, ()))
+            yield from self._unexpired(answer["Responses"].get(self.name, ()))
             left = answer.get("UnprocessedKeys")
             if not left:
                 return
         raise StoreAway("DynamoDB leaves reads unprocessed")
 
-    def _refused(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
-        """What stands there; a write that met another transaction or a limit tells nothing of its item."""
+    def _found(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
+        """What is there; a write that met another transaction or a limit tells nothing of its item."""
         found: dict[Key, Item | None] = {}
         for write, reason in zip(writes, reasons, strict=True):
             if reason.get("Code") == CONDITION:
                 (what,) = write.values()
-                key = _key_of(self._decoded(what.get("Item") or what["Key"]))
+                key = key_of(self._decoded(what.get("Item") or what["Key"]))
                 found[key] = self._decoded(reason["Item"]) if reason.get("Item") else None
         return found
 
-    def _living(self, items: Iterable[Any]) -> Iterator[Item]:
-        """Amazon removes what has expired days later, or never."""
+    def _unexpired(self, items: Iterable[Any]) -> Iterator[Item]:
+        """DynamoDB removes what has expired days later, or never."""
         now = self.wall() // 1000
         return (item for item in map(self._decoded, items) if int(item.get("expires", now + 1)) > now)
 
     def _key(self, key: Key) -> Any:
         return _encoded({"pk": self._prefix + key[0], "sk": key[1]})
 
-    def _within(self, name: str, value: Value) -> Value:
+    def _with_prefix(self, name: str, value: Value) -> Value:
         return self._prefix + str(value) if name in _PARTS else value
 
     def _encoded(self, item: Item) -> Any:
-        return _encoded({name: self._within(name, value) for name, value in item.items()})
+        return _encoded({name: self._with_prefix(name, value) for name, value in item.items()})
 
     def _decoded(self, item: Mapping[str, Any]) -> Item:
         cut = len(self._prefix)
         return {name: _plain(v)[cut:] if name in _PARTS else _plain(v) for name, v in item.items()}
 
 
-class Refusal(Exception):
-    """A transaction was refused; `found` are the items that stood against it (None: it is not there)."""
+class TransactionCancelled(Exception):
+    """Nothing was written; `found` are the items whose conditions did not hold (None: it is not there)."""
 
     def __init__(self, found: dict[Key, Item | None]) -> None:
-        super().__init__("a transaction was refused")
+        super().__init__("a transaction was cancelled")
         self.found = found
 
 
-def _key_of(item: Item) -> Key:
+def key_of(item: Item) -> Key:
+    """Where an item is."""
     return str(item["pk"]), str(item["sk"])
 
 
-def _guard(rev: int | None) -> dict[str, Any]:
-    guard: dict[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+def _expect(rev: int | None) -> dict[str, Any]:
+    expected: dict[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     if rev is None:
-        return guard | {"ConditionExpression": "attribute_not_exists(#k)", "ExpressionAttributeNames": {"#k": "pk"}}
+        return expected | {"ConditionExpression": "attribute_not_exists(#k)", "ExpressionAttributeNames": {"#k": "pk"}}
     names, values = {"#r": "rev"}, _encoded({":r": rev})
     condition = {"ConditionExpression": "#r = :r", "ExpressionAttributeNames": names}
-    return guard | condition | {"ExpressionAttributeValues": values}
+    return expected | condition | {"ExpressionAttributeValues": values}
 
 
 def _schema(part: str, sort: str) -> list[dict[str, str]]:

@@ -49,7 +49,6 @@ class FolderBlobs:
         self._synced: set[str] = set()  # folders whose entry in their parent is known to be on disk
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
-        """As the port says."""
         blob_place(owner, "0" * 64)
         with reader(source) as file, _translated("storing a blob"), self._temp(file) as temp:
             key = blob_place(owner, temp.sha256)
@@ -60,30 +59,25 @@ class FolderBlobs:
             return Blob(temp.sha256, temp.size)
 
     def size(self, owner: str, sha256: str) -> int | None:
-        """As the port says."""
         with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
             return None if folder is None else size_of(folder, sha256)
 
     def age(self, owner: str, sha256: str) -> float | None:
-        """As the port says."""
         with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
             found = None if folder is None else look(folder, sha256)
             return None if found is None else age_of(found)
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
-        """As the port says."""
         file = self._open(blob_place(owner, sha256))
         if file is None:
             raise DamagedBlob(f"blob {sha256[:12]} is not there")
         return file
 
     def local(self, owner: str, sha256: str) -> Path:
-        """As the port says."""
         self.open(owner, sha256).close()
         return self._root / blob_place(owner, sha256)
 
     def sound(self, owner: str, sha256: str) -> bool:
-        """As the port says."""
         file = self._open(blob_place(owner, sha256))
         if file is None:
             return False
@@ -91,13 +85,11 @@ class FolderBlobs:
             return sha256_of(file) == sha256
 
     def quarantine(self, owner: str, sha256: str) -> None:
-        """As the port says."""
         key = blob_place(owner, sha256)
         with effect("drop"):
             self._take(key, lambda file: sha256_of(file) != sha256, kept=f"{_ASIDE}/{owner}")
 
     def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        """As the port says."""
         key = blob_place(owner, sha256)
         with effect("drop"):
             if not older:
@@ -105,7 +97,6 @@ class FolderBlobs:
             return self._take(key, lambda file: age_of(os.fstat(file.fileno())) >= older)
 
     def create(self, key: str, data: bytes) -> bool:
-        """As the port says."""
         name = checked_key(key).rpartition("/")[2]
         with (
             _translated(f"creating {key}"),
@@ -118,7 +109,6 @@ class FolderBlobs:
         return created
 
     def read(self, key: str) -> bytes | None:
-        """As the port says."""
         file = self._open(checked_key(key))
         if file is None:
             return None
@@ -126,7 +116,6 @@ class FolderBlobs:
             return file.read()
 
     def part(self, key: str, start: int, end: int) -> Part | None:
-        """As the port says."""
         file = self._open(checked_key(key))
         if file is None:
             return None
@@ -137,7 +126,6 @@ class FolderBlobs:
         return Part(data, found.st_size, f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}")
 
     def remove(self, key: str, was: bytes | None = None) -> None:
-        """As the port says."""
         with effect("drop"):
             if was is None:
                 self._unlink(checked_key(key))
@@ -145,12 +133,10 @@ class FolderBlobs:
                 self._take(checked_key(key), lambda file: file.read() == was)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """As the port says."""
         with _translated("listing keys"):
             yield from self._below("", prefix)
 
     def publish(self, name: str, owner: str, sha256: str) -> None:
-        """As the port says."""
         last = checked_key(name).rpartition("/")[2]
         with effect("publish"), _translated(f"publishing {name}"), self._folder(_parent(name), make=True) as folder:
             for _ in range(5):  # a tidy may take a fresh link away: once is rare, five times does not happen
@@ -160,11 +146,9 @@ class FolderBlobs:
         raise StoreAway(f"publishing {name}: its temporary file vanished")
 
     def address(self, name: str) -> str:
-        """As the port says."""
         return str(self._root / checked_key(name))
 
     def room(self) -> int | None:
-        """As the port says."""
         with _translated("measuring free space"):
             disk = os.statvfs(self._root)
         return disk.f_bavail * disk.f_frsize

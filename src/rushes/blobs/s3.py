@@ -43,7 +43,6 @@ class S3Blobs:
         self._scratch = Scratch(scratch, most)
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
-        """As the port says."""
         blob_place(owner, "0" * 64)
         data, blob = _measured(source)
         key = blob_place(owner, blob.sha256)
@@ -53,28 +52,24 @@ class S3Blobs:
         return blob
 
     def size(self, owner: str, sha256: str) -> int | None:
-        """As the port says."""
         found = self._head(blob_place(owner, sha256))
         return None if found is None else found[0]
 
     def age(self, owner: str, sha256: str) -> float | None:
-        """As the port says."""
         found = self._head(blob_place(owner, sha256))
         return None if found is None else found[1]
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
-        """As the port says; a small blob is read whole, a large one through scratch: both are verified."""
+        """A small blob is read whole, a large one through scratch: both are verified."""
         size = self._there(owner, sha256)
         if size <= _SMALL:
             return io.BytesIO(_tried(lambda: self._read_blob(owner, sha256)))
         return self._local(owner, sha256, size).open("rb")
 
     def local(self, owner: str, sha256: str) -> Path:
-        """As the port says."""
         return self._local(owner, sha256, self._there(owner, sha256))
 
     def sound(self, owner: str, sha256: str) -> bool:
-        """As the port says."""
         try:
             _tried(lambda: self._fetch(owner, sha256, None))
         except DamagedBlob:
@@ -82,7 +77,7 @@ class S3Blobs:
         return True
 
     def quarantine(self, owner: str, sha256: str) -> None:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         key = blob_place(owner, sha256)
         self._scratch.drop(f"{owner}-{sha256}")
         with effect("drop"), translated("setting a blob aside"), contextlib.suppress(FileNotFoundError):
@@ -91,7 +86,7 @@ class S3Blobs:
                 self._store.delete(key)
 
     def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         key = blob_place(owner, sha256)
         found = self._head(key)
         if found is None or found[1] < older:
@@ -101,7 +96,7 @@ class S3Blobs:
         return True
 
     def create(self, key: str, data: bytes) -> bool:
-        """As the port says. A refusal is our own success if what is there carries our token: the answer was lost."""
+        """A refusal is our own success if what is there carries our token: the answer was lost."""
         token = secrets.token_hex(8)
         labels = {"sha256": hashlib.sha256(data).hexdigest(), "token": token}
         with effect("manifest"):
@@ -114,12 +109,11 @@ class S3Blobs:
         raise StoreAway(f"creating {key}: others create and delete it all the time")
 
     def read(self, key: str) -> bytes | None:
-        """As the port says."""
         found = self._document(checked_key(key))
         return None if found is None else found[0]
 
     def part(self, key: str, start: int, end: int) -> Part | None:
-        """As the port says; a part cannot be verified, so only players read by parts."""
+        """A part cannot be verified, so only players read by parts."""
         with translated(f"reading {key}"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(checked_key(key))
             end = min(end, meta["size"])
@@ -128,12 +122,11 @@ class S3Blobs:
         return None
 
     def remove(self, key: str, was: bytes | None = None) -> None:
-        """As the port says; a bucket can only look just before."""
+        """A bucket can only look just before."""
         if was is None or self._is_still(checked_key(key), was):
             self._delete(checked_key(key))
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """As the port says."""
         folder = prefix.rpartition("/")[0]
         with translated("listing keys"):
             found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
@@ -141,7 +134,6 @@ class S3Blobs:
         return iter(sorted(key for key in found if key.startswith(prefix) and not key.startswith(".")))
 
     def publish(self, name: str, owner: str, sha256: str) -> None:
-        """As the port says."""
         key = blob_place(owner, sha256)
         with effect("publish"), translated(f"publishing {checked_key(name)}"):
             try:
@@ -150,7 +142,6 @@ class S3Blobs:
                 raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
 
     def address(self, name: str) -> str:
-        """As the port says."""
         return f"{self._place.url}/{checked_key(name)}"
 
     def room(self) -> int | None:
@@ -158,7 +149,6 @@ class S3Blobs:
         return self._scratch.room()
 
     def tidy(self) -> int:
-        """As the port says."""
         return self._scratch.tidy()
 
     def _there(self, owner: str, sha256: str) -> int:

@@ -31,25 +31,21 @@ class S3Multipart:
 
     @property
     def origin(self) -> str:
-        """As the port says."""
         anybody = self._connected(self._public or self._place.endpoint, "any", "any")  # who signs does not matter
         named = {"Bucket": self._place.bucket, "Key": "any"}
         parts = urlsplit(str(anybody.generate_presigned_url("get_object", named, 1)))
         return f"{parts.scheme}://{parts.netloc}"
 
     def begin(self, key: str) -> str:
-        """As the port says."""
         return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
 
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
-        """As the port says."""
         named = {"Bucket": self._place.bucket, "Key": self._key(key), "UploadId": id}
         asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
         with _translated("signing an address"):
             return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
 
     def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
-        """As the port says."""
         found, after, more = [], 0, True
         with _absent():
             while more:
@@ -60,18 +56,15 @@ class S3Multipart:
         return None
 
     def complete(self, key: str, id: str, parts: Sequence[Sent]) -> None:
-        """As the port says."""
         named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
         with effect("publish"):
             self._ask("complete_multipart_upload", Key=self._key(key), UploadId=id, MultipartUpload={"Parts": named})
 
     def abort(self, key: str, id: str) -> None:
-        """As the port says."""
         with effect("drop"), _absent():
             self._ask("abort_multipart_upload", Key=self._key(key), UploadId=id)
 
     def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
-        """As the port says."""
         then = datetime.now(UTC) - timedelta(seconds=seconds)
         pages = self._client.get_paginator("list_multipart_uploads")
         with _translated("list_multipart_uploads"):

@@ -20,10 +20,10 @@ class StageSpec:
 
     `version` changes when the bytes of its outputs change. `needs` names stages, or one output of a stage
     (`develop.frames`): a chunk task needs the same chunk of a chunked stage and the whole of a whole-video stage; a
-    whole-video task needs every chunk. `asked` names, for outputs that not every option changes, those that do.
-    `models` names the capabilities whose model is part of the question. `opens_plan` is true of probe alone.
-    `passing` names outputs that only other stages read: gc may set them aside once the job is done.
-    `expiring` names outputs made on request: gc may set them aside when the days of clips are over.
+    whole-video task needs every chunk. `output_options` lists, for an output that only some options change, these.
+    `models` names the capabilities whose model is part of the result key. `opens_plan` is true of probe alone.
+    `intermediate` names outputs that only other stages read: gc may delete them once the job is done.
+    `expiring` names outputs made on request: gc may delete them after `clip_days`.
     """
 
     name: str
@@ -33,11 +33,11 @@ class StageSpec:
     needs: tuple[str, ...] = ()
     lane: str = "cpu"
     options: Mapping[str, JSON] = field(default_factory=dict)
-    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    output_options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     reads_source: bool = False
     opens_plan: bool = False
-    passing: tuple[str, ...] = ()
+    intermediate: tuple[str, ...] = ()
     expiring: tuple[str, ...] = ()
 
 

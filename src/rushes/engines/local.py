@@ -1,4 +1,4 @@
-"""The local engine: models in this process, kept warm, unloaded when nobody asks; never on the network."""
+"""The local engine: models in this process, loaded on first use, unloaded when idle; never on the network."""
 
 import logging
 import os
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import ModelMissing
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import Face, Heard, Hearing, Line, Pcm, Picture, Thing
+from rushes.engines.port import DecodingOptions, Detection, Face, Pcm, Picture, TextLine, Transcription
 
-_QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
-_TESSERACT = "tesseract"  # installed, or not: it has no weights of ours
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+_TESSERACT = "tesseract"  # a command on the PATH: it has no weights in the store
 
 
 class LocalEngine:
-    """Inference in this process, one question at a time. The number of threads changes no result, only its pace."""
+    """Inference in this process, one call at a time. The number of threads changes no result, only the speed."""
 
     def __init__(self, store: ModelStore, threads: int = 1, idle_seconds: float = 300.0) -> None:
         self._store = store
@@ -32,54 +32,54 @@ class LocalEngine:
         self._timer: threading.Timer | None = None
         self.loading = 0.0
 
-    def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
-        """Spans of samples in which somebody speaks, in order."""
-        return self._import("whisper").voiced(pcm)  # type: ignore[no-any-return]
+    def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
+        """Spans of samples with speech, in order (voice activity detection)."""
+        return self._import("whisper").detect_speech(pcm)  # type: ignore[no-any-return]
 
-    def language_of(self, model: str, pcm: Pcm) -> tuple[str, float]:
-        """The language of up to 30 s of speech, and how sure that is."""
+    def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:
+        """The language of up to 30 s of speech, and its probability."""
         with self._lock:
-            return self._load("whisper", "Whisper", model).language_of(pcm)  # type: ignore[no-any-return]
+            return self._load("whisper", "Whisper", model).window_language(pcm)  # type: ignore[no-any-return]
 
-    def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
-        """Speech as words with times."""
+    def transcribe(self, model: str, pcm: Pcm, options: DecodingOptions) -> Transcription:
+        """The words of up to 30 s of speech, with times."""
         with self._lock:
-            return self._load("whisper", "Whisper", model).hear(pcm, hearing)  # type: ignore[no-any-return]
+            return self._load("whisper", "Whisper", model).transcribe_window(pcm, options)  # type: ignore[no-any-return]
 
-    def read(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[Line]:
+    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
         """The lines of text in a picture."""
         with self._lock:
             if model == _TESSERACT:
                 return self._import("nets.tesseract").Tesseract().read(picture, languages)  # type: ignore[no-any-return]
-            return self._load("nets.text", "Reader", model).read(picture, side)  # type: ignore[no-any-return]
+            return self._load("nets.text", "PpOcr", model).read(picture, side)  # type: ignore[no-any-return]
 
-    def things(self, model: str, picture: Picture, least: float) -> Sequence[Thing]:
-        """Things of known classes with at least that confidence, surest first."""
+    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:
+        """Objects with at least that confidence, most confident first."""
         with self._lock:
-            return self._load("nets.objects", "Objects", model).find(picture, least)  # type: ignore[no-any-return]
+            return self._load("nets.objects", "EfficientDet", model).find(picture, least)  # type: ignore[no-any-return]
 
-    def faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
-        """Faces with at least that confidence, surest first."""
+    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
+        """Faces with at least that confidence, most confident first."""
         with self._lock:
             return self._load("nets.faces", "Faces", model).find(picture, least, side)  # type: ignore[no-any-return]
 
-    def places(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
-        """The likeliest places with their shares of certainty, surest first."""
+    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+        """The likeliest scene classes with their probabilities, likeliest first."""
         with self._lock:
-            return self._load("nets.places", "Places", model).guess(picture, most)  # type: ignore[no-any-return]
+            return self._load("nets.places", "PlaceClassifier", model).classify(picture, most)  # type: ignore[no-any-return]
 
-    def nearness(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
-        """How near each part of a picture is."""
+    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+        """A map of inverse depth."""
         with self._lock:
-            return self._load("nets.depth", "Depth", model).nearness(picture, inverse=inverse)  # type: ignore[no-any-return]
+            return self._load("nets.depth", "DepthNet", model).inverse_depth(picture, inverse=inverse)  # type: ignore[no-any-return]
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One direction of length one for each sentence."""
+        """One embedding of length one for each sentence."""
         with self._lock:
-            return self._load("nets.sentences", "Sentences", model).embed(texts)  # type: ignore[no-any-return]
+            return self._load("nets.sentences", "MiniLm", model).embed(texts)  # type: ignore[no-any-return]
 
-    def rest(self) -> None:
-        """Unload every model; the next question loads it again."""
+    def unload(self) -> None:
+        """Unload every model; the next call loads it again."""
         with self._lock:
             self._warm.clear()
             if self._timer:
@@ -92,7 +92,7 @@ class LocalEngine:
             code, begun = self._import(room), time.monotonic()
             self._warm[model] = getattr(code, name)(self._store.find(model), self._threads)
             self.loading += time.monotonic() - begun
-        self._timer = threading.Timer(self._idle, self.rest)
+        self._timer = threading.Timer(self._idle, self.unload)
         self._timer.daemon = True
         self._timer.start()
         return self._warm[model]
@@ -105,11 +105,11 @@ class LocalEngine:
 
 
 def _imported(room: str) -> ModuleType:
-    """Imported on first use: it takes a second and 100 MB that most processes never need."""
-    for name, value in _QUIET.items():
+    """Import on first use: it takes a second and 100 MB that most processes never need."""
+    for name, value in _OFFLINE.items():
         os.environ.setdefault(name, value)
     logging.getLogger("faster_whisper").setLevel(logging.ERROR)
     try:
         return import_module(f"rushes.engines.{room}")
     except ModuleNotFoundError as e:
-        raise ModelMissing(f"{e.name} is not installed", "Install it with: pip install 'rushes[see]'") from e
+        raise ModelMissing(f"{e.name} is not installed", f"Install it with: pip install {e.name}") from e

@@ -1,4 +1,4 @@
-"""Engines: where inference runs. Numbers in, words, times and places out; no files of ours, no jobs."""
+"""The engine port: where inference runs. Arrays in, detections out; it knows no files of ours and no jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Picture = NDArray[np.uint8]  # height x width x RGB
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken word with the space before it, if its script has one; times in samples of the pcm asked about."""
+    """A spoken word, with a leading space where its script has one; times in samples of the given pcm."""
 
     text: str
     start: int
@@ -24,17 +24,17 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """What a speech model says in one breath, with the signs by which invention is noticed."""
+    """A segment of a speech model's output, with the figures by which hallucination is noticed."""
 
     words: tuple[Word, ...]
     confidence: float
-    no_speech: float
-    compression: float  # how well the text packs: a loop packs too well
+    no_speech_prob: float
+    compression_ratio: float  # of the text by zlib: repetition compresses too well
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """The answer for one window of sound."""
+class Transcription:
+    """What a speech model makes of one window of audio."""
 
     language: str
     language_confidence: float
@@ -42,20 +42,20 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
-    """How a window is to be decoded."""
+class DecodingOptions:
+    """How a window is decoded; names as in Whisper."""
 
-    language: str | None = None  # None: find out
-    beam: int = 5
+    language: str | None = None  # None: detect
+    beam_size: int = 5
     temperature: float = 0.0
-    no_repeat: int = 0  # forbid repeating n-grams of this size
+    no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
-    full: bool = False  # give the model all the context it can take, whatever that costs
+    full_context: bool = False  # encode all 30 s, not only what the audio fills
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of text in a picture; its corners in pixels from the top left, in the order in which it is read."""
+class TextLine:
+    """A line of text in a picture; corners in pixels, clockwise from the top left of the text."""
 
     text: str
     confidence: float
@@ -63,8 +63,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
-    """A thing seen in a picture; left, top, right, bottom in pixels."""
+class Detection:
+    """An object in a picture; left, top, right, bottom in pixels."""
 
     label: str
     confidence: float
@@ -73,7 +73,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """A face, where eyes, nose and mouth are, and the direction (of length one) that says whose it is."""
+    """A face with its five landmarks and its embedding (of length one)."""
 
     confidence: float
     box: tuple[float, ...]
@@ -81,74 +81,45 @@ class Face:
     embedding: tuple[float, ...]
 
 
-class Hears(Protocol):
-    """The half of an engine that listens; models are named by their id in the manifest, or by a path."""
+class SpeechEngine(Protocol):
+    """Speech models, named by their id in the manifest or by a path.
 
-    def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
-        """Spans of samples in which somebody speaks, in order."""
+    Every method raises ModelMissing if the weights are not on this machine.
+    """
 
-    def language_of(self, model: str, pcm: Pcm) -> tuple[str, float]:
-        """The language of up to 30 s of speech, and how sure that is (0 to 1).
+    def detect_speech(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
+        """Spans of samples with speech, in order (voice activity detection)."""
 
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+    def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:
+        """The language of up to 30 s of speech, and its probability."""
 
-    def hear(self, model: str, pcm: Pcm, hearing: Hearing) -> Heard:
-        """Speech as words with times.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+    def transcribe(self, model: str, pcm: Pcm, options: DecodingOptions) -> Transcription:
+        """The words of up to 30 s of speech, with times."""
 
 
-class Sees(Protocol):
-    """The half of an engine that looks and reads."""
+class VisionEngine(Protocol):
+    """Models for pictures and sentences. Every method raises ModelMissing if the weights are not on this machine."""
 
-    def read(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[Line]:
-        """The lines of text in a picture, looked for in one whose longer side is `side` at most.
+    def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
+        """The lines of text in a picture, which is scaled down to `side` pixels on its longer side first."""
 
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:
+        """Objects with at least that confidence, most confident first."""
 
-    def things(self, model: str, picture: Picture, least: float) -> Sequence[Thing]:
-        """Things of known classes with at least that confidence, surest first.
+    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
+        """Faces with at least that confidence, most confident first; small ones are searched at `side` pixels."""
 
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+    def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
+        """The `most` likeliest scene classes with their probabilities, likeliest first."""
 
-    def faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
-        """Faces with at least that confidence, surest first; small ones in a picture `side` pixels long.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
-
-    def places(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
-        """The likeliest places with their shares of certainty, surest first.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
-
-    def nearness(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
-        """How near each part of a picture is, in the size of the net; `inverse`: what the net says is larger if nearer.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+    def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
+        """A map of inverse depth in the size of the net; `inverse`: the net gives inverse depth already."""
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One direction of length one for each sentence: those that mean alike point alike.
-
-        Raises:
-            ModelMissing: the weights are not on this machine.
-        """
+        """One embedding of length one for each sentence."""
 
 
-class Engine(Hears, Sees, Protocol):
+class Engine(SpeechEngine, VisionEngine, Protocol):
     """Where inference runs."""
 
-    loading: float  # seconds spent on loading models so far: no part of the work, so no part of its rate
+    loading: float  # seconds spent on loading models so far; estimates leave them out

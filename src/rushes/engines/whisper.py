@@ -9,17 +9,17 @@ from faster_whisper import WhisperModel
 from faster_whisper.audio import pad_or_trim
 from faster_whisper.vad import VadOptions, get_speech_timestamps
 
-from rushes.engines.port import RATE, Heard, Hearing, Pcm, Phrase, Word
+from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
 
-_VOICE = VadOptions(min_silence_duration_ms=300, min_speech_duration_ms=100, speech_pad_ms=0)
-_FRAMES = 100  # of features in a second
-_LONGEST = 30 * _FRAMES  # what the encoder was trained on: 1.35 CPU-seconds (base), of 20 s 0.6
-_LEAST = 10 * _FRAMES
-_ROOM = 2 * _FRAMES  # of silence after the sound: 5 of 617 words wrong, clean to 6 dB of noise; 6 with all 30 s
+_VAD_OPTIONS = VadOptions(min_silence_duration_ms=300, min_speech_duration_ms=100, speech_pad_ms=0)
+_MEL_HZ = 100  # mel frames
+_N_FRAMES = 30 * _MEL_HZ  # what the encoder was trained on: 1.35 CPU-seconds (base), of 20 s 0.6
+_MIN_FRAMES = 10 * _MEL_HZ
+_PADDING = 2 * _MEL_HZ  # of silence after the sound: 5 of 617 words wrong, clean to 6 dB of noise; 6 with all 30 s
 
 
 class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
-    """A loaded model. It keeps its last encoding: finding the language, hearing and hearing again share one."""
+    """A loaded model. It keeps its last encoding, which language detection and repeated decoding share."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         super().__init__(
@@ -35,37 +35,39 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
 
     def encode(self, features: Any) -> Any:
         """The encoder's output for as much context as the sound needs."""
-        features = features if self._full else features[..., : _needed(features)]
+        features = features if self._full else features[..., : _frames_needed(features)]
         if self._encoded is None or not np.array_equal(self._encoded[0], features):
             self._encoded = (features, super().encode(np.ascontiguousarray(features)))
         return self._encoded[1]
 
-    def language_of(self, pcm: Pcm) -> tuple[str, float]:
-        """The language and how sure that is; 5 s take 0.1 CPU-seconds (base), more than 10 s are shared with `hear`."""
+    def window_language(self, pcm: Pcm) -> tuple[str, float]:
+        """The language and its probability; 5 s take 0.1 CPU-seconds (base), an encoding of over 10 s is reused."""
         self._full = False
-        few = 5 * _FRAMES * math.ceil(len(pcm) / RATE / 5)
-        return self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1], few if few <= _LEAST else _LONGEST))
+        few = 5 * _MEL_HZ * math.ceil(len(pcm) / RATE / 5)
+        return self._language(
+            pad_or_trim(self.feature_extractor(pcm)[..., :-1], few if few <= _MIN_FRAMES else _N_FRAMES)
+        )
 
-    def hear(self, pcm: Pcm, hearing: Hearing) -> Heard:
-        """Words with times of up to 30 s of sound."""
-        self._full = hearing.full
-        language, sure = hearing.language, 1.0
+    def transcribe_window(self, pcm: Pcm, options: DecodingOptions) -> Transcription:
+        """The words of up to 30 s of speech, with times."""
+        self._full = options.full_context
+        language, sure = options.language, 1.0
         if language is None:
             language, sure = self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1]))
         segments, _ = self.transcribe(
             pcm,
             language=language if self.model.is_multilingual else "en",
-            beam_size=hearing.beam,
-            temperature=hearing.temperature,
-            no_repeat_ngram_size=hearing.no_repeat,
-            repetition_penalty=hearing.repetition_penalty,
+            beam_size=options.beam_size,
+            temperature=options.temperature,
+            no_repeat_ngram_size=options.no_repeat_ngram_size,
+            repetition_penalty=options.repetition_penalty,
             word_timestamps=True,
-            condition_on_previous_text=False,  # a loop must not carry over
-            compression_ratio_threshold=None,  # what is wrong is judged by the caller, not skipped here
+            condition_on_previous_text=False,  # repetition must not carry over
+            compression_ratio_threshold=None,  # the caller judges the output
             log_prob_threshold=None,
             no_speech_threshold=None,
         )
-        return Heard(language, sure, tuple(_phrase(s) for s in segments))
+        return Transcription(language, sure, tuple(_phrase(s) for s in segments))
 
     def _language(self, features: Any) -> tuple[str, float]:
         if not self.model.is_multilingual:
@@ -74,16 +76,16 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         return token[2:-2], float(sure)
 
 
-def _needed(features: Any) -> int:
-    """Frames of context: those of the sound (what is filled up is zero) and a little silence, in whole seconds."""
+def _frames_needed(features: Any) -> int:
+    """Frames of context: those of the audio (padding is zero) and a little silence, in whole seconds."""
     filled = np.flatnonzero(features.any(axis=0))
     frames = int(filled[-1]) + 1 if len(filled) else 0
-    return min(_LONGEST, max(_LEAST, _FRAMES * math.ceil(frames / _FRAMES) + _ROOM))
+    return min(_N_FRAMES, max(_MIN_FRAMES, _MEL_HZ * math.ceil(frames / _MEL_HZ) + _PADDING))
 
 
-def voiced(pcm: Pcm) -> list[tuple[int, int]]:
-    """Spans of samples in which somebody speaks, by Silero."""
-    return [(int(s["start"]), int(s["end"])) for s in get_speech_timestamps(pcm, _VOICE)]
+def detect_speech(pcm: Pcm) -> list[tuple[int, int]]:
+    """Spans of samples with speech, by Silero VAD."""
+    return [(int(s["start"]), int(s["end"])) for s in get_speech_timestamps(pcm, _VAD_OPTIONS)]
 
 
 def _phrase(segment: Any) -> Phrase:
@@ -91,6 +93,6 @@ def _phrase(segment: Any) -> Phrase:
     return Phrase(
         words=words,
         confidence=math.exp(min(0.0, segment.avg_logprob)),
-        no_speech=float(segment.no_speech_prob),
-        compression=float(segment.compression_ratio),
+        no_speech_prob=float(segment.no_speech_prob),
+        compression_ratio=float(segment.compression_ratio),
     )

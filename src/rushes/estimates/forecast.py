@@ -1,10 +1,10 @@
-"""How long films of a length would take here, before anybody has opened them: by what was learnt on this machine."""
+"""How long films of a length would take here, before they are opened: by what was learnt on this machine."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.estimates.estimate import guess_stages, together
+from rushes.estimates.film_cost import film_costs, total_bytes, total_seconds
 from rushes.home import Home
 from rushes.plan.recipes import stages_of
 
@@ -28,14 +28,14 @@ def forecast(home: Home, recipe: str, seconds: float, pixels: tuple[int, int], m
     Raises:
         Refused: there is no such recipe.
     """
-    found = guess_stages(home, _film(seconds, pixels), stages_of(recipe, home.cards), machine, least=1)
-    known = {stage: guess for stage, guess in found.items() if guess}
+    costs = film_costs(home, _film(seconds, pixels), stages_of(recipe, home.specs), machine, least=1)
+    known = {stage: cost for stage, cost in costs.items() if cost}
     return Forecast(
         recipe,
-        {stage: (g.p50, g.p90) for stage, g in known.items()},
-        together(home, known),
-        int(sum(g.size for stage, g in known.items() if home.cards[stage].reads_source)),  # others refer to these
-        tuple(stage for stage, guess in found.items() if guess is None),
+        {stage: (cost.p50, cost.p90) for stage, cost in known.items()},
+        total_seconds(home, known),
+        total_bytes(home, known),
+        tuple(stage for stage in costs if stage not in known),
     )
 
 

@@ -9,7 +9,7 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import JSON, digest
 from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
-from rushes.engines.models.languages import is_spoken
+from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
@@ -69,7 +69,7 @@ def take_in(
     home: Home, entries: Iterable[FoundFile | LeftOut], wanted: JobRequest, named: Collection[str] = ()
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     models = _models(home, stages, wanted)
     _check_language(wanted.language)
     for entry in entries:
@@ -87,7 +87,7 @@ def take_in(
 
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     """The models that a wish needs and that are not on this machine."""
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
@@ -109,7 +109,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     Raises:
         Refused: the wish itself cannot be had.
     """
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.cards, wanted.only, wanted.skip)
+    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     _check_language(wanted.language)
     return _job_spec(home, source, wanted, stages, _models(home, stages, wanted))
 
@@ -144,9 +144,9 @@ def _submit(
     """What was deleted stays so, until somebody names it: then it is asked for anew."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
     asked, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
-    request = request_of(asked, home.cards)
+    request = request_of(asked, home.specs)
     while True:
-        done = submit(home.ledger, home.transport, home.cards, asked, name, recipe, wanted.priority, (), request)
+        done = submit(home.ledger, home.transport, home.specs, asked, name, recipe, wanted.priority, (), request)
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
@@ -156,7 +156,7 @@ def _submit(
 
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
-    capabilities = sorted({capability for stage in stages for capability in home.cards[stage].models})
+    capabilities = sorted({capability for stage in stages for capability in home.specs[stage].models})
     return {capability: model_question(home, capability, profile) for capability in capabilities}
 
 
@@ -164,7 +164,7 @@ def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[st
     options = {stage: dict(values) for stage, values in wanted.options.items()}
     options.setdefault("probe", {}).update(max_pixels=home.settings.max_pixels, max_hours=home.settings.max_hours)
     for stage in stages:
-        if "profile" in home.cards[stage].options:
+        if "profile" in home.specs[stage].options:
             options.setdefault(stage, {}).setdefault("profile", wanted.profile or home.settings.profile)
     if wanted.language:
         options.setdefault("transcribe", {})["language"] = wanted.language
@@ -178,7 +178,7 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 
 
 def _check_language(tag: str) -> None:
-    if tag and not is_spoken(tag):
+    if tag and not is_supported(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
         raise Refused(
             f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."

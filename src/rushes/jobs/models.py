@@ -40,7 +40,7 @@ def required_models(home: Home, capability: str, profile: str) -> tuple[Model, .
 def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
     """The ids of models that these stages ask for and that are not here, by stage."""
     present = {kept.model.id for kept in home.models.ls() if kept.present}
-    asked = {stage: home.cards[stage].models for stage in stages if stage in home.cards}
+    asked = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
     lacks = {
         stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
         for stage, capabilities in asked.items()

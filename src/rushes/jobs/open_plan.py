@@ -24,7 +24,7 @@ class PlanOpener:
 
     ledger: Ledger
     blobs: Blobs
-    cards: Mapping[str, StageSpec]
+    specs: Mapping[str, StageSpec]
 
     def __call__(self, lease: Lease, finish: Finish) -> None:
         """Write every page of the plan.
@@ -38,7 +38,7 @@ class PlanOpener:
         key = results_of(lease.spec)["facts"]
         found, facts = self._found(asked.owner, key)
         asked = replace(asked, source=source_of(asked, found))
-        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.cards, lease.spec))
+        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.specs, lease.spec))
         kept = job_facts(asked, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]

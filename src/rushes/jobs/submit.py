@@ -12,17 +12,17 @@ from rushes.plan.planner import JobSpec, clip_task, first_task
 from rushes.transport.port import Transport
 
 
-def request_of(asked: JobSpec, cards: Mapping[str, StageSpec]) -> str:
+def request_of(asked: JobSpec, specs: Mapping[str, StageSpec]) -> str:
     """The request id: everything that decides the work, so that a new version of a stage is a new request."""
     doc: dict[str, JSON] = asdict(asked)
-    doc["versions"] = {name: cards[name].version for name in asked.stages}
+    doc["versions"] = {name: specs[name].version for name in asked.stages}
     return digest(doc)
 
 
 def submit(
     ledger: Ledger,
     transport: Transport,
-    cards: Mapping[str, StageSpec],
+    specs: Mapping[str, StageSpec],
     asked: JobSpec,
     name: str,
     recipe: str,
@@ -31,25 +31,25 @@ def submit(
     request: str = "",
 ) -> Submitted:
     """Submit one video through one recipe; a `request` of its own is for a file whose name comes from its job."""
-    request = request or request_of(asked, cards)
+    request = request or request_of(asked, specs)
     job = job_id(asked.owner, request)
-    first = first_task(job, asked, cards["probe"], needs)
+    first = first_task(job, asked, specs["probe"], needs)
     return _send(ledger, transport, _new(job, asked, request, name, recipe, priority), first)
 
 
 def submit_clip(
     ledger: Ledger,
     transport: Transport,
-    card: StageSpec,
+    spec: StageSpec,
     asked: JobSpec,
     name: str,
     sha256: str,
     inputs: Mapping[str, list[str]],
 ) -> Submitted:
     """Submit a clip: a job of one task that jumps every queue."""
-    request = digest(["clip", asdict(asked), card.version, sha256])
+    request = digest(["clip", asdict(asked), spec.version, sha256])
     job = job_id(asked.owner, request)
-    draft = clip_task(job, asked, card, sha256, inputs)
+    draft = clip_task(job, asked, spec, sha256, inputs)
     return _send(ledger, transport, _new(job, asked, request, name, "clip", 100), draft)
 
 

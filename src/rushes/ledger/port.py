@@ -129,7 +129,7 @@ class Ledger(Protocol):
 
     # Steering
     def control(self, target: str, command: JobCommand, value: int = 0) -> Job | None:
-        """Tell a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
+        """Command a job (pause, pause_now, resume, cancel, priority) or a worker (drain, leave). One write on its row.
 
         Raises:
             NotFound: no such job or worker.
@@ -170,7 +170,7 @@ class Ledger(Protocol):
         limit: int = 100,
         ids: Collection[str] = (),
     ) -> Page[Job]:
-        """An owner's jobs by time of creation (finished states by time of finish), newest first unless told.
+        """An owner's jobs by time of creation (finished states by time of finish), newest first by default.
 
         With `ids`, those of the named ones that are this owner's, all at once and in no order.
         """

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
-from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.domain.job import Job
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.bench import Pace, bench
-from rushes.engines.models.store import Kept, ModelStore
-from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
+from rushes.engines.models.benchmark import ModelSpeed, benchmark
+from rushes.engines.models.store import ModelStatus, ModelStore
+from rushes.estimates.estimate import Estimate, estimate
 from rushes.estimates.forecast import Forecast, forecast
+from rushes.estimates.job_estimate import job_estimate
 from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
-from rushes.index.search import SemanticIndex
 from rushes.jobs import control
-from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
 from rushes.jobs.maintenance.backup import BackupReport, backup, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
 from rushes.jobs.maintenance.lock import maintenance_lock
@@ -28,32 +27,30 @@ from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.library.clips import Clip, Clips, cut
 from rushes.library.doctor import Check, doctor, health
+from rushes.library.home_worker import HomeWorker
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.people import People
 from rushes.library.repair import find_damages, repair_results
-from rushes.library.run import Looker, OnRoom, OnSignal, RunReport, Work, run
+from rushes.library.run import report_of, submit_and_run, try_out
+from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.search import export_hits, next_hit, search, summary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
-from rushes.telemetry import log
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import UploadBusy
 from rushes.uploads.state import Upload
 from rushes.wiring import open_home
-from rushes.wiring.kept import folder
-from rushes.wiring.stores import needed
+from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear
 
-OnPull = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
-
-
-__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Kept", "Library", "RunReport",
-           "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport", "needed"]  # fmt: skip
+__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
+           "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
+           "needed"]  # fmt: skip
 
 
 class Library:
@@ -93,32 +90,28 @@ class Library:
         wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
-        look: Looker | None = None,
         signals: bool = False,
         beside: bool | None = None,
-        on_pull: OnPull | None = None,
-        on_added: Callable[[Sequence[IntakeResult]], None] = lambda _added: None,
-        on_signal: OnSignal = lambda _number: None,
-        on_room: OnRoom = lambda _room: None,
     ) -> RunReport:
         """Do the work here and now; killed anywhere, the same call goes on.
 
-        What needs weights that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
+        What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
         """
-        try:
-            self.pull(missing_models(self.home, wanted or JobRequest()), on_pull)
-        except (ModelMissing, RegistryAway) as e:
-            log.warning("models cannot be downloaded: %s", e)
-        added = self.add(paths, wanted)
-        for one in added:
-            if one.job:
-                resume(self.home, wake(self.home, one.job))
-        on_added(added)
-        learn(self.home, added, wanted or JobRequest(), machine(), signals=signals)
-        ran = run(self.home, added, slots, look, signals=signals, on_signal=on_signal, on_room=on_room)
+        report = report_of(self.running(paths, wanted, slots=slots, signals=signals))
         if self.home.settings.beside if beside is None else beside:
-            self.videos.write_beside(ran.jobs)
-        return ran
+            self.videos.write_beside(report.jobs)
+        return report
+
+    def running(
+        self,
+        paths: Iterable[str | Path],
+        wanted: JobRequest | None = None,
+        *,
+        slots: int | None = None,
+        signals: bool = False,
+    ) -> Iterator[RunProgress]:
+        """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
+        return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
 
     def expect_upload(self, name: str, wanted: JobRequest | None = None) -> ExpectedUpload:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
@@ -136,34 +129,30 @@ class Library:
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
 
     def work(self, *, slots: int | None = None, lanes: Sequence[str] = (), until_idle: bool = False) -> int:
-        """Be a worker of this home until told to stop; answers the exit code."""
-        return Work(self.home, (), slots, lanes=tuple(lanes), until_idle=until_idle).serve()
+        """Be a worker of this home until told to stop; the exit code."""
+        return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
     def estimate(
         self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
     ) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
-        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), signals=signals)
+        work = partial(try_out, self.home, signals=signals)
+        return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
 
     def expected(self, job: Job) -> tuple[float, float] | None:
         """The estimate of a planned job in seconds (p50, p90); None until something was learnt on this machine."""
-        return expected(self.home, job, machine())
-
-    def pull(self, models: Sequence[str], on_pull: OnPull | None = None) -> None:
-        """Fetch weights that are not on this machine yet."""
-        if models:
-            self.models.pull(models, on_pull or (lambda _id, _done, _all: None))
+        return job_estimate(self.home, job, machine())
 
     @property
     def models(self) -> ModelStore:
         """The weights on this machine."""
         return self.home.models
 
-    def bench_models(self, names: Sequence[str] = ()) -> list[Pace]:
+    def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
         """How long each model that is here (or is named) takes on this machine."""
         engine = LocalEngine(self.models)
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
-        return [pace for model in here if (pace := bench(engine, model))]
+        return [timing for model in here if (timing := benchmark(engine, model))]
 
     # Looking
     @cached_property
@@ -215,7 +204,7 @@ class Library:
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
-        return search(self.home, query, limit, cursor, video, order, self._semantic(query))
+        return search(self.home, query, limit, cursor, video, order)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -223,7 +212,7 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
-        return next_hit(self.home, query, video, at_us, back=back, semantic=self._semantic(query))
+        return next_hit(self.home, query, video, at_us, back=back)
 
     def summary(self) -> Summary:
         """What there is to find."""
@@ -252,7 +241,7 @@ class Library:
 
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
-        return {name: stages_of(name, self.home.cards) for name in RECIPES}
+        return {name: stages_of(name, self.home.specs) for name in RECIPES}
 
     def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> Forecast:
         """How long so many seconds of film would take on this machine."""
@@ -271,16 +260,13 @@ class Library:
         """Read every file of every result and compare it with its hash."""
         return find_damages(self.home, on_progress)
 
-    def repair(
-        self,
-        damages: tuple[Damage, ...],
-        look: Looker | None = None,
-        *,
-        signals: bool = False,
-        on_room: OnRoom = lambda _room: None,
-    ) -> RunReport:
+    def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
-        return repair_results(self.home, damages, look, signals=signals, on_room=on_room)
+        return report_of(self.repairing(damages))
+
+    def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+        """`repair` as an iterator of its progress, which ends with the report."""
+        return repair_results(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""
@@ -299,12 +285,12 @@ class Library:
     def backup(self, to: str | Path) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with maintenance_lock(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder)
+            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
         """Make a home from a backup."""
-        return restore(Path(backup_folder), Path(home), folder, lambda at: open_home(at).blobs)
+        return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
 
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
@@ -322,15 +308,6 @@ class Library:
     def health(self) -> dict[str, str]:
         """Each store, and "ok" or what it says instead."""
         return health(self.home)
-
-    def _semantic(self, query: str) -> SemanticIndex | None:
-        return self._semantic_index if "~" in query else None
-
-    @cached_property
-    def _semantic_index(self) -> SemanticIndex:
-        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
-
-        return open_semantic(self.home.models, self.home.folder)
 
     def list_settings(self) -> list[SettingValue]:
         """Every setting, without secrets, and where its value came from."""

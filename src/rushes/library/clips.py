@@ -21,8 +21,9 @@ from rushes.jobs.own_outputs import copy_out
 from rushes.jobs.steps import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
+from rushes.library.job_worker import JobWorker
 from rushes.library.names import stem
-from rushes.library.run import Work, stopped
+from rushes.library.run import stopped
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
 from rushes.worker.publish import sweep
@@ -145,10 +146,10 @@ def cut(
         check_target(out, (".mp4",))
     job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
-        work = Work(home, [job], slots=0)
-        work.run(signals=signals)
-        if work.signal:
-            raise stopped(work.signal)
+        worker = JobWorker(home, [job], slots=0)
+        worker.run(signals=signals)
+        if worker.signal:
+            raise stopped(worker.signal)
     else:
         sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
     return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
@@ -180,7 +181,7 @@ def submit_order(
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
     question = JobSpec(origin.spec.owner, origin.spec.source, ("clip",), {"clip": options})
-    made = submit_clip(home.ledger, home.transport, home.cards["clip"], question, video.name, video.sha256, inputs)
+    made = submit_clip(home.ledger, home.transport, home.specs["clip"], question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)
     return made.job.id, clip_id, made.created

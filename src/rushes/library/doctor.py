@@ -125,7 +125,7 @@ def _disk(home: Home) -> Check:
 
 def _models(home: Home) -> Check:
     """What the default recipe's stages need, whatever they are."""
-    wanted = {capability for card in home.cards.values() for capability in card.models}
+    wanted = {capability for spec in home.specs.values() for capability in spec.models}
     missing = missing_models(home, JobRequest())
     here = [kept.model.id for kept in home.models.ls() if kept.present and kept.model.capability in wanted]
     detail = f"missing: {', '.join(missing)}" if missing else ", ".join(here) or "none needed"

@@ -17,7 +17,7 @@ import psutil
 
 from rushes.domain.errors import Refused
 from rushes.files import locked, write_whole
-from rushes.servers.process import Running
+from rushes.servers.process import Running, spawn
 
 BUCKET = "rushes"
 GRACE_SECONDS = 10  # for running chunks, when everything is stopped
@@ -122,10 +122,7 @@ class Fleet:
         log = self.folder / f"worker-{number}.log"
         argv = [sys.executable, "-m", "rushes", "--home", str(self.home), "worker", "--json"]
         argv += ["--slots", str(self._slots), "--drain-grace", str(GRACE_SECONDS)]
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.environment(), process_group=0
-            )
+        process = spawn(argv, log, self.environment())
         return Part(f"worker {number}", f"{self._slots} at a time", process, log)
 
     def environment(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Making what is damaged again, here and now, round after round; killed anywhere, the next look tells the rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 
 from rushes.domain.keys import parse_task_id
@@ -11,7 +11,8 @@ from rushes.jobs.maintenance.missing_results import find_missing
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.verify import Damage, VerifyReport, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
-from rushes.library.run import Looker, OnRoom, RunReport, run
+from rushes.library.run import running
+from rushes.library.run_progress import RunProgress, RunReport
 
 REPAIRING = "repairing"  # records of this kind: results that are set aside and whose tasks are not ready again yet
 
@@ -22,28 +23,26 @@ def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyR
     found = verify(home.ledger, home.blobs, owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
     known = home.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in find_missing(home.ledger, owner, home.cards, deleted_jobs(home))}
+    lost = {damage.key: damage for damage in find_missing(home.ledger, owner, home.specs, deleted_jobs(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def repair_results(
-    home: Home,
-    damages: tuple[Damage, ...],
-    look: Looker | None = None,
-    *,
-    signals: bool = False,
-    on_room: OnRoom = lambda _room: None,
-) -> RunReport:
+def repair_results(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
+    progress: RunProgress | None = None
     for some in rounds(home.ledger, damages):
-        ran = _round(home, some, look, signals, on_room)
-        if ran.exit_code:
+        for progress in running(home, _begin(home, some), signals=signals):
+            if not isinstance(progress, RunReport):
+                yield progress
+        if isinstance(progress, RunReport) and progress.exit_code:
             break
-    return ran
+    if progress:
+        yield progress
 
 
-def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals: bool, on_room: OnRoom) -> RunReport:
+def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
+    """Make the tasks of a round ready again; their jobs."""
     owner = home.settings.owner
     for damage in damages:
         home.records.put(REPAIRING, owner, damage.key, asdict(damage))
@@ -53,4 +52,4 @@ def _round(home: Home, damages: tuple[Damage, ...], look: Looker | None, signals
         home.records.delete(REPAIRING, owner, damage.key)
     home.follower.check(owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
-    return run(home, [IntakeResult(j.name, j) for j in jobs], look=look, signals=signals, on_room=on_room)
+    return [IntakeResult(j.name, j) for j in jobs]

@@ -1,38 +1,94 @@
-"""Doing the work here and now: submit, work in this process until it is done, and say what came of it."""
+"""Doing the work here and now: submit, work in this process until it is done, report."""
 
+import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import cast
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 
 from rushes.domain import errors
-from rushes.domain.errors import Interrupted, RushesError, Terminated
-from rushes.domain.job import FINAL, Job, JobState
-from rushes.domain.task import Task, TaskState
+from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, RushesError, Terminated
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.task import TaskState
+from rushes.engines.models.store import ModelProgress
+from rushes.estimates.job_estimate import forget_estimate
 from rushes.home import Home
-from rushes.jobs.intake import IntakeResult
-from rushes.jobs.models import missing_by_stage
-from rushes.jobs.progress import Snapshot, Watches
-from rushes.ledger.pages import all_tasks
-from rushes.ledger.port import Ledger
-from rushes.library.weights import Weights
-from rushes.plan.planner import JobSpec
-from rushes.wiring import worker
-from rushes.worker import drain
+from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.progress import Watches
+from rushes.library.job_worker import JobWorker
+from rushes.library.run_progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
+from rushes.telemetry import log
 from rushes.worker.inputs import DiskSpace, Input
 from rushes.worker.publish import sweep
-from rushes.worker.shell import Shell
-from rushes.worker.task_filter import AbleWork, OwnWork, is_due
 
 LOOK_SECONDS = 0.25
-FIRST_SECONDS = 2.0  # for the first look, which tells what was done before; hundreds of films hold nothing up
+FIRST_SECONDS = 2.0  # for the first look, which shows what was done before; hundreds of films hold nothing up
 
-Looker = Callable[[Sequence[Snapshot]], None]
-OnSignal = Callable[[int], None]
-OnRoom = Callable[[DiskSpace], None]  # called in the worker's loop, more than once for one change
+
+def submit_and_run(
+    home: Home, paths: Sequence[str], wanted: JobRequest, slots: int | None = None, *, signals: bool = False
+) -> Iterator[RunProgress]:
+    """Fetch models, submit the paths, and work on them.
+
+    What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
+    """
+    try:
+        yield from _fetch_models(home, wanted)
+    except (ModelMissing, RegistryAway) as e:
+        log.warning("models cannot be fetched: %s", e)
+    added = tuple(add(home, paths, wanted))
+    for one in added:
+        if one.job:
+            forget_estimate(home, wake(home, one.job))
+    yield FilmsAdded(added)
+    yield from running(home, added, slots, signals=signals)
+
+
+def running(
+    home: Home, added: Sequence[IntakeResult], slots: int | None = None, *, signals: bool = False
+) -> Iterator[RunProgress]:
+    """Work on what was added until it is done. To close the iterator is to stop the work."""
+    begun = time.monotonic()
+    rows = [home.ledger.job(id) for id in dict.fromkeys(one.job.id for one in added if one.job)]
+    before = {row.id: row.counts.done for row in rows if row.state is not JobState.COMPLETED}
+    worker = JobWorker(home, tuple(before), slots)
+    if before:
+        yield from _work(worker, signals)
+    else:
+        sweep(home.ledger, home.blobs)  # names that a killed worker still owed
+    jobs = tuple(home.ledger.job(row.id) for row in rows)
+    yield _report(worker, jobs, added, before, time.monotonic() - begun)
+
+
+def run(home: Home, added: Sequence[IntakeResult], slots: int | None = None, *, signals: bool = False) -> RunReport:
+    """Work on what was added until it is done."""
+    return report_of(running(home, added, slots, signals=signals))
+
+
+def report_of(progress: Iterator[RunProgress]) -> RunReport:
+    """Let a run go on to its end; its last value."""
+    *_, report = progress
+    assert isinstance(report, RunReport)
+    return report
+
+
+def try_out(home: Home, added: Sequence[IntakeResult], *, signals: bool) -> None:
+    """Do the jobs now or never: what is not finished is cancelled.
+
+    Raises:
+        Interrupted, Terminated: a signal came.
+    """
+    jobs = [wake(home, one.job).id for one in added if one.job]
+    try:
+        report = run(home, added, signals=signals)
+    finally:
+        for job in jobs:
+            if home.ledger.job(job).state not in FINAL:
+                home.ledger.control(job, JobCommand.CANCEL)
+    if report.signal:
+        raise stopped(report.signal)
 
 
 def stopped(number: int) -> RushesError:
@@ -41,228 +97,91 @@ def stopped(number: int) -> RushesError:
     return kind("stopped before it was finished")
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """How a run ended."""
-
-    jobs: tuple[Job, ...]
-    refused: tuple[IntakeResult, ...]
-    seconds: float
-    before: Mapping[str, int] = field(default_factory=dict)  # jobs that were open when it began: tasks done by then
-    signal: int = 0  # the signal that ended it
-    due_in: float | None = None  # nothing is left but work that backs off this long
-    lacks: tuple[str, ...] = ()  # nothing is left but work that needs these models
-    skipped: tuple[IntakeResult, ...] = ()  # passed over, which is no fault
-    code: int = 1  # when nothing came of it: the only thing's own, if there was but one
-    due_job: str = ""  # whose turn it is then
-
-    @property
-    def worked(self) -> bool:
-        """Whether there was anything to do."""
-        return bool(self.before)
-
-    @property
-    def paused(self) -> tuple[Job, ...]:
-        """Jobs that somebody paused meanwhile."""
-        return tuple(j for j in self.jobs if j.paused and j.state not in FINAL)
-
-    @property
-    def exit_code(self) -> int:
-        """As the table of exit codes says; 3 as soon as something came of it."""
-        if self.signal:
-            return 128 + self.signal
-        if self.due_in is not None or self.lacks or self.paused:
-            return 5
-        bad = [j for j in self.jobs if j.state is not JobState.COMPLETED]
-        if not bad and not self.refused:
-            return 0
-        some = len(bad) < len(self.jobs) or any(job.facts for job in bad)
-        return 3 if some else self.code
+def _fetch_models(home: Home, wanted: JobRequest) -> Iterator[ModelProgress]:
+    if missing := missing_models(home, wanted):
+        yield from home.models.pulling(missing)
 
 
-@dataclass(slots=True)
-class Work:
-    """Some jobs and the worker that does them."""
+def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
+    """The worker runs in a thread, so that whoever reads slowly does not hold it up."""
+    news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
+    looked = threading.Event()
+    watches = Watches(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
+    worker.shell.on_input = _disk_space_changes(news.put)
 
-    home: Home
-    jobs: Sequence[str]
-    slots: int | None = None
-    lanes: tuple[str, ...] = ()
-    until_idle: bool = False
-    due_in: float | None = None
-    due_job: str = ""
-    lacks: frozenset[str] = frozenset()
-    signal: int = 0
-    on_signal: OnSignal = lambda _number: None
-    on_room: OnRoom = lambda _room: None
-    weights: Weights | None = None  # lacking; until they are here, what needs them is left alone
-    shell: Shell = field(init=False)
-    _able: AbleWork | None = field(init=False, default=None)
-    _open: list[str] = field(init=False)  # jobs that were not final when they were last looked at
-    _lacking: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    def work() -> None:
+        looked.wait(FIRST_SECONDS)
+        worker.shell.run()
 
-    def __post_init__(self) -> None:
-        self._open = list(self.jobs)
-        until = self._nothing_left if self.jobs else self._is_idle
-        lanes = self.lanes or (self._every_lane() if self.jobs else ())
-        self.shell = worker(self.home, slots=self.slots, lanes=lanes, until=until, ledger=self._some_work())
-        self.shell.seen = self._seen
-
-    def _some_work(self) -> Ledger | None:
-        """The ledger that hands out what is to be done here; None for all of it."""
-        if self.jobs:
-            return cast(Ledger, OwnWork(self.home.ledger, self.jobs, self._can))
-        if self.weights is None or self.weights.here():
-            return None
-        self._able = AbleWork(self.home.ledger, self._can, self.weights.here)
-        return cast(Ledger, self._able)
-
-    def _every_lane(self) -> tuple[str, ...]:
-        """Here and now means every lane: nobody else may come for the work of these jobs."""
-        return tuple(dict.fromkeys((*self.home.lanes, *self.home.every_lane)))
-
-    def serve(self) -> int:
-        """Be a worker of the home until a signal comes (or, if asked, nothing is left); answers the exit code."""
-        self.run(signals=True)
-        return 128 + self.signal if self.signal else 0
-
-    def run(self, look: Looker | None = None, *, signals: bool = False) -> None:
-        """Work until the jobs are final, nothing but back-off is left, or a signal comes."""
-        with self._looking(look), self._listening(signals):
-            self.shell.run()
-
-    def _nothing_left(self, shell: Shell) -> bool:
-        """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
-        while self._open and self.home.ledger.job(self._open[-1]).state in FINAL:
-            self._open.pop()
-        if not self._open:  # unless somebody tries one of them again
-            self._open = [job for job in self.jobs if self.home.ledger.job(job).state not in FINAL]
-        if not self._open:
-            return True
-        if not shell.idle:
-            return False
-        open_jobs = [r for job in self._open if (r := self.home.ledger.job(job)).state not in FINAL]
-        return self._only_waits(open_jobs)
-
-    def _is_idle(self, shell: Shell) -> bool:
-        waits = not shell.state.room or (self.weights and self.weights.fetching)
-        reads = self._able and self._able.halfway
-        return self.until_idle and shell.idle and not waits and not reads
-
-    def _only_waits(self, rows: Sequence[Job]) -> bool:
-        """Whether nothing of these jobs runs or can run now; remembers when the next try is due, or what is missing."""
-        due: list[tuple[float, str]] = []
-        lacks: set[str] = set()
-        for row in rows:
-            if row.paused:
-                continue
-            tasks = all_tasks(self.home.ledger, row.id)
-            if any(t.state is TaskState.LEASED or (is_due(t) and self._can(t)) for t in tasks):
-                return False
-            due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
-            lacks |= {model for t in tasks if is_due(t) for model in self._missing(t.job).get(t.stage, ())}
-        self.due_in, self.due_job = min(due) if due else (None, "")
-        self.lacks = frozenset(lacks)
-        return True
-
-    def _can(self, task: Task) -> bool:
-        return task.stage not in self._missing(task.job)
-
-    def _missing(self, job: str) -> Mapping[str, tuple[str, ...]]:
-        """The models that the stages of a job lack, looked up once: whoever fetches them begins again."""
-        if job not in self._lacking:
-            asked = JobSpec.from_text(self.home.ledger.job(job).payload)
-            self._lacking[job] = missing_by_stage(self.home, asked.stages, asked.profile)
-        return self._lacking[job]
-
-    @contextmanager
-    def _looking(self, look: Looker | None) -> Iterator[None]:
-        if look is None:
-            yield
-            return
-        over, first = threading.Event(), threading.Event()
-        watches = Watches(self.home.ledger, self.jobs, self.slots or self.home.slots)
-
-        def once() -> None:
-            with suppress(RushesError):  # a busy store: the next look tells
-                look(watches.look())
-
-        def go() -> None:
-            once()
-            first.set()
-            while not over.wait(LOOK_SECONDS):
-                once()
-
-        thread = threading.Thread(target=go, daemon=True)
-        thread.start()
-        first.wait(FIRST_SECONDS)
+    listening = worker.listening(lambda number: news.put(StopSignal(number))) if signals else nullcontext()
+    with listening, ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        future.add_done_callback(lambda _future: news.put(None))
         try:
-            yield
+            yield from _look(watches)
+            looked.set()
+            yield from _until_left(news, watches)
         finally:
-            over.set()
-            thread.join()
-            once()
+            looked.set()
+            worker.shell.request_stop()
+            worker.shell.request_stop()
+        future.result()
+    yield from _look(watches)
 
-    @contextmanager
-    def _listening(self, on: bool) -> Iterator[None]:
-        if not on:
-            yield
+
+def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: Watches) -> Iterator[RunProgress]:
+    look_at = time.monotonic() + LOOK_SECONDS
+    while True:
+        try:
+            progress = news.get(timeout=max(0.0, look_at - time.monotonic()))
+        except queue.Empty:
+            yield from _look(watches)
+            look_at = time.monotonic() + LOOK_SECONDS
+            continue
+        if progress is None:
             return
-        with drain.signals(self._told), drain.notices(self.home.settings.spot_notice, self._noticed):
-            yield
-
-    def _seen(self, happening: Input) -> None:
-        if isinstance(happening, DiskSpace):
-            self.on_room(happening)
-
-    def _told(self, number: int) -> None:
-        self.signal = number
-        self.shell.tell(signal.Signals(number).name)
-        self.on_signal(number)
-
-    def _noticed(self, why: str, within: float) -> None:
-        self.signal = signal.SIGTERM
-        self.shell.tell(why, within)
+        yield progress
 
 
-def run(
-    home: Home,
-    added: Sequence[IntakeResult],
-    slots: int | None = None,
-    look: Looker | None = None,
-    *,
-    signals: bool = False,
-    on_signal: OnSignal = lambda _number: None,
-    on_room: OnRoom = lambda _room: None,
+def _look(watches: Watches) -> list[JobsProgress]:
+    with suppress(RushesError):  # a busy store: the next look will do
+        return [JobsProgress(tuple(watches.look()))]
+    return []
+
+
+def _disk_space_changes(put: Callable[[RunProgress], None]) -> Callable[[Input], None]:
+    """Called in the worker's loop: each lane reports the disk, but only a change is news."""
+    enough = True
+
+    def on_input(input: Input) -> None:
+        nonlocal enough
+        if isinstance(input, DiskSpace) and input.enough != enough:
+            enough = input.enough
+            put(input)
+
+    return on_input
+
+
+def _report(
+    worker: JobWorker, jobs: tuple[Job, ...], added: Sequence[IntakeResult], before: Mapping[str, int], seconds: float
 ) -> RunReport:
-    """Work on what was added until it is done, and say how it ended."""
-    begun = time.monotonic()
-    jobs = list(dict.fromkeys(a.job.id for a in added if a.job))
-    refused = tuple(a for a in added if a.error)
-    before = {r.id: r.counts.done for r in map(home.ledger.job, jobs) if r.state is not JobState.COMPLETED}
-    work = Work(home, [*before], slots, on_signal=on_signal, on_room=on_room)
-    if before:
-        work.run(look, signals=signals)
-    else:
-        sweep(home.ledger, home.blobs)  # names that a killed worker still owed
-    rows = tuple(home.ledger.job(job) for job in jobs)
-    skipped = tuple(a for a in added if a.skipped)
+    refused = tuple(one for one in added if one.error)
     return RunReport(
-        rows,
+        jobs,
         refused,
-        time.monotonic() - begun,
+        seconds,
         before,
-        work.signal,
-        work.due_in,
-        tuple(sorted(work.lacks)),
-        skipped,
-        _code(home, rows, refused),
-        work.due_job,
+        worker.signal,
+        worker.due_in,
+        worker.missing_models,
+        tuple(one for one in added if one.skipped),
+        _code(worker.home, jobs, refused),
+        worker.due_job,
     )
 
 
 def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> int:
-    """What the failure of the only thing means as an exit code; several things have none of their own."""
+    """The exit code of the only failure; several have none of their own."""
     if len(jobs) + len(refused) != 1:
         return 1
     if refused and refused[0].error:

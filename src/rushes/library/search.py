@@ -11,26 +11,23 @@ from rushes.index.port import Hit, Piece, SearchResult, Summary
 from rushes.index.query import FIELDS, Clause, Filter, Term, parse
 from rushes.index.search import SemanticIndex
 from rushes.index.search import next_hit as find_next
-from rushes.index.search import search as find
+from rushes.index.search import search as find_hits
 from rushes.library.videos.export import footage_of
 
 __all__ = ["FIELDS", "Clause", "Filter", "Hit", "Piece", "SearchResult", "Summary", "Term", "hit_doc", "parse"]
 KINDS = ("csv", "jsonl", "edl")
 
 
-def search(
-    home: Home, query: str, limit: int, cursor: str, video: str, order: str, semantic: SemanticIndex | None
-) -> SearchResult:
+def search(home: Home, query: str, limit: int, cursor: str, video: str, order: str) -> SearchResult:
     """Time-coded hits, best first or by `time`; no text is an error."""
     catch_up(home)
-    return find(home.index, home.settings.owner, query, limit, cursor, video, order, semantic)
+    return find_hits(home.index, home.settings.owner, query, limit, cursor, video, order, _semantic(home, query))
 
 
-def next_hit(
-    home: Home, query: str, video: str, at_us: int, *, back: bool, semantic: SemanticIndex | None
-) -> Hit | None:
+def next_hit(home: Home, query: str, video: str, at_us: int, *, back: bool) -> Hit | None:
     """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
     catch_up(home)
+    semantic = _semantic(home, query)
     return find_next(home.index, home.settings.owner, query, video, at_us, back=back, semantic=semantic)
 
 
@@ -69,3 +66,8 @@ def _edl(home: Home, query: str, found: Sequence[Hit]) -> bytes:
     videos = home.index.videos(home.settings.owner, ids={hit.video for hit in found})[0]
     films = {video.id: footage_of(home, video) for video in videos}
     return forms.as_edl(query, [(films[hit.video], hit) for hit in found if hit.video in films])
+
+
+def _semantic(home: Home, query: str) -> SemanticIndex | None:
+    """An engine of this machine, if the query asks for what means alike (`~about this`)."""
+    return home.semantic if "~" in query else None

@@ -53,49 +53,49 @@ class Planned:
     keys: Mapping[str, str]  # output -> result key
 
 
-def first_task(job: str, asked: JobSpec, card: StageSpec, needs: Sequence[Need] = ()) -> Draft:
+def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
     """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
     question = {
-        "source": asdict(asked.source),
-        "owner": asked.owner,
-        "take": asked.take,
-        **_stage_question(card, asked),
+        "source": asdict(job_spec.source),
+        "owner": job_spec.owner,
+        "take": job_spec.take,
+        **_stage_question(stage, job_spec),
     }
-    subject = f"{asked.source.path}\n{asked.source.size}\n{asked.source.mtime_ns}"
-    keys = {o: result_key(subject, question | {"output": o}) for o in card.outputs}
-    spec = _spec(card, asked, None, keys, {})
-    return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0, tuple(needs))
+    subject = f"{job_spec.source.path}\n{job_spec.source.size}\n{job_spec.source.mtime_ns}"
+    keys = {o: result_key(subject, question | {"output": o}) for o in stage.outputs}
+    spec = _task_spec(stage, job_spec, None, keys, {})
+    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0, tuple(needs))
 
 
-def clip_task(job: str, asked: JobSpec, card: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
+def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
-    keys = _keys(card, asked, sha256, None, inputs)
-    spec = _spec(card, asked, None, keys, inputs)
-    return Draft(task_id(job, card.name, None), job, card.name, None, spec, card.lane, 0)
+    keys = _keys(stage, job_spec, sha256, None, inputs)
+    spec = _task_spec(stage, job_spec, None, keys, inputs)
+    return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
 
 
 def plan(
-    job: str, asked: JobSpec, facts: VideoFacts, cards: Mapping[str, StageSpec], probe_spec: str
+    job: str, job_spec: JobSpec, facts: VideoFacts, specs: Mapping[str, StageSpec], probe_spec: str
 ) -> tuple[Draft, ...]:
     """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
-    spans = trial_grid(facts) if asked.trial else grid(facts, asked.chunk_seconds, asked.chunk_bytes)
+    spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
     made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
-    for rank, name in enumerate(asked.stages):
+    for rank, name in enumerate(job_spec.stages):
         if name == "probe":
             continue
-        if name not in cards:
-            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that provides it, then retry.")
-        card = cards[name]
-        whole = spans[0] if asked.trial else None
+        if name not in specs:
+            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+        stage = specs[name]
+        whole = spans[0] if job_spec.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (
-            enumerate(spans) if card.scope is Scope.CHUNK else [(None, whole)]
+            enumerate(spans) if stage.scope is Scope.CHUNK else [(None, whole)]
         )
         made[name] = []
         for chunk, span in parts:
-            draft, planned = _task(job, asked, facts, card, chunk, span, made)
+            draft, planned = _task(job, job_spec, facts, stage, chunk, span, made)
             made[name].append(planned)
-            drafts.append(((-1 if _unblocks(card) else chunk or 0, rank), draft))
+            drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
     return tuple(_ordered(d, n) for n, (_, d) in enumerate(drafts, 1))
 
@@ -115,14 +115,14 @@ def needs_of(spec: str) -> tuple[str, ...]:
     return tuple(json.loads(spec)["needs"])
 
 
-def job_facts(asked: JobSpec, facts: VideoFacts, name: str) -> str:
+def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
     doc = {
-        "video": video_id(asked.owner, facts.sha256),
+        "video": video_id(job_spec.owner, facts.sha256),
         "name": name,
-        "path": asked.source.path,
+        "path": job_spec.source.path,
         "sha256": facts.sha256,
         "size": facts.size,
         "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
@@ -134,97 +134,97 @@ def job_facts(asked: JobSpec, facts: VideoFacts, name: str) -> str:
         "container": facts.container,
         "title": facts.title,
         "shot_at": facts.shot_at,
-        "trial": asked.trial,
+        "trial": job_spec.trial,
     }
     return canonical(doc).decode("ascii")
 
 
 def _task(
     job: str,
-    asked: JobSpec,
+    job_spec: JobSpec,
     facts: VideoFacts,
-    card: StageSpec,
+    stage: StageSpec,
     chunk: int | None,
     span: Span | None,
     made: Mapping[str, Sequence[Planned]],
 ) -> tuple[Draft, Planned]:
-    wanted = [(need, p) for need in card.needs for p in made[stage_of(need)]]
+    wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
     inputs: dict[str, list[str]] = {}
     for need, p in upstream:
         for output, key in p.keys.items():
             if need in (p.stage, f"{p.stage}.{output}"):
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
-    keys = _keys(card, asked, facts.sha256, span, inputs)
+    keys = _keys(stage, job_spec, facts.sha256, span, inputs)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
-    spec = _spec(card, asked, span, keys, inputs, needs)
+    spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
     draft = Draft(
-        task_id(job, card.name, chunk), job, card.name, chunk, spec, card.lane, needs=tuple(Need(n) for n in needs)
+        task_id(job, stage.name, chunk), job, stage.name, chunk, spec, stage.lane, needs=tuple(Need(n) for n in needs)
     )
-    return draft, Planned(card.name, chunk, keys)
+    return draft, Planned(stage.name, chunk, keys)
 
 
 def _keys(
-    card: StageSpec, asked: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
+    stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     question = {
-        "owner": asked.owner,
-        "take": asked.take,
+        "owner": job_spec.owner,
+        "take": job_spec.take,
         "span": span.to_json() if span else None,
         "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
         "source": sha256,
-        **_stage_question(card, asked),
+        **_stage_question(stage, job_spec),
     }
-    return {o: result_key(sha256, question | _output_question(card, asked, o)) for o in card.outputs}
+    return {o: result_key(sha256, question | _output_question(stage, job_spec, o)) for o in stage.outputs}
 
 
-def _output_question(card: StageSpec, asked: JobSpec, output: str) -> dict[str, JSON]:
+def _output_question(stage: StageSpec, job_spec: JobSpec, output: str) -> dict[str, JSON]:
     """Only the options that change an output are part of its question."""
-    options = _options(card, asked)
-    return {"output": output, "options": {n: options[n] for n in card.asked.get(output, options)}}
+    options = _options(stage, job_spec)
+    return {"output": output, "options": {n: options[n] for n in stage.output_options.get(output, options)}}
 
 
-def _stage_question(card: StageSpec, asked: JobSpec) -> dict[str, JSON]:
+def _stage_question(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
     return {
-        "stage": card.name,
-        "version": card.version,
-        "options": _options(card, asked),
-        "models": {m: asked.models.get(m, "") for m in card.models},
+        "stage": stage.name,
+        "version": stage.version,
+        "options": _options(stage, job_spec),
+        "models": {m: job_spec.models.get(m, "") for m in stage.models},
     }
 
 
-def _options(card: StageSpec, asked: JobSpec) -> dict[str, JSON]:
-    return {**card.options, **asked.options.get(card.name, {})}
+def _options(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
+    return {**stage.options, **job_spec.options.get(stage.name, {})}
 
 
-def _spec(
-    card: StageSpec,
-    asked: JobSpec,
+def _task_spec(
+    stage: StageSpec,
+    job_spec: JobSpec,
     span: Span | None,
     keys: Mapping[str, str],
     inputs: Mapping[str, Sequence[str]],
     needs: Sequence[str] = (),
 ) -> str:
-    options = _options(card, asked)
+    options = _options(stage, job_spec)
     doc = {
         "results": dict(keys),
         "inputs": {name: list(k) for name, k in inputs.items()},
         "needs": list(needs),
         "span": span.to_json() if span else None,
         "options": options,
-        "models": {m: asked.models.get(m, "") for m in card.models},
-        "version": card.version,
-        "profile": asked.profile,
+        "models": {m: job_spec.models.get(m, "") for m in stage.models},
+        "version": stage.version,
+        "profile": job_spec.profile,
         "config_hash": digest(options)[:16],
-        "source": asdict(asked.source) if card.reads_source else None,
-        "owner": asked.owner,
+        "source": asdict(job_spec.source) if stage.reads_source else None,
+        "owner": job_spec.owner,
     }
     return canonical(doc).decode("ascii")
 
 
-def _unblocks(card: StageSpec) -> bool:
+def _unblocks(stage: StageSpec) -> bool:
     """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
-    return card.scope is Scope.VIDEO and set(card.needs) <= {"probe"}
+    return stage.scope is Scope.VIDEO and set(stage.needs) <= {"probe"}
 
 
 def _ordered(draft: Draft, order: int) -> Draft:

@@ -18,7 +18,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 
 
 def stages_of(
-    recipe: str, cards: Mapping[str, StageSpec], only: Iterable[str] = (), skip: Iterable[str] = ()
+    recipe: str, specs: Mapping[str, StageSpec], only: Iterable[str] = (), skip: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """The stages of a recipe in an order in which needs come first.
 
@@ -31,27 +31,27 @@ def stages_of(
     if recipe not in RECIPES:
         raise Refused(f"unknown recipe {recipe!r}", f"Choose from: {', '.join(RECIPES)}")
     for name in (*only, *skip):
-        if name not in cards:
-            raise Refused(f"unknown stage {name!r}", f"Choose from: {', '.join(sorted(cards))}")
-    wanted = _with_needs(only or [n for n in RECIPES[recipe] if n in cards], cards)
-    left = [n for n in wanted if not _needs_any(n, skip, cards)]
+        if name not in specs:
+            raise Refused(f"unknown stage {name!r}", f"Choose from: {', '.join(sorted(specs))}")
+    wanted = _with_needs(only or [n for n in RECIPES[recipe] if n in specs], specs)
+    left = [n for n in wanted if not _needs_any(n, skip, specs)]
     for name in only:
         if name not in left:
             raise Refused(
-                f"{name} needs {_skipped(name, skip, cards)}", f"Do not skip it, or leave {name} out of --only."
+                f"{name} needs {_skipped(name, skip, specs)}", f"Do not skip it, or leave {name} out of --only."
             )
     if left in ([], ["probe"]) and "probe" not in only:
         raise Refused("no stages are left", "Skip fewer stages.")
     return tuple(left)
 
 
-def _with_needs(names: Sequence[str], cards: Mapping[str, StageSpec]) -> list[str]:
+def _with_needs(names: Sequence[str], specs: Mapping[str, StageSpec]) -> list[str]:
     ordered: list[str] = []
 
     def visit(name: str) -> None:
         if name in ordered:
             return
-        for need in cards[name].needs:
+        for need in specs[name].needs:
             visit(stage_of(need))
         ordered.append(name)
 
@@ -60,12 +60,12 @@ def _with_needs(names: Sequence[str], cards: Mapping[str, StageSpec]) -> list[st
     return ordered
 
 
-def _skipped(name: str, skip: Sequence[str], cards: Mapping[str, StageSpec]) -> str:
+def _skipped(name: str, skip: Sequence[str], specs: Mapping[str, StageSpec]) -> str:
     """What is skipped of all that a stage needs, or itself."""
-    return ", ".join(need for need in _with_needs([name], cards) if need in skip)
+    return ", ".join(need for need in _with_needs([name], specs) if need in skip)
 
 
-def _needs_any(name: str, skip: Sequence[str], cards: Mapping[str, StageSpec]) -> bool:
+def _needs_any(name: str, skip: Sequence[str], specs: Mapping[str, StageSpec]) -> bool:
     if name in skip:
         return True
-    return any(_needs_any(stage_of(need), skip, cards) for need in cards[name].needs)
+    return any(_needs_any(stage_of(need), skip, specs) for need in specs[name].needs)

@@ -29,27 +29,27 @@ def migrate(db: Postgres, part: str, folder: Path) -> int:
         rows = db.ask(_SQL["version"], {"part": part})
         if rows and _checked(part, rows[0][0], steps) == newest:
             return newest
-    db.write("migrate", _SQL, lambda turn: _migrate(turn, part, steps))
+    db.write("migrate", _SQL, lambda tx: _migrate(tx, part, steps))
     return newest
 
 
-def scripted(turn: Transaction, file: Path) -> None:
+def scripted(tx: Transaction, file: Path) -> None:
     """Run every statement of a file; each ends with a semicolon at the end of a line."""
     bare = "\n".join(line for line in file.read_text("utf-8").splitlines() if not line.startswith("--"))
     for statement in bare.split(";\n"):
         if statement.strip():
-            turn.run_text(statement)
+            tx.run_text(statement)
 
 
-def _migrate(turn: Transaction, part: str, steps: Mapping[int, Path]) -> None:
+def _migrate(tx: Transaction, part: str, steps: Mapping[int, Path]) -> None:
     for name in ("alone", "schema", "parts"):
-        turn.run(name)
+        tx.run(name)
     newest = max(steps)
-    row = turn.one("version", part=part)
+    row = tx.one("version", part=part)
     at = _checked(part, row[0], steps) if row else 0
     for number in range(max(at + 1, min(steps)), newest + 1):
-        scripted(turn, steps[number])
-    turn.run("keep", part=part, version=newest)
+        scripted(tx, steps[number])
+    tx.run("keep", part=part, version=newest)
 
 
 def _checked(part: str, at: int, steps: Mapping[int, Path]) -> int:

@@ -1,14 +1,16 @@
-"""Connections to PostgreSQL for every room that keeps rows there: a small pool, deadlines, errors in our own words.
+"""Connections to PostgreSQL for every room that keeps rows there: a small pool, deadlines, errors translated.
 
 Nothing is kept in a session, so that a pooler in transaction mode may stand in between (then `prepared` is False).
 """
 
 import contextlib
+import functools
+import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -44,15 +46,15 @@ _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransact
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
-class Hint(NamedTuple):
-    """A statement that tells others of work, its values, and whom to tell that it was sent."""
+class Notification(NamedTuple):
+    """A statement that notifies others of work, its values, and what to call when it was sent."""
 
     statement: str
     values: Mapping[str, str]
     sent: Callable[[], None]
 
 
-Bell = Callable[[str, str], Hint]  # how others are told of a lane's task that becomes ready with a commit
+Notifier = Callable[[str, str], Notification]  # makes that of a lane and a task that becomes ready with a commit
 
 
 class Transaction:
@@ -63,7 +65,18 @@ class Transaction:
     two syncs is a transaction by itself, so that one which asks for nothing needs neither BEGIN nor COMMIT.
     """
 
-    __slots__ = ("_begun", "_commit", "_db", "_hint", "_open", "_pipeline", "_sent", "_sql", "_wall", "given")
+    __slots__ = (
+        "_begun",
+        "_commit",
+        "_db",
+        "_inserts",
+        "_notification",
+        "_open",
+        "_pipeline",
+        "_sent",
+        "_sql",
+        "_wall",
+    )
 
     def __init__(
         self,
@@ -74,12 +87,12 @@ class Transaction:
         limits: Mapping[str, str],
     ) -> None:
         self._db, self._pipeline, self._sql, self._wall = db, pipeline, sql, wall
-        self.given = wall
         self._open = False
-        self._hint: Hint | None = None
+        self._notification: Notification | None = None
         self._commit: Cursor | None = None
         self._begun = db.execute(_LIMITS, limits)
         self._sent = [self._begun]  # since the last sync
+        self._inserts: dict[str, tuple[str, Sequence[Mapping[str, object]]]] = {}
 
     @property
     def wall(self) -> int:
@@ -89,19 +102,31 @@ class Transaction:
         assert self._wall is not None
         return self._wall
 
+    @property
+    def now(self) -> float:
+        """The same in seconds."""
+        return self.wall / 1000
+
+    @property
+    def awake(self) -> float:
+        """The same: the database does not sleep."""
+        return self.wall / 1000
+
     def run(self, name: str, /, **values: object) -> Cursor:
         """Run a statement; nobody waits for it."""
+        self._flush()
         self._sent.append(self._db.execute(self._sql[name], values))
-        return self._sent[-1]
-
-    def run_wide(self, name: str, /, **values: object) -> Cursor:
-        """The same for a statement that answers with many rows of texts and numbers: 5 % less to claim and complete."""
-        self._sent.append(self._db.execute(self._sql[name], values, binary=True))
         return self._sent[-1]
 
     def run_text(self, statement: str) -> None:
         """Run a statement that has no name, once."""
         self._db.execute(statement, prepare=False)
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, skip_existing: bool = False) -> None:
+        """Insert rows with the same columns into a table of the ledger, by one statement with inserts just before."""
+        if rows:
+            values = f"rows{len(self._inserts)}"
+            self._inserts[_insert(table, tuple(rows[0]), values, skip_existing)] = values, rows
 
     def all(self, name: str, /, **values: object) -> list[Row]:
         """All its rows."""
@@ -131,27 +156,37 @@ class Transaction:
             self._db.execute("BEGIN")
             self._open = True
 
-    def ring(self, hint: Hint) -> None:
-        """Send a hint with the commit, as a transaction of its own behind it: one trip for both."""
+    def notify(self, notification: Notification) -> None:
+        """Notify others with the commit, by a transaction of its own behind it: one trip for both."""
         self.hold()
-        self._hint = hint
+        self._notification = notification
 
     def commit(self) -> None:
         """Let the next sync end it."""
+        self._flush()
         if self._open:
             self._commit = self._db.execute("COMMIT")
-        if self._hint:
-            self._db.execute(self._hint.statement, self._hint.values)
+        if self._notification:
+            self._db.execute(self._notification.statement, self._notification.values)
         self._open = True  # nothing is left to hold
 
-    def told(self) -> None:
-        """All of it went through, the hint too."""
-        if self._hint:
-            self._hint.sent()
+    def _flush(self) -> None:
+        """Send the inserts that have gathered: a statement costs the client more than a row."""
+        if self._inserts:
+            *others, last = self._inserts
+            these = ", ".join(f"i{n} AS ({insert})" for n, insert in enumerate(others))
+            values = {name: json.dumps(rows) for name, rows in self._inserts.values()}
+            self._sent.append(self._db.execute(f"WITH {these} {last}" if these else last, values))
+            self._inserts.clear()
 
-    def failed_to_tell(self) -> bool:
-        """Whether it is committed, so that what failed can only be the hint."""
-        return bool(self._hint and self._commit and self._commit.statusmessage == "COMMIT")
+    def confirm_notification(self) -> None:
+        """All of it went through, the notification too."""
+        if self._notification:
+            self._notification.sent()
+
+    def failed_to_notify(self) -> bool:
+        """Whether it is committed, so that what failed can only be the notification."""
+        return bool(self._notification and self._commit and self._commit.statusmessage == "COMMIT")
 
 
 class Postgres:
@@ -167,9 +202,9 @@ class Postgres:
         idle: float = IDLE_SECONDS,
     ) -> None:
         self.url = url
-        self.bell: Bell | None = None
+        self.notifier: Notifier | None = None
         self._prepared, self._deadline, self._idle = prepared, deadline, idle
-        self._turns = threading.BoundedSemaphore(size)
+        self._free_places = threading.BoundedSemaphore(size)
         self._free: list[_Timed] = []
 
     def write(
@@ -213,7 +248,7 @@ class Postgres:
             yield mine
 
     def close(self) -> None:
-        """Let go of idle connections; whoever asks again gets new ones."""
+        """Close idle connections; whoever asks again gets new ones."""
         while self._free:
             self._free.pop().close()
 
@@ -224,25 +259,25 @@ class Postgres:
         try:
             with self._borrowed() as db, contextlib.ExitStack() as line:
                 pipeline = line.enter_context(db.pipeline())
-                turn = Transaction(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
-                line.callback(turn.hold)  # whatever ends it before its commit: the sync at the end of the line must not
-                value = body(turn)
+                tx = Transaction(db, pipeline, sql, wall, {"lock": patience, "idle": f"{self._idle}s"})
+                line.callback(tx.hold)  # whatever ends it before its commit: the sync at the end of the line must not
+                value = body(tx)
                 with effect(name):
-                    ended = turn, value
-                    turn.commit()
+                    ended = tx, value
+                    tx.commit()
                     _end(line)  # which syncs: to do so before would take one more round trip
-                turn.told()
+                tx.confirm_notification()
                 return value
         except RushesError as e:
-            if ended and ended[0].failed_to_tell():
+            if ended and ended[0].failed_to_notify():
                 log.warning("hints were not sent: %s", e)
                 return ended[1]
             raise
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator["_Timed"]:
-        with our_words():
-            if not self._turns.acquire(timeout=self._deadline):
+        with translate_errors():
+            if not self._free_places.acquire(timeout=self._deadline):
                 raise StoreAway("every connection to the database is in use")
             try:
                 db, whole = self._connection(), True
@@ -254,7 +289,7 @@ class Postgres:
                 finally:
                     self._give_back(db, whole=whole)
             finally:
-                self._turns.release()
+                self._free_places.release()
 
     def _connection(self) -> "_Timed":
         with contextlib.suppress(IndexError):
@@ -288,6 +323,13 @@ class _Timed(psycopg.Connection[Row]):
         return super().wait(gen, interval, self.deadline if timeout is None else timeout)
 
 
+@functools.cache
+def _insert(table: str, columns: Sequence[str], values: str, skip_existing: bool) -> str:
+    names, ending = ", ".join(columns), " ON CONFLICT DO NOTHING" if skip_existing else ""
+    source = f"json_populate_recordset(NULL::rushes.{table}, %({values})s)"
+    return f"INSERT INTO rushes.{table} ({names}) SELECT {names} FROM {source}{ending}"  # noqa: S608 - names are ours
+
+
 def _end(line: contextlib.ExitStack) -> None:
     """End a pipeline. One whose last sync is refused has an answer too many, which psycopg does not always expect."""
     try:
@@ -297,8 +339,8 @@ def _end(line: contextlib.ExitStack) -> None:
 
 
 @contextlib.contextmanager
-def our_words() -> Iterator[None]:
-    """What psycopg raises, as people are told it."""
+def translate_errors() -> Iterator[None]:
+    """Raise errors of psycopg as errors of the domain."""
     try:
         yield
     except errors.DiskFull as e:

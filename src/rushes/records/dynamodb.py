@@ -5,11 +5,11 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rushes.aws.changes import Stamps, moved
-from rushes.aws.table import Item, Key, Refusal, Table
+from rushes.aws.changes import Timestamps, changed_keys
+from rushes.aws.table import Item, Key, Table, TransactionCancelled
 from rushes.domain.errors import StoreAway
 from rushes.domain.keys import JSON
-from rushes.records.port import Conflict, Record
+from rushes.records.port import Record, next_version
 from rushes.telemetry import effect
 
 _TRIES = 20
@@ -19,32 +19,25 @@ class DynamoRecords:
     """Documents as items, their version as the revision that a write must have seen."""
 
     def __init__(self, table: Table) -> None:
-        self._table, self._stamps = table, Stamps(table.wall)
+        self._table, self._timestamps = table, Timestamps(table.wall)
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
-        """The record, None if there is none."""
-        key = _key(kind, owner, id)
-        item = self._table.fetch([key]).get(key)
-        return None if item is None or item["deleted"] else _record(item)
+        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        """Those of these records that are there, by id; 100 in a request."""
         items = self._table.fetch(_key(kind, owner, id) for id in ids)
         return {record.id: record for item in items.values() if not (record := _record(item)).deleted}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
-        """Write a record; `expected` is the version that must be there."""
         written = self._write("put", Record(kind, owner, id, 0, dict(doc)), expected)
         if written is None:
             raise StoreAway("nothing was written")
         return written
 
     def delete(self, kind: str, owner: str, id: str, expected: int | None = None) -> bool:
-        """Delete it; False if there was none."""
         return self._write("delete", Record(kind, owner, id, 0, {}, deleted=True), expected) is not None
 
     def list(self, kind: str, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Record, ...], str]:
-        """Records in order of id, and the next cursor."""
         rows: list[Record] = []
         for item in self._table.query(_key(kind, owner, "")[0], cursor or " "):
             if not item["deleted"] and item["sk"] != cursor:
@@ -54,8 +47,7 @@ class DynamoRecords:
         return tuple(rows), ""
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
-        """Records written or deleted since the cursor, and the next cursor."""
-        keys, after = moved(self._table, "records", cursor)
+        keys, after = changed_keys(self._table, "records", cursor)
         items = self._table.fetch(keys)
         return tuple(_record(items[key]) for key in keys if key in items), after
 
@@ -69,15 +61,15 @@ class DynamoRecords:
         for _ in range(_TRIES):
             if old and old["by"] == token:
                 return _record(old)  # the reply was cut: this is our own
-            version = _checked(old, record, expected)
-            if record.deleted and not version:
+            version = next_version(_record(old) if old else None, f"{record.kind} {record.id}", expected)
+            if record.deleted and (old is None or old["deleted"]):
                 return None
-            new = replace(record, version=1 + (int(old["rev"]) if old else 0))
+            new = replace(record, version=version)
             try:
                 with effect(f"records.{verb}"):
                     self._table.commit([self._table.put(self._item(key, new, token), int(old["rev"]) if old else None)])
-            except Refusal as refusal:
-                old = refusal.found[key]
+            except TransactionCancelled as e:
+                old = e.found[key]
             else:
                 return new
         raise StoreAway("too many others write the same record")
@@ -88,20 +80,12 @@ class DynamoRecords:
         return item | {
             "body": json.dumps(doc),
             "of_change": "records",
-            "moved": f"{self._stamps.next()}#{record.version}",
+            "changed_at": f"{self._timestamps.next()}#{record.version}",
         }
 
 
 def _key(kind: str, owner: str, id: str) -> Key:
     return f"records#{kind}#{owner}", id
-
-
-def _checked(old: Item | None, record: Record, expected: int | None) -> int:
-    """The version that stands (0: none); a tombstone counts on, so that no version is used twice."""
-    version = 0 if old is None or old["deleted"] else int(old["rev"])
-    if expected not in (None, version):
-        raise Conflict(f"{record.kind} {record.id} has version {version}, not {expected}")
-    return version
 
 
 def _record(item: Item) -> Record:

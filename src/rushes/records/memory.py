@@ -3,10 +3,9 @@
 import copy
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from rushes.domain.keys import JSON
-from rushes.records.port import Conflict, Record
+from rushes.records.port import Record, next_version
 
 
 class MemoryRecords:
@@ -14,63 +13,47 @@ class MemoryRecords:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, str, str], tuple[int, Record]] = {}
+        self._rows: dict[tuple[str, str, str], tuple[int, Record]] = {}  # each with the number of its change
         self._changes = 0
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
-        """The record, None if there is none."""
-        with self._lock:
-            return self._live(kind, owner, id)
+        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        """Those of these records that are there, by id."""
         with self._lock:
-            return {id: record for id in ids if (record := self._live(kind, owner, id))}
+            found = [self._rows[kind, owner, id][1] for id in ids if (kind, owner, id) in self._rows]
+        return {record.id: record for record in found if not record.deleted}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
-        """Write a record; `expected` is the version that must be there."""
         with self._lock:
-            version = self._checked(kind, owner, id, expected)
-            return self._keep(Record(kind, owner, id, version + 1, copy.deepcopy(dict(doc))))
+            return self._write(kind, owner, id, copy.deepcopy(dict(doc)), expected)[1]
 
     def delete(self, kind: str, owner: str, id: str, expected: int | None = None) -> bool:
-        """Delete it; False if there was none."""
         with self._lock:
-            self._checked(kind, owner, id, expected)
-            there = self._live(kind, owner, id)
-            if there:
-                self._keep(replace(there, version=there.version + 1, doc={}, deleted=True))
-            return there is not None
+            return self._write(kind, owner, id, None, expected)[0]
 
     def list(self, kind: str, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Record, ...], str]:
-        """Records in order of id, and the next cursor."""
         with self._lock:
             mine = [r for _, r in self._rows.values() if (r.kind, r.owner) == (kind, owner) and not r.deleted]
         rows = sorted((r for r in mine if r.id > cursor), key=lambda r: r.id)[:limit]
         return tuple(rows), rows[-1].id if len(rows) == limit else ""
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
-        """Records written or deleted since the cursor, and the next cursor."""
         with self._lock:
             rows = sorted((n, r) for n, r in self._rows.values() if n > int(cursor or 0))
         return tuple(r for _, r in rows), str(rows[-1][0]) if rows else cursor
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
-    def _live(self, kind: str, owner: str, id: str) -> Record | None:
-        row = self._rows.get((kind, owner, id))
-        return None if row is None or row[1].deleted else row[1]
-
-    def _checked(self, kind: str, owner: str, id: str, expected: int | None) -> int:
-        """The version that stands (a tombstone counts on, so that no version is used twice)."""
-        live, row = self._live(kind, owner, id), self._rows.get((kind, owner, id))
-        version = live.version if live else 0
-        if expected not in (None, version):
-            raise Conflict(f"{kind} {id} has version {version}, not {expected}")
-        return row[1].version if row else 0
-
-    def _keep(self, record: Record) -> Record:
-        self._changes += 1
-        self._rows[record.kind, record.owner, record.id] = (self._changes, record)
-        return record
+    def _write(
+        self, kind: str, owner: str, id: str, doc: dict[str, JSON] | None, expected: int | None
+    ) -> tuple[bool, Record]:
+        """Whether there was one, and what is there now."""
+        _, old = self._rows.get((kind, owner, id), (0, None))
+        new = Record(kind, owner, id, next_version(old, f"{kind} {id}", expected), doc or {}, deleted=doc is None)
+        there = old is not None and not old.deleted
+        if there or not new.deleted:
+            self._changes += 1
+            self._rows[kind, owner, id] = (self._changes, new)
+        return there, new

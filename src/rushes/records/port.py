@@ -20,7 +20,19 @@ class Record:
 
 
 class Conflict(Exception):
-    """Somebody else wrote the record first; read it again and decide anew."""
+    """Somebody else wrote the record first; read it again and decide again."""
+
+
+def next_version(there: Record | None, name: str, expected: int | None) -> int:
+    """The version of the next write; a tombstone counts on, so that no version is used twice.
+
+    Raises:
+        Conflict: another version is there than expected (0 = none).
+    """
+    live = there.version if there and not there.deleted else 0
+    if expected not in (None, live):
+        raise Conflict(f"{name} has version {live}, not {expected}")
+    return 1 + (there.version if there else 0)
 
 
 class Records(Protocol):
@@ -30,7 +42,7 @@ class Records(Protocol):
         """The record, None if there is none."""
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        """Those of these records that are there, by id; one question, however many are named."""
+        """Those of these records that are there, by id; one request, however many are named."""
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
         """Write a record; `expected` is the version that must be there (0 = none, None = whatever there is).

@@ -25,17 +25,13 @@ class PostgresRecords:
         db.ask(SQL["restored"], {})
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
-        """The record, None if there is none."""
-        record = self._row(kind, owner, id)
-        return record if record and not record.deleted else None
+        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        """Those of these records that are there, by id."""
         rows = self._db.ask(SQL["named"], {"kind": kind, "owner": owner, "ids": list(ids)})
         return {record.id: record for record in map(_record, rows)}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
-        """Write a record; `expected` is the version that must be there."""
         values = {"kind": kind, "owner": owner, "id": id, "doc": json.dumps(dict(doc)), "expected": expected}
         rows = self._db.ask(SQL["put"], values, "records.put")
         if not rows:
@@ -43,7 +39,6 @@ class PostgresRecords:
         return Record(kind, owner, id, rows[0][0], dict(doc))
 
     def delete(self, kind: str, owner: str, id: str, expected: int | None = None) -> bool:
-        """Delete it; False if there was none."""
         values = {"kind": kind, "owner": owner, "id": id, "expected": expected}
         if self._db.ask(SQL["delete"], values, "records.delete"):
             return True
@@ -52,23 +47,17 @@ class PostgresRecords:
         return False
 
     def list(self, kind: str, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Record, ...], str]:
-        """Records in order of id, and the next cursor."""
         found = self._db.ask(SQL["list"], {"kind": kind, "owner": owner, "after": cursor, "limit": limit})
         rows = tuple(map(_record, found))
         return rows, rows[-1].id if len(rows) == limit else ""
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
-        """Records written or deleted since the cursor; call again until there are none."""
         rows = self._db.ask(SQL["changed"], {**changes.place(cursor), "limit": CHANGES})
         return tuple(_record(row[:6]) for row in rows), changes.after(cursor, rows)
 
     def close(self) -> None:
-        """Let go of idle connections."""
+        """Close idle connections."""
         self._db.close()
-
-    def _row(self, kind: str, owner: str, id: str) -> Record | None:
-        rows = self._db.ask(SQL["row"], {"kind": kind, "owner": owner, "id": id})
-        return _record(rows[0]) if rows else None
 
     def _conflict(self, kind: str, owner: str, id: str, expected: int | None) -> Conflict:
         there = self.get(kind, owner, id)

@@ -1,10 +1,5 @@
 -- Records on PostgreSQL.
 
--- name: row
--- A record as it stands, a tombstone too.
-SELECT kind, owner, id, version, doc, deleted FROM rushes.record
-WHERE kind = %(kind)s AND owner = %(owner)s AND id = %(id)s;
-
 -- name: named
 -- Records of an owner by their ids.
 SELECT kind, owner, id, version, doc, deleted FROM rushes.record

@@ -8,7 +8,7 @@ from typing import Any
 
 from rushes.domain.errors import WrongHome
 from rushes.domain.keys import JSON
-from rushes.records.port import Conflict, Record
+from rushes.records.port import Record, next_version
 from rushes.sqlite.file import SqliteFile, run_script, whole
 from rushes.statements import statements
 
@@ -19,48 +19,40 @@ SQL = statements(_HERE.with_name("sqlite.sql"))
 
 
 class SqliteRecords:
-    """Documents by kind, owner and id in a SQLite file; threads take turns."""
+    """Documents by kind, owner and id in a SQLite file; one thread writes at a time."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(path, "records", _made)
+        self._file = SqliteFile(path, "records", _create)
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
-        """The record, None if there is none."""
-        with self._file.read() as db:
-            record = _row(db, kind, owner, id)
-        return record if record and not record.deleted else None
+        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
-        """Those of these records that are there, by id."""
         with self._file.read() as db:
             rows = db.execute(SQL["named"], (kind, owner, json.dumps(list(ids)))).fetchall()
         return {record.id: record for record in map(_record, rows)}
 
     def put(self, kind: str, owner: str, id: str, doc: Mapping[str, JSON], expected: int | None = None) -> Record:
-        """Write a record; `expected` is the version that must be there."""
         with self._file.write("put") as db:
-            version = _checked(_row(db, kind, owner, id), f"{kind} {id}", expected)
-            _keep(db, kind, owner, id, version + 1, dict(doc), deleted=False)
-        return Record(kind, owner, id, version + 1, dict(doc))
+            version = next_version(_row(db, kind, owner, id), f"{kind} {id}", expected)
+            _keep(db, kind, owner, id, version, dict(doc), deleted=False)
+        return Record(kind, owner, id, version, dict(doc))
 
     def delete(self, kind: str, owner: str, id: str, expected: int | None = None) -> bool:
-        """Delete it; False if there was none."""
         with self._file.write("delete") as db:
             there = _row(db, kind, owner, id)
-            version = _checked(there, f"{kind} {id}", expected)
+            version = next_version(there, f"{kind} {id}", expected)
             if there is None or there.deleted:
                 return False
-            _keep(db, kind, owner, id, version + 1, {}, deleted=True)
+            _keep(db, kind, owner, id, version, {}, deleted=True)
         return True
 
     def list(self, kind: str, owner: str, cursor: str = "", limit: int = 100) -> tuple[tuple[Record, ...], str]:
-        """Records in order of id, and the next cursor."""
         with self._file.read() as db:
             rows = tuple(_record(row) for row in db.execute(SQL["list"], (kind, owner, cursor, limit)))
         return rows, rows[-1].id if len(rows) == limit else ""
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
-        """Records written or deleted since the cursor; call again until there are none."""
         with self._file.read() as db:
             rows = db.execute(SQL["changed"], (int(cursor or 0), CHANGES)).fetchall()
         return tuple(_record(row[:6]) for row in rows), str(rows[-1][6]) if rows else cursor
@@ -70,7 +62,7 @@ class SqliteRecords:
         self._file.backup(to)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -90,15 +82,7 @@ def _record(row: tuple[Any, ...]) -> Record:
     return Record(kind, owner, id, version, json.loads(doc), bool(deleted))
 
 
-def _checked(there: Record | None, name: str, expected: int | None) -> int:
-    """The version that stands (a tombstone counts on, so that no version is used twice)."""
-    live = there.version if there and not there.deleted else 0
-    if expected not in (None, live):
-        raise Conflict(f"{name} has version {live}, not {expected}")
-    return there.version if there else 0
-
-
-def _made(db: sqlite3.Connection) -> None:
+def _create(db: sqlite3.Connection) -> None:
     with whole(db):
         run_script(db, _HERE.with_name("sqlite_schema.sql").read_text("utf-8"))
         _check_schema(db.execute(SQL["version"]).fetchone()[0])

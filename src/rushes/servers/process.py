@@ -7,6 +7,7 @@ import pwd
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rushes.domain.errors import Refused
+from rushes.servers import launcher
 
 _FIRST_PORT, _PORTS = 20_000, 12_000
 _steps = itertools.count(101 * os.getpid())
@@ -60,6 +62,27 @@ def as_user(user: int | None) -> dict[str, Any]:
     return {} if user is None else {"user": user, "group": pwd.getpwuid(user).pw_gid, "extra_groups": []}
 
 
+def spawn(
+    argv: Sequence[str],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    user: int | None = None,
+    ends_by: signal.Signals = signal.SIGTERM,
+    fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process that writes to `log`, as another user if told.
+
+    It gets `ends_by` when the thread that calls this ends, however that happens; for the main thread, the process.
+    """
+    whom = (-1, -1) if user is None else (user, pwd.getpwuid(user).pw_gid)
+    launch = [sys.executable, "-IS", launcher.__file__, *map(str, (os.getpid(), int(ends_by), *whom)), *argv]
+    with log.open("ab") as out:
+        # A group of its own: a terminal's Ctrl-C is for us, who stop our workers first.
+        return subprocess.Popen(
+            launch, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, process_group=0, pass_fds=fds
+        )
+
+
 def start(
     argv: Sequence[str],
     url: str,
@@ -68,16 +91,14 @@ def start(
     env: Mapping[str, str] | None = None,
     user: int | None = None,
     ends_by: signal.Signals = signal.SIGTERM,
+    fds: Sequence[int] = (),
 ) -> Running:
-    """Start a server that writes to `log` (as another user if told), and wait until it answers.
+    """Spawn a server and wait until it answers.
 
     Raises:
         Refused: it ended, or did not answer in time; the last lines of its log are told.
     """
-    with log.open("ab") as out:
-        # A group of its own: a terminal's Ctrl-C is for us, who stop our workers first.
-        how = {"env": env, "process_group": 0, **as_user(user)}
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **how)
+    process = spawn(argv, log, env, user, ends_by, fds)
     running = Running(url, process, ends_by)
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""One SQLite file for every room that keeps rows in one: opened safely, threads in turn, errors in our own words."""
+"""One SQLite file for every room that keeps rows in one: opened safely, threads in turn, errors translated."""
 
 import contextlib
 import sqlite3
@@ -27,7 +27,7 @@ class SqliteFile:
         self, path: Path, name: str, made: Callable[[sqlite3.Connection], object], settings: Sequence[str] = DURABLE
     ) -> None:
         self._lock, self._name = threading.Lock(), name
-        with our_words(name):
+        with translate_errors(name):
             self.db = connect(path, settings)
             try:
                 made(self.db)
@@ -38,7 +38,7 @@ class SqliteFile:
     @contextlib.contextmanager
     def write(self, verb: str) -> Iterator[sqlite3.Connection]:
         """A transaction that is committed at the end, or leaves no trace."""
-        with self._lock, our_words(self._name), _undone(self.db):
+        with self._lock, translate_errors(self._name), _undone(self.db):
             self.db.execute("BEGIN IMMEDIATE")
             yield self.db
             with effect(f"{self._name}.{verb}"):
@@ -47,7 +47,7 @@ class SqliteFile:
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """One look: all that it reads is of one moment."""
-        with self._lock, our_words(self._name), _undone(self.db):
+        with self._lock, translate_errors(self._name), _undone(self.db):
             self.db.execute("BEGIN")
             yield self.db
 
@@ -56,14 +56,14 @@ class SqliteFile:
         with (
             replacing(to) as part,
             self._lock,
-            our_words(self._name),
+            translate_errors(self._name),
             contextlib.closing(sqlite3.connect(part)) as copy,
         ):
             self.db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self.db.close()
 
@@ -108,12 +108,12 @@ def code(e: sqlite3.Error) -> int:
 
 
 @contextlib.contextmanager
-def our_words(name: str) -> Iterator[None]:
+def translate_errors(name: str) -> Iterator[None]:
     """Errors of SQLite as what follows from them for the part of that name."""
     try:
         yield
     except sqlite3.Error as e:
-        raise _translated(e, name) from e
+        raise _translate(e, name) from e
 
 
 @contextlib.contextmanager
@@ -139,7 +139,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
             return
 
 
-def _translated(e: sqlite3.Error, name: str) -> RushesError:
+def _translate(e: sqlite3.Error, name: str) -> RushesError:
     if code(e) == sqlite3.SQLITE_FULL:
         return NoRoom(f"no room to write the {name}: {e}")
     if code(e) in _AWAY:

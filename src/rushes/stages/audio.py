@@ -16,8 +16,8 @@ from rushes.stages.speech.windows import Window, voices, windows
 class Audio:
     """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
 
-    card = StageSpec(
-        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, passing=("pcm",)
+    spec = StageSpec(
+        "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, intermediate=("pcm",)
     )
 
     def run(self, work: Work) -> None:
@@ -76,7 +76,7 @@ def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
     if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
         return windows([(0, sound.samples)], sound.read, sound.samples)
-    voiced = voices(sound.samples, sound.read, work.engine.voiced)
+    voiced = voices(sound.samples, sound.read, work.engine.detect_speech)
     return windows(voiced, sound.read, sound.samples)
 
 

@@ -23,7 +23,7 @@ _SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
 class Clip:
     """Cuts what lies between two moments of film time, with some room on both sides."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "clip",
         4,
         Scope.VIDEO,

@@ -1,8 +1,8 @@
 """Depth: how near things are in the kept frames of a chunk."""
 
 from rushes.domain.stage import Scope, StageSpec
+from rushes.engines.images import decode_jpeg
 from rushes.engines.models.depth import gives_inverse
-from rushes.engines.pictures import decoded
 from rushes.media.developing.pack import PackIndex, read_frame
 from rushes.media.stereo.depth import DepthWriter
 from rushes.stages.port import Work
@@ -11,7 +11,7 @@ from rushes.stages.port import Work
 class Depth:
     """Measures; what that means for a shot is decided over all chunks, elsewhere."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "depth",
         1,
         Scope.CHUNK,
@@ -19,7 +19,7 @@ class Depth:
         needs=("probe", "develop.frames"),
         options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
         models=("depth",),
-        passing=("depth",),
+        intermediate=("depth",),
     )
 
     def run(self, work: Work) -> None:
@@ -34,8 +34,8 @@ class Depth:
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.path("frames.pack").open("rb") as file:
             for n, kept in enumerate(index.frames):
-                picture = decoded(read_frame(file, kept))
-                writer.add(kept.pts, work.engine.nearness(model, picture, inverse=inverse))
+                picture = decode_jpeg(read_frame(file, kept))
+                writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
                 work.progress(n / len(index.frames))
         found = writer.close()
         work.save("depth", "depth.bin", out, "application/octet-stream")

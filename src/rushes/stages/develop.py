@@ -15,14 +15,14 @@ from rushes.stages.port import Work
 class Develop:
     """Makes what is wanted of the pictures of one chunk."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "develop",
         3,
         Scope.CHUNK,
         ("proxy", "frames", "metrics"),
         needs=("probe",),
         options={"height": 720, "crf": 23},
-        asked={"frames": (), "metrics": ()},
+        output_options={"frames": (), "metrics": ()},
         reads_source=True,
     )
 

@@ -12,14 +12,14 @@ from rushes.stages.port import Input, Work
 class Grade:
     """Decides the range of depth, the strength and the convergence of each shot; hands the maps on by naming them."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "grade",
         1,
         Scope.VIDEO,
         ("grade",),
         needs=("probe", "shots", "depth"),
         options={"strength": AUTO, "convergence": AUTO},  # per cent of the width
-        passing=("grade",),
+        intermediate=("grade",),
     )
 
     def run(self, work: Work) -> None:

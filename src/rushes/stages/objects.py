@@ -10,7 +10,7 @@ from rushes.stages.sight.looks import looks
 class Objects:
     """Things in pictures, frame by frame."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "objects",
         1,
         Scope.CHUNK,
@@ -26,7 +26,7 @@ class Objects:
         found = [
             Observation("object", look.span, t.label, round(t.confidence, CONFIDENCE), box=box(t.box, look.picture))
             for look in looks(work)
-            for t in work.engine.things(model, look.picture, least)
+            for t in work.engine.detect_objects(model, look.picture, least)
         ]
         work.save("objects", "objects.jsonl", dump(found), MEDIA_TYPE)
         work.count("objects", len(found))

@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 class Places:
     """A place for each picture that was looked at; `unknown` rather than a wrong guess."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "places",
         1,
         Scope.CHUNK,
@@ -31,7 +31,7 @@ class Places:
 
 
 def _place(work: Work, look: SampledFrame) -> Observation:
-    guesses = work.engine.places(work.models["places"], look.picture, int(work.options["top_k"]))
+    guesses = work.engine.classify_place(work.models["places"], look.picture, int(work.options["top_k"]))
     label, share = guesses[0] if guesses else (UNKNOWN, 0.0)
     if share < float(work.options["min_confidence"]):
         label, share = UNKNOWN, 1 - share

@@ -163,7 +163,7 @@ class Work:
 class Stage(Protocol):
     """A kind of work. Only `run` is required; a third party offers one by the entry point group `rushes.stages`."""
 
-    card: StageSpec
+    spec: StageSpec
 
     def run(self, work: Work) -> None:
         """Make every output in `work.wanted` and save it. The same question must give the same bytes.

@@ -30,7 +30,7 @@ _QUALITY = 90
 class Preview:
     """Looks at moments from all over the film, each as if it were a shot of its own."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "preview",
         1,
         Scope.VIDEO,
@@ -91,7 +91,7 @@ def _rendered(
     model, file = work.models["depth"], work.temporary(".bin")
     writer = DepthWriter(file, track.base, view.eye)
     inverse = gives_inverse(model, str(work.options["output"]))
-    writer.add(pts, work.engine.nearness(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
+    writer.add(pts, work.engine.inverse_depth(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
     index = writer.close()
     found = grade(pts, pts + 1, index.maps, wanted)
     with file.open("rb") as maps:

@@ -11,7 +11,7 @@ from rushes.stages.port import Work
 class Probe:
     """Reads the original once and saves its facts; its completion opens the plan."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "probe",
         1,
         Scope.VIDEO,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.text import language_of, side
+from rushes.engines.models.text import input_side, language_of
 from rushes.stages.port import Work
 from rushes.stages.sight.boxes import CONFIDENCE, box, points, round_about
 from rushes.stages.sight.lines import sure_alone
@@ -15,7 +15,7 @@ from rushes.stages.sight.looks import SampledFrame, looks
 class ReadText:
     """Text in pictures, frame by frame. Pictures without text give no lines and no error."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "read_text",
         1,
         Scope.CHUNK,
@@ -38,7 +38,7 @@ class ReadText:
 def _lines(work: Work, look: SampledFrame) -> Iterator[Observation]:
     languages = [bcp47(str(x)) for x in work.options["languages"]]
     profile, least = str(work.options["profile"]), float(work.options["min_confidence"])
-    for line in work.engine.read(work.models["text"], look.picture, side(profile), languages):
+    for line in work.engine.read_text(work.models["text"], look.picture, input_side(profile), languages):
         if line.confidence >= least:
             yield Observation(
                 kind="text",

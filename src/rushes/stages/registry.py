@@ -16,7 +16,7 @@ OURS = (
     *("preview", "depth", "grade", "stereo", "join"),
 )
 GROUP = "rushes.stages"
-_RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not to be had on every platform
+_RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not available on every platform
 
 
 def load_stages() -> dict[str, Stage]:
@@ -31,20 +31,24 @@ def load_stages() -> dict[str, Stage]:
         stage = point.load()
         name = _checked(stage, point.value)
         if name in stages:
-            raise Refused(f"{point.value}: there is a stage {name!r} already", "Give it another name.")
+            raise Refused(f"{point.value}: a stage named {name!r} exists already", "Rename it.")
         stages[name] = stage
     return stages
 
 
-def cards_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
+def specs_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
     """What each stage says of itself."""
-    return {name: stage.card for name, stage in stages.items()}
+    return {name: stage.spec for name, stage in stages.items()}
 
 
 def _checked(stage: object, where: str) -> str:
-    card = getattr(stage, "card", None)
-    if not isinstance(card, StageSpec) or not callable(getattr(stage, "run", None)):
-        raise Refused(f"{where} is no stage: it needs a card and a run(work)", "See the guide: write a stage.")
-    if not is_name(card.name) or not card.outputs or not all(map(is_name, card.outputs)):
-        raise Refused(f"{where}: {card.name!r} or its outputs are no good names", "Use lower case letters, digits, _.")
-    return card.name
+    spec = getattr(stage, "spec", None)
+    if not isinstance(spec, StageSpec) or not callable(getattr(stage, "run", None)):
+        raise Refused(
+            f"{where} is not a stage: it needs a `spec` and a `run(work)`", "See docs/guides/write-a-stage.md"
+        )
+    if not is_name(spec.name) or not spec.outputs or not all(map(is_name, spec.outputs)):
+        raise Refused(
+            f"{where}: {spec.name!r} or one of its outputs is an invalid name", "Use lower-case letters, digits and _."
+        )
+    return spec.name

@@ -13,7 +13,7 @@ from rushes.stages.sight.lines import segments
 class Segments:
     """Joins what was read in the chunks, so that no seam shows."""
 
-    card = StageSpec("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
+    spec = StageSpec("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
 
     def run(self, work: Work) -> None:
         """Save segments.jsonl: texts and, right after each, the entities in it."""

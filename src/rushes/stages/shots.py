@@ -9,7 +9,7 @@ from rushes.stages.port import Work
 class Shots:
     """Joins the cut metrics of all chunks and decides."""
 
-    card = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
+    spec = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
 
     def run(self, work: Work) -> None:
         """Save shots.json: a list in order of time, empty where there are no pictures."""

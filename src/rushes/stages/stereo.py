@@ -22,7 +22,7 @@ from rushes.stages.port import Input, Work
 class Stereo:
     """Decodes the original once more and renders each frame with what is known of its depth."""
 
-    card = StageSpec(
+    spec = StageSpec(
         "stereo",
         1,
         Scope.CHUNK,
@@ -30,7 +30,7 @@ class Stereo:
         needs=("probe", "grade"),
         options={"format": "half-sbs", "height": 1080, "crf": 20},
         reads_source=True,
-        passing=("stereo",),
+        intermediate=("stereo",),
     )
 
     def run(self, work: Work) -> None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from rushes.domain.keys import JSON
 from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
-from rushes.engines.models.languages import spoken
-from rushes.engines.models.speech import ears
+from rushes.engines.models.languages import whisper_code
+from rushes.engines.models.speech import parse_speech_models
 from rushes.engines.port import RATE
 from rushes.stages.port import Work
 from rushes.stages.speech.listener import Listener
@@ -19,7 +19,7 @@ from rushes.stages.speech.windows import Window
 class Transcribe:
     """Speech to text, chunk by chunk. Silence, music and noise give no lines and no error."""
 
-    card = StageSpec(
+    spec = StageSpec(
         name="transcribe",
         version=1,
         scope=Scope.CHUNK,
@@ -40,8 +40,10 @@ class Transcribe:
 
     def _listen(self, work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
         sound = open_pcm(work.input("audio", "pcm").path("pcm.wav"))
-        language = spoken(str(work.options["language"]))
-        listener = Listener(work.engine, ears(work.models["speech"]), sound, str(work.options["profile"]), language)
+        language = whisper_code(str(work.options["language"]))
+        listener = Listener(
+            work.engine, parse_speech_models(work.models["speech"]), sound, str(work.options["profile"]), language
+        )
         for n, window in enumerate(windows):
             work.progress(n / len(windows))
             for line in listener.window(window):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from rushes.domain.errors import RushesError, StoreAway
-from rushes.postgres.store import CONNECT_SECONDS, Hint, Postgres, our_words
+from rushes.postgres.store import CONNECT_SECONDS, Notification, Postgres, translate_errors
 from rushes.telemetry import effect, log
 from rushes.transport.poll import Poll
 
@@ -26,8 +26,8 @@ _LOCK = 7310029
 _SEND = f"""SELECT CASE WHEN pg_try_advisory_lock({_LOCK}) THEN pg_advisory_unlock({_LOCK})::text
     ELSE set_config('synchronous_commit', 'off', true) || pg_notify('{_CHANNEL}', %(hint)s)::text END"""
 _IDLE = {True: f"SELECT pg_advisory_lock_shared({_LOCK})", False: f"SELECT pg_advisory_unlock_shared({_LOCK})"}
-_MOST = 100  # ids in one hint: PostgreSQL carries 8,000 bytes
-_PATIENCE = 2.0  # seconds for the listener to end
+_MAX_IDS = 100  # ids in one hint: PostgreSQL carries 8,000 bytes
+_JOIN_SECONDS = 2.0  # for the listener to end
 _TICK = 1.0  # seconds after which somebody who waits no more is busy; also between tries to connect
 
 
@@ -40,8 +40,8 @@ class Notify(Poll):
         """`listen` is the URL of the server itself, because a pooler carries no LISTEN; without one, others look."""
         super().__init__()
         self._db, self._url = db, listen
-        db.bell = self._ring  # a task that comes with a commit is told of in the same trip
-        self._rung: set[tuple[str, str]] = set()  # those, until they are announced
+        db.notifier = self._notification  # a task that comes with a commit is told of in the same trip
+        self._notified: set[tuple[str, str]] = set()  # those, until they are announced
         self._me = secrets.token_hex(8)
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
@@ -51,18 +51,17 @@ class Notify(Poll):
         self._closed = False
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        """As the port says."""
         super().announce(lane, tasks)
-        if self._has_rung(lane, tasks):
+        if self._was_notified(lane, tasks):
             return
         try:
             with effect("hint"):
                 self._db.ask(_SEND, self._hint(lane, tasks))
         except RushesError as e:
-            log.warning("hints were not sent: %s", e)
+            log.warning("could not send a hint: %s", e)
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
-        """As the port says; when this process becomes idle, the first wait ends at once: look once more."""
+        """The first wait after this process becomes idle ends at once: look once more."""
         if seconds <= 0 or not self._url:
             return super().wait(lanes, seconds, n)
         self._listen()
@@ -75,20 +74,19 @@ class Notify(Poll):
                 self._waits -= 1
 
     def check(self, _lanes: Sequence[str]) -> str:
-        """Listen on a channel of its own and send a word there."""
+        """Listen on a channel of its own and send a ping there."""
         if not self._url:
-            return f"nobody listens; workers look every {self.look_seconds:.0f} s"
+            return f"no LISTEN; workers look every {self.look_seconds:.0f} s"
         channel = f"{_CHANNEL}_{secrets.token_hex(8)}"
-        with our_words(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
+        with translate_errors(), psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS) as db:
             db.execute(f"LISTEN {channel}")
-            self._db.ask("SELECT pg_notify(%(channel)s, 'well')", {"channel": channel})
+            self._db.ask("SELECT pg_notify(%(channel)s, 'ping')", {"channel": channel})
             if not list(db.notifies(timeout=CHECK_SECONDS, stop_after=1)):
-                hint = "Set listen to the address of the server itself: a pooler carries no LISTEN."
-                raise StoreAway("what is told by NOTIFY does not come through", hint)
+                hint = "Set listen to the address of the server itself: LISTEN does not work through a pooler."
+                raise StoreAway("NOTIFY does not arrive", hint)
         return "LISTEN/NOTIFY"
 
     def close(self) -> None:
-        """As the port says."""
         with self._starting:
             closed, self._closed = self._closed, True
         if closed:
@@ -97,24 +95,24 @@ class Notify(Poll):
         super().close()
         self._db.close()
         if self._listener:
-            self._listener.join(_PATIENCE)
+            self._listener.join(_JOIN_SECONDS)
             if self._listener.is_alive():
                 return  # the server is frozen: the thread, and the pipe that it reads, end with the process
         os.close(self._out)
         os.close(self._in)
 
-    def _ring(self, lane: str, task: str) -> Hint:
-        return Hint(_SEND, self._hint(lane, [task]), lambda: self._rung.add((lane, task)))
+    def _notification(self, lane: str, task: str) -> Notification:
+        return Notification(_SEND, self._hint(lane, [task]), lambda: self._notified.add((lane, task)))
 
-    def _has_rung(self, lane: str, tasks: Sequence[str]) -> bool:
+    def _was_notified(self, lane: str, tasks: Sequence[str]) -> bool:
         """Whether others were told of each of these with a commit."""
         these = {(lane, task) for task in tasks}
-        rung = these & self._rung
-        self._rung -= rung
-        return bool(these) and rung == these
+        notified = these & self._notified
+        self._notified -= notified
+        return bool(these) and notified == these
 
     def _hint(self, lane: str, tasks: Sequence[str]) -> dict[str, str]:
-        return {"hint": json.dumps([self._me, lane, list(tasks[:_MOST])])}
+        return {"hint": json.dumps([self._me, lane, list(tasks[:_MAX_IDS])])}
 
     def _listen(self) -> None:
         with self._starting:
@@ -132,9 +130,9 @@ class Notify(Poll):
             try:
                 with self._connected() as db:
                     while not self._closed:
-                        self._turn(db)
+                        self._listen_once(db)
             except psycopg.Error as e:
-                log.warning("hints do not come: %s", e)
+                log.warning("LISTEN failed: %s", e)
                 self._sleep(_TICK)
 
     @contextlib.contextmanager
@@ -146,7 +144,7 @@ class Notify(Poll):
             finally:
                 self._idle = False
 
-    def _turn(self, db: psycopg.Connection) -> None:
+    def _listen_once(self, db: psycopg.Connection) -> None:
         """Become idle or busy, then sleep until a hint comes, a wait begins or a while is over."""
         idle = self._waits > 0
         if idle != self._idle:
@@ -154,8 +152,8 @@ class Notify(Poll):
             self._idle = idle
             if idle:
                 self.wake()
-        for told in db.notifies(timeout=0):
-            self._hinted(told)
+        for notification in db.notifies(timeout=0):
+            self._receive(notification)
         self._sleep(_TICK if idle else None, db.fileno())
 
     def _sleep(self, seconds: float | None, *also: int) -> None:
@@ -163,10 +161,10 @@ class Notify(Poll):
         with contextlib.suppress(BlockingIOError):
             os.read(self._out, 4096)
 
-    def _hinted(self, told: psycopg.Notify) -> None:
+    def _receive(self, notification: psycopg.Notify) -> None:
         try:
-            sender, lane, tasks = json.loads(told.payload)
+            sender, lane, tasks = json.loads(notification.payload)
             hint = str(lane), [str(task) for task in tasks]
         except (ValueError, TypeError, RecursionError) as e:
-            return log.warning("a hint that is none of ours is passed over: %s", e)
+            return log.warning("ignored a notification that is no hint: %s", e)
         return super().announce(*hint) if sender != self._me else None

@@ -20,7 +20,6 @@ class Poll:
         self._woken = 0
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        """Say that these tasks may be ready."""
         with effect("hint"), self._changed:
             hints = self._hints.setdefault(lane, {})
             hints.update(dict.fromkeys(tasks))
@@ -29,12 +28,10 @@ class Poll:
             self._changed.notify_all()
 
     def missing(self, lane: str, tasks: Sequence[str]) -> tuple[str, ...]:
-        """Those of these that no hint waits for."""
         with self._changed:
             return tuple(task for task in tasks if task not in self._hints.get(lane, ()))
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
-        """Sleep until a hint comes or the time is over."""
         with self._changed:
             before = self._woken
             self._changed.wait_for(lambda: self._woken != before or any(map(self._hints.get, lanes)), seconds)
@@ -44,21 +41,18 @@ class Poll:
             return tuple(task for _, task in mine)
 
     def keep(self, tasks: Sequence[str]) -> None:
-        """Nothing is handed out twice."""
+        """No hint is handed out twice."""
 
     def settle(self, tasks: Sequence[str]) -> None:
-        """Nothing is handed out twice."""
+        """No hint is handed out twice."""
 
     def check(self, _lanes: Sequence[str]) -> str:
-        """Nothing can be in the way."""
-        return "by the store itself"
+        return "by looking at the store"
 
     def wake(self) -> None:
-        """End every wait of this process."""
         with self._changed:
             self._woken += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing to let go of."""
         self.wake()

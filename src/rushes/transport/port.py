@@ -34,7 +34,7 @@ class Transport(Protocol):
         """These are still being worked on: a transport that hands hints out again holds theirs back."""
 
     def settle(self, tasks: Sequence[str]) -> None:
-        """Nobody needs a hint of these any more: done, failed, handed back, or not to be had."""
+        """Nobody needs a hint of these any more: done, failed, handed back, or somebody else has it."""
 
     def check(self, lanes: Sequence[str]) -> str:
         """Try it, for the doctor: in a few words how hints of these lanes come.
@@ -47,4 +47,4 @@ class Transport(Protocol):
         """End every wait of this process at once (the worker leaves)."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

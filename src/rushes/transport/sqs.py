@@ -9,16 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import RushesError, WrongHome
 from rushes.telemetry import effect, log
+from rushes.transport.breaker import CircuitBreaker
 
 VISIBLE_AFTER_SECONDS = 300
 LONGEST_WAIT_SECONDS = 20
 _BATCH = 10
-_REST = 1.0  # seconds without a try after the service was away
+_TAKE_SECONDS = 1.0  # for those who wait to take what came
 _UNSETTLED_SECONDS = 30.0  # settled messages wait for others to be deleted with, ten at once
 _KEPT_DAYS = 14
 _RECEIVES = 3
@@ -30,7 +32,7 @@ _ATTRIBUTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Receipt:
     """The right to delete a message or hold it back, and since when it is held."""
 
@@ -52,16 +54,15 @@ class SqsHints:
         self._urls: dict[str, str] = {}
         self._held: dict[str, list[_Receipt]] = {}  # task -> its messages
         self._settled: list[_Receipt] = []
-        self._came: dict[str, list[str]] = {}  # lane -> tasks that nobody took yet
+        self._received: dict[str, list[str]] = {}  # lane -> tasks that nobody took yet
         self._waits: dict[str, int] = {}  # lane -> how many wait
         self._until: dict[str, float] = {}  # lane -> when the last of them gives up
         self._receiving: set[str] = set()
         self._woken = 0
-        self._away_until = 0.0
+        self._breaker = CircuitBreaker(RushesError)
         self.poison = 0
 
     def announce(self, lane: str, tasks: Sequence[str]) -> None:
-        """As the port says."""
         with effect("hint"):
             entries = [{"Id": str(n), "MessageBody": _message(lane, task)} for n, task in enumerate(tasks)]
             for some in _tens(entries):
@@ -75,7 +76,6 @@ class SqsHints:
         return () if any(int(count) for count in counts.values()) else tuple(tasks)
 
     def wait(self, lanes: Sequence[str], seconds: float, n: int = 10) -> tuple[str, ...]:
-        """As the port says."""
         if seconds <= 0:
             return self._take_now(lanes, n)
         self._delete(len(self._settled))
@@ -83,7 +83,7 @@ class SqsHints:
             before = self._woken
             self._listen(lanes, seconds, n)
             try:
-                self._changed.wait_for(lambda: self._woken != before or any(map(self._came.get, lanes)), seconds)
+                self._changed.wait_for(lambda: self._woken != before or any(map(self._received.get, lanes)), seconds)
                 return self._taken(lanes, n)
             finally:
                 for lane in lanes:
@@ -94,45 +94,44 @@ class SqsHints:
         """Hold messages back once more when half of their time is over."""
         late = self._clock() - VISIBLE_AFTER_SECONDS / 2
         with self._changed:
-            old = [(task, r) for task in tasks for r in self._held.get(task, ()) if r.since <= late]
+            old = [r for task in tasks for r in self._held.get(task, ()) if r.since <= late]
         self._show(old, VISIBLE_AFTER_SECONDS)
         with self._changed:
-            for task, receipt in old:
-                self._held[task] = [
-                    _Receipt(r.queue, r.handle, self._clock()) if r is receipt else r for r in self._held.get(task, ())
-                ]
+            for receipt in old:
+                receipt.since = self._clock()
 
     def settle(self, tasks: Sequence[str]) -> None:
         """Delete messages, ten at once: one that is left when the process dies comes again and is settled again."""
         with self._changed:
             now = self._clock()
             gone = [receipt for task in tasks for receipt in self._held.pop(task, ())]
-            self._settled += [_Receipt(r.queue, r.handle, now) for r in gone]
+            for receipt in gone:
+                receipt.since = now
+            self._settled += gone
             old = bool(self._settled) and self._settled[0].since < now - _UNSETTLED_SECONDS
             count = len(self._settled) if old else len(self._settled) // _BATCH * _BATCH
         self._delete(count)
 
     def check(self, lanes: Sequence[str]) -> str:
         """Ask each queue how full it is: to send and take would be in the way of others' hints."""
-        names, told = ["ApproximateNumberOfMessages"], []
+        names, counts = ["ApproximateNumberOfMessages"], []
         for lane in lanes:
             found = self._service.ask("get_queue_attributes", QueueUrl=self._url(lane), AttributeNames=names)
-            told.append(f"{lane} {found['Attributes'][names[0]]}")
-        return f"SQS, messages waiting: {', '.join(told)}"
+            counts.append(f"{lane} {found['Attributes'][names[0]]}")
+        return f"SQS, messages waiting: {', '.join(counts)}"
 
     def wake(self) -> None:
-        """As the port says."""
         with self._changed:
             self._woken += 1
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Delete what is settled; what was taken and not settled is shown to others again at once."""
+        """Delete what is settled; others see at once what was taken and not settled."""
         self.wake()
         self._delete(len(self._settled))
         with self._changed:
             held, self._held = self._held, {}
-        self._show([(task, r) for task, receipts in held.items() for r in receipts], 0)
+        self._show([r for receipts in held.values() for r in receipts], 0)
 
     def create(self, lanes: Iterable[str]) -> None:
         """Make the queues, each with one for messages that nobody could settle; those that are there stay.
@@ -140,17 +139,17 @@ class SqsHints:
         They stay as they are: to create one again is refused by SQS when an attribute was changed.
         """
         for name in map(self._name, lanes):
-            if not self._found(name):
-                dead = self._found(f"{name}-dlq") or self._made(f"{name}-dlq", {})
-                self._made(name, self._redrive(dead))
+            if not self._find(name):
+                dead = self._find(f"{name}-dlq") or self._create(f"{name}-dlq", {})
+                self._create(name, self._redrive(dead))
 
-    def _found(self, name: str) -> str:
+    def _find(self, name: str) -> str:
         try:
             return str(self._service.ask("get_queue_url", QueueName=name)["QueueUrl"])
         except WrongHome:
             return ""
 
-    def _made(self, name: str, more: dict[str, str]) -> str:
+    def _create(self, name: str, more: dict[str, str]) -> str:
         return str(self._service.ask("create_queue", QueueName=name, Attributes=_ATTRIBUTES | more)["QueueUrl"])
 
     def _redrive(self, dead: str) -> dict[str, str]:
@@ -168,9 +167,9 @@ class SqsHints:
         return taken
 
     def _taken(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
-        mine = [(lane, task) for lane in lanes for task in self._came.get(lane, ())][:n]
+        mine = [(lane, task) for lane in lanes for task in self._received.get(lane, ())][:n]
         for lane, task in mine:
-            self._came[lane].remove(task)
+            self._received[lane].remove(task)
         return tuple(task for _, task in mine)
 
     def _listen(self, lanes: Sequence[str], seconds: float, n: int) -> None:
@@ -187,16 +186,16 @@ class SqsHints:
             left = max(self._until[lane] - time.monotonic(), 0.0)
             tasks = self._receive(lane, min(LONGEST_WAIT_SECONDS, max(1, math.ceil(left))), n)
             with self._changed:
-                self._came.setdefault(lane, []).extend(tasks)
+                self._received.setdefault(lane, []).extend(tasks)
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: not self._waits[lane] or not self._came[lane], _REST if tasks else 0)
+                seconds = _TAKE_SECONDS if tasks else 0
+                self._changed.wait_for(lambda: not self._waits[lane] or not self._received[lane], seconds)
                 if not self._waits[lane]:
                     self._receiving.remove(lane)
-                    late, self._came[lane] = self._came[lane], []
-                    receipts = [(task, r) for task in late for r in self._held.pop(task, ())]
+                    late, self._received[lane] = self._received[lane], []
+                    receipts = [r for task in late for r in self._held.pop(task, ())]
                     break
-                away = self._away_until - time.monotonic()
-                self._changed.wait_for(lambda: not self._waits[lane], max(0.0, away))
+                self._changed.wait_for(lambda: not self._waits[lane], max(0.0, self._breaker.rest()))
         self._show(receipts, 0)
 
     def _receive(self, lane: str, seconds: int, n: int) -> list[str]:
@@ -213,7 +212,7 @@ class SqsHints:
         return list(dict.fromkeys(tasks))
 
     def _drop(self, poison: _Receipt) -> None:
-        log.warning("a message that is no hint was deleted from %s", poison.queue)
+        log.warning("deleted a message that is no hint from %s", poison.queue)
         with self._changed:
             self.poison += 1
             self._settled.append(poison)
@@ -224,29 +223,19 @@ class SqsHints:
             gone, self._settled = self._settled[:count], self._settled[count:]
         self._batches("delete_message_batch", gone, {})
 
-    def _show(self, receipts: Iterable[tuple[str, _Receipt]], seconds: int) -> None:
+    def _show(self, receipts: Sequence[_Receipt], seconds: int) -> None:
         """Let others see these messages after so many seconds."""
-        self._batches("change_message_visibility_batch", [r for _, r in receipts], {"VisibilityTimeout": seconds})
+        self._batches("change_message_visibility_batch", receipts, {"VisibilityTimeout": seconds})
 
     def _batches(self, operation: str, receipts: Sequence[_Receipt], more: dict[str, int]) -> None:
         for queue in dict.fromkeys(receipt.queue for receipt in receipts):
             handles = [receipt.handle for receipt in receipts if receipt.queue == queue]
             for some in _tens([{"Id": str(n), "ReceiptHandle": handle, **more} for n, handle in enumerate(handles)]):
-                self._try(lambda some=some, queue=queue: self._service.ask(operation, QueueUrl=queue, Entries=some))  # type: ignore[misc]
+                self._breaker.call(partial(self._service.ask, operation, QueueUrl=queue, Entries=some))
 
     def _ask(self, operation: str, lane: str, **request: Any) -> Any:
         """The answer about a lane's queue, None if there is none."""
-        return self._try(lambda: self._service.ask(operation, QueueUrl=self._url(lane), **request))
-
-    def _try(self, question: Callable[[], Any]) -> Any:
-        if time.monotonic() < self._away_until:
-            return None
-        try:
-            return question()
-        except RushesError as e:
-            log.warning("hints are away: %s", e)
-            self._away_until = time.monotonic() + _REST
-            return None
+        return self._breaker.call(lambda: self._service.ask(operation, QueueUrl=self._url(lane), **request))
 
     def _url(self, lane: str) -> str:
         if lane not in self._urls:

@@ -40,7 +40,7 @@ class UploadJob:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
         needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
         ledger, hints, label = home.ledger, home.transport, display_name(self.name)
-        done = submit(ledger, hints, home.cards, self.asked, label, recipe, self.wanted.priority, needs, self.request)
+        done = submit(ledger, hints, home.specs, self.asked, label, recipe, self.wanted.priority, needs, self.request)
         return done.job
 
 

@@ -253,7 +253,7 @@ class Uploads:
         if self._in_bucket:
             return plan_upload_job(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
         asked = job_spec(self.home, source, wanted)
-        request = request_of(asked, self.home.cards)
+        request = request_of(asked, self.home.specs)
         job = job_id(asked.owner, request)
         return UploadJob(job, f"input/{job}/source{ending}", request, asked, label, wanted)
 

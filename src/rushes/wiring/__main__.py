@@ -8,7 +8,7 @@ from rushes.engines.local import LocalEngine
 from rushes.home import VERSION
 from rushes.telemetry import log_to
 from rushes.wiring import open_home
-from rushes.worker.slot import Parts, die_with_parent, serve
+from rushes.worker.slot import SlotDeps, die_with_parent, serve
 
 
 def main(folder: str, fd: str) -> None:
@@ -16,7 +16,7 @@ def main(folder: str, fd: str) -> None:
     die_with_parent()
     home = open_home(Path(folder), create=False)
     log_to(level=home.settings.log_level)
-    parts = Parts(
+    deps = SlotDeps(
         stages=home.stages,
         blobs=home.blobs,
         engine=LocalEngine(home.models, threads=home.settings.threads or 1),
@@ -24,7 +24,7 @@ def main(folder: str, fd: str) -> None:
         original=home.original,
         version=VERSION,
     )
-    serve(parts, Connection(int(fd)))
+    serve(deps, Connection(int(fd)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parent's side of a slot: start the child, hand it a task, hear its answer, watch and end it."""
+"""The parent's side of a slot: start the child, send it a task, receive its answer, watch and end it."""
 
 import contextlib
 import json
@@ -18,16 +18,19 @@ from rushes.telemetry import log
 from rushes.worker.child_output import ChildOutput
 
 LINE_BYTES = 2000
-GONE_SECONDS = 10.0  # to be heard after a kill; a process that the kernel holds back is left behind
+EXIT_SECONDS = 10.0  # to exit after a kill; a process that the kernel holds back is left behind
+OnMessage = Callable[["Child", JSON], None]
 
 
 class Child:
     """One spawned process that runs one task at a time, in a process group of its own."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], hear: Callable[["Child", JSON], None]) -> None:
-        """`hear` is called from a thread of this child with each message, and with {"say": "died", ...} at the end."""
-        self._hear = hear
-        self.lines = ChildOutput()
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], on_message: Callable[["Child", JSON], None]
+    ) -> None:
+        """`on_message` is called from a thread of this child with each message; the last is {"type": "exited", ...}."""
+        self._on_message = on_message
+        self.output = ChildOutput()
         self.task: Lease | None = None
         self.killed = ""
         self.tasks_run = 0
@@ -42,10 +45,10 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._line = Connection(ours.detach())
+        self._connection = Connection(ours.detach())
         self._sender: threading.Thread | None = None
-        self._logs = threading.Thread(target=self._read_lines, daemon=True)
-        self._logs.start()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -55,12 +58,12 @@ class Child:
         return self._process.pid
 
     def start(self, lease: Lease) -> None:
-        """Hand over a task; {"say": "unsent", ...} is heard if that is not possible.
+        """Send a task; the answer is {"type": "not_sent", ...} if that is not possible.
 
         A thread sends it: a child that is still starting reads nothing, and the pipe holds only about 200 kB.
         """
         self.task = lease
-        self.lines.begin(lease)
+        self.output.begin(lease)
         self._sender = threading.Thread(target=self._send, args=(json.dumps(lease._asdict()).encode(),), daemon=True)
         self._sender.start()
 
@@ -77,49 +80,49 @@ class Child:
                 total += process.memory_info().rss
         return total
 
-    def kill(self, why: str) -> None:
+    def kill(self, reason: str) -> None:
         """End it and everything it started, at once."""
-        self.killed = self.killed or why
-        family = _tree(self.pid)
+        self.killed = self.killed or reason
+        tree = _tree(self.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        for process in family:
+        for process in tree:
             with contextlib.suppress(psutil.Error):
                 process.kill()
 
     def close(self) -> None:
-        """End it and wait until it is gone and has been heard, but not for ever."""
+        """End it and wait until it has exited and reported so, but not for ever."""
         self.kill("closed")
-        self._listener.join(GONE_SECONDS)
+        self._listener.join(EXIT_SECONDS)
 
     def _send(self, data: bytes) -> None:
         try:
-            self._line.send_bytes(data)
+            self._connection.send_bytes(data)
         except OSError as e:
-            self._hear(self, {"say": "unsent", "message": f"the slot did not take it: {e.strerror or e}"})
+            self._on_message(self, {"type": "not_sent", "message": f"the slot took no task: {e.strerror or e}"})
 
     def _listen(self) -> None:
         while True:
             try:
-                self._hear(self, json.loads(self._line.recv_bytes()))
+                self._on_message(self, json.loads(self._connection.recv_bytes()))
             except (EOFError, OSError):
                 break
-            except Exception:  # noqa: BLE001 - whatever it is: a slot that nobody hears must end
-                log.exception("a slot said something odd")
+            except Exception:  # noqa: BLE001 - whatever it is: a slot that cannot be understood must end
+                log.exception("a slot sent a message that cannot be read")
                 break
-        self.kill("hung up")
+        self.kill("disconnected")
         code = self._process.wait()
         if self._sender:
             self._sender.join(timeout=1.0)  # a task that never reached it is no failure of the work
-        self._line.close()
-        self._logs.join(timeout=1.0)  # what it still had to say; a forked grandchild may hold the pipe open
-        self._hear(self, {"say": "died", "code": code})
+        self._connection.close()
+        self._reader.join(timeout=1.0)  # its last output; a forked grandchild may hold the pipe open
+        self._on_message(self, {"type": "exited", "code": code})
 
-    def _read_lines(self) -> None:
+    def _read_output(self) -> None:
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError), self._process.stdout as output:
             while raw := output.readline(LINE_BYTES):
-                self.lines.add(raw)
+                self.output.add(raw)
 
 
 def _tree(pid: int) -> list[psutil.Process]:

@@ -1,6 +1,6 @@
-"""What a child prints, attempt by attempt: the last lines for a failure, all of them for the log.
+"""What a child prints during an attempt: the last lines for a failure, all of them for the log.
 
-Answers come over another pipe than lines, so marker lines say where an attempt begins and ends.
+Answers come over another pipe than the output, so marker lines say where an attempt begins and ends.
 """
 
 import collections
@@ -18,7 +18,7 @@ Send = Callable[[Lease, int, Sequence[str]], None]
 
 
 class ChildOutput:
-    """The output of the attempt that runs now; lines that come before or after it belong to nobody."""
+    """The output of the attempt that runs now; lines that come before or after it are dropped."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class ChildOutput:
         self._over.wait(END_SECONDS)
 
     def send(self, send: Send) -> None:
-        """Hand on what was printed since the last call, numbered (a flood is cut to the latest)."""
+        """Pass on what was printed since the last call, numbered (only the latest of a flood)."""
         with self._lock:
             lease, first, lines = self._lease, self._next, list(self._unsent)
             self._unsent.clear()

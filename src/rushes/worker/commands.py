@@ -1,4 +1,4 @@
-"""Orders: what the core tells the shell to do."""
+"""Commands: what the core tells the shell to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class PassOn:
-    """Announce again what was hinted to this worker and has no place here."""
+    """Announce hints again that this worker has no free slot for."""
 
     tasks: tuple[str, ...]
 
@@ -50,15 +50,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End what a slot runs, at once; nothing it says about that task counts any more."""
+    """Kill what a slot runs; nothing it still says about that task counts."""
 
     slot: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Say that a task runs long; nobody ends it for that."""
+class ReportLongTask:
+    """Log that a task runs long; it is not killed."""
 
     lease: Lease
     seconds: float
@@ -74,7 +74,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Tell the ledger that an attempt failed; dead when delay is None."""
+    """Tell the ledger that an attempt failed; the task is dead when delay is None."""
 
     lease: Lease
     failure: Failure
@@ -83,7 +83,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """Hand a task back, claimable at once."""
+    """Give a task back, claimable at once."""
 
     lease: Lease
     reason: str
@@ -91,7 +91,7 @@ class GiveBack:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Look for what dead workers left, what is due and what is owed."""
+    """Release what dead workers held, and pay what is owed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class NewIncarnation:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Everything is handed back: strike out the worker's row and end."""
+    """Everything is given back: delete the worker's row and end."""
 
 
-OutboxEntry = Complete | Fail | GiveBack  # bookkeeping that must reach the ledger, or the lease is lost
-Command = Claim | Listen | PassOn | Renew | Start | Kill | Report | OutboxEntry | Sweep | NewIncarnation | Leave
+OutboxEntry = Complete | Fail | GiveBack  # outcomes that must reach the ledger, or the lease is lost
+Command = Claim | Listen | PassOn | Renew | Start | Kill | ReportLongTask | OutboxEntry | Sweep | NewIncarnation | Leave

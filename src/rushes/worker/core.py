@@ -1,4 +1,4 @@
-"""What a worker decides: (state, happening) -> (state, orders). Pure: no clock, no I/O, no threads."""
+"""What a worker decides: (state, input) -> (state, commands). Pure: no clock, no I/O, no threads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from rushes.worker.commands import (
     NewIncarnation,
     OutboxEntry,
     Renew,
-    Report,
+    ReportLongTask,
     Start,
     Sweep,
 )
@@ -27,7 +27,7 @@ from rushes.worker.inputs import (
     Input,
     OutboxEntryWritten,
     Progressed,
-    RenewalCame,
+    RenewalReply,
     StopRequested,
     StoreUnavailable,
     Swept,
@@ -38,18 +38,18 @@ from rushes.worker.intake import Intake
 
 SWEEP_IDLE_SECONDS = 5.0
 SWEEP_BUSY_SECONDS = 15.0  # so what a vanished worker held is taken up within 45 s, though everybody is busy
-REST_SECONDS = 10.0  # after a task was handed back for want of room
-PATIENCE_SECONDS = 2.0  # told twice: how long bookkeeping may still take
-RETRY_SECONDS = 1.0  # between tries of the bookkeeping while a store is away
+REST_SECONDS = 10.0  # after a task was given back because the disk was full
+PATIENCE_SECONDS = 2.0  # after a second request to stop: how long bookkeeping may still take
+RETRY_SECONDS = 1.0  # between tries of the bookkeeping while the store is unavailable
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What this worker may do at once. The last slot is one more than asked and serves lane `now` alone."""
+    """What this worker may do at once. One slot more than asked serves lane `now` alone."""
 
     slots: int
     lanes: tuple[str, ...] = ("cpu",)
-    task_seconds: float = 1800.0
+    task_seconds: float = 1800.0  # 0: no limit
     drain_seconds: float = 120.0
     look_seconds: float = 1.0  # how long an empty claim is believed without a hint
     by_hint: bool = False  # hints wait in a queue: take them first
@@ -69,7 +69,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that a worker knows between two happenings."""
+    """All that a worker knows between two inputs."""
 
     limits: Limits
     now: float = 0.0
@@ -78,20 +78,20 @@ class State:
     renew_at: float = 0.0
     sweep_at: float = 0.0
     intakes: tuple[Intake, ...] = ()
-    rest_until: float = 0.0  # after a task that could not be worked on here: no claim before
+    rest_until: float = 0.0  # no claim before, after a task that could not be worked on here
     retry_at: float = 0.0
     drain_until: float | None = None
-    told: int = 0
-    why: str = ""  # it was told to stop
-    room: bool = True
+    stop_requests: int = 0
+    stop_reason: str = ""
+    has_space: bool = True
     left: bool = False
 
     @property
     def note(self) -> str:
         """Why it takes no work, as others see it."""
         if self.drain_until is not None:
-            return f"draining: {self.why}" if self.why else "draining"
-        return "" if self.room else "disk full"
+            return f"draining: {self.stop_reason}" if self.stop_reason else "draining"
+        return "" if self.has_space else "disk full"
 
     @property
     def idle(self) -> bool:
@@ -101,7 +101,7 @@ class State:
     @property
     def takes(self) -> bool:
         """Whether it takes work now."""
-        return self.drain_until is None and self.room and self.now >= self.rest_until
+        return self.drain_until is None and self.has_space and self.now >= self.rest_until
 
     def free(self) -> list[int]:
         """Slots with nothing to do; the last one is lane now's."""
@@ -117,7 +117,7 @@ class State:
         times = [self.renew_at]
         times += [self.retry_at] if self.outbox else []
         times += [self.sweep_at] if self.drain_until is None else [max(self.drain_until, self.now + 0.1)]
-        if self.drain_until is None and self.room:
+        if self.drain_until is None and self.has_space:
             times += [max(i.look_at, self.rest_until) for i in self.intakes if self.free_for(i.lanes)]
             times += [self.rest_until] if self.rest_until > self.now else []
         times += [h.since + self.limits.task_seconds for h in self.held.values() if _is_limited(self, h)]
@@ -128,160 +128,163 @@ Step = tuple[State, tuple[Command, ...]]
 
 
 def begin(limits: Limits) -> State:
-    """A worker that knows nothing yet."""
+    """The state of a worker that knows nothing yet."""
     lanes = tuple(lane for lane in limits.lanes if lane not in NOW)
     groups = [lanes, NOW] if limits.slots and lanes else [NOW]
     return State(limits, intakes=tuple(Intake(group, limits.by_hint, limits.look_seconds) for group in groups))
 
 
-def step(state: State, happening: Input, now: float) -> Step:
+def step(state: State, input: Input, now: float) -> Step:
     """What the worker knows and does next."""
     state = replace(state, now=now)
-    state, first = _take(state, happening)
-    state, then = _go_on(state)
+    state, first = _react(state, input)
+    state, then = _do_what_is_due(state)
     return state, first + then
 
 
-def _take(state: State, happening: Input) -> Step:
-    match happening:
+def _react(state: State, input: Input) -> Step:
+    match input:
         case Claimed():
-            return _start(state, happening)
-        case RenewalCame():
-            return _obey(state, happening)
+            return _start(state, input)
+        case RenewalReply():
+            return _apply_renewal(state, input)
         case TaskFinished(finish):
             return _settle(state, finish.task, finish.fence, lambda held: Complete(held.lease, finish))
         case TaskFailed():
-            rest = state.rest_until if happening.counts else state.now + REST_SECONDS
+            rest = state.rest_until if input.counts else state.now + REST_SECONDS
             state = replace(state, rest_until=rest)
-            return _settle(state, happening.task, happening.fence, lambda held: _failed(held.lease, happening))
+            return _settle(state, input.task, input.fence, lambda held: _failed(held.lease, input))
         case _:
-            return _note(state, happening), ()
+            return _update(state, input), ()
 
 
-def _note(state: State, happening: Input) -> State:
-    match happening:
+def _update(state: State, input: Input) -> State:
+    match input:
         case Hinted(lanes, tasks):
-            return _each(state, lambda i: i.heard(tasks, state.now) if i.lanes == lanes else i)
+            return _each(state, lambda i: i.hinted(tasks, state.now) if i.lanes == lanes else i)
         case Swept():
-            return _swept(state, happening)
+            return _swept(state, input)
         case Progressed(task, fraction) if task in state.held:
             return _hold(state, replace(state.held[task], progress=fraction))
-        case OutboxEntryWritten(letter):
-            return _drop(state, letter)
+        case OutboxEntryWritten(entry):
+            return _drop(state, entry)
         case StoreUnavailable(doubt):
             later, renew = state.now + RETRY_SECONDS, state.now if doubt else state.renew_at
-            return replace(_each(state, lambda i: i.put_off(later)), retry_at=later, renew_at=renew)
+            return replace(_each(state, lambda i: i.postponed(later)), retry_at=later, renew_at=renew)
         case DiskSpace(enough):
-            if enough and not state.room:
-                state = replace(_each(state, lambda i: i.stirred(state.now)), rest_until=state.now)
-            told = state.now if enough != state.room else state.renew_at  # others ask why nothing runs
-            return replace(state, room=enough, renew_at=told)
+            if enough and not state.has_space:
+                state = replace(_each(state, lambda i: i.woken(state.now)), rest_until=state.now)
+            renew_at = state.now if enough != state.has_space else state.renew_at  # others ask why nothing runs
+            return replace(state, has_space=enough, renew_at=renew_at)
         case StopRequested():
-            return _told(state, happening)
+            return _request_stop(state, input)
         case _:
             return state
 
 
-def _go_on(state: State) -> Step:
-    """What is due now, in this order: overdue attempts, renewal, letters, sweep, new work, or the way out."""
-    deeds: list[Command] = []
-    for due in (_overdue, _drain, _renew, _post, _sweep, _take_in, _leave):
+def _do_what_is_due(state: State) -> Step:
+    """What is due now, in this order: overdue attempts, renewal, outbox, sweep, new work, or the way out."""
+    commands: list[Command] = []
+    for due in (_overdue, _drain, _renew, _send_outbox, _sweep, _claim_work, _leave):
         state, more = due(state)
-        deeds += more
-    return state, tuple(deeds)
+        commands += more
+    return state, tuple(commands)
 
 
 def _start(state: State, claimed: Claimed) -> Step:
-    deeds: list[Command] = []
+    commands: list[Command] = []
     for lease in claimed.leases:
-        if lease.task in state.held:  # cancelled and revived since the last renewal: the lease that it had is lost
+        if lease.task in state.held:  # cancelled and revived since the last renewal: the old lease is lost
             state, ends = _lose(state, lease.task, LeaseStatus.LOST)
-            deeds += ends
+            commands += ends
         slot = next(iter(state.free_for(claimed.lanes)), None)
         state = _hold(state, Holding(lease, -1 if slot is None else slot, state.now))
         if slot is None:  # two claims were answered for one slot
             state, _ = _settle(state, lease.task, lease.fence, lambda held: GiveBack(held.lease, "no free slot"))
         else:
-            deeds.append(Start(slot, lease))
+            commands.append(Start(slot, lease))
     state = _each(state, lambda i: i.answered(claimed, state.now) if i.lanes == claimed.lanes else i)
-    return state, tuple(deeds)
+    return state, tuple(commands)
 
 
 def _swept(state: State, swept: Swept) -> State:
     due = state.now + swept.next_due if swept.next_due is not None else state.sweep_at
     state = replace(state, sweep_at=min(state.sweep_at, max(due, state.now + RETRY_SECONDS)))
-    return _each(state, lambda i: i.stirred(state.now) if swept.lanes.intersection(i.lanes) else i)
+    return _each(state, lambda i: i.woken(state.now) if swept.lanes.intersection(i.lanes) else i)
 
 
-def _obey(state: State, came: RenewalCame) -> Step:
-    deeds: list[Command] = []
+def _apply_renewal(state: State, renewal: RenewalReply) -> Step:
+    commands: list[Command] = []
     leases = {(task, held.lease.fence) for task, held in state.held.items()}
-    for (task, fence), order in (dict.fromkeys(leases, LeaseStatus.LOST) if came.gone else came.orders).items():
-        if (task, fence) in leases and order is not LeaseStatus.KEEP:
-            state, ends = _lose(state, task, order)
-            deeds += ends
-    if came.gone:
-        deeds.append(NewIncarnation())
-        state = replace(_each(state, lambda i: i.put_off(state.now)), renew_at=state.now)
-    if came.drain and state.drain_until is None:
-        state = _told(state, StopRequested("by order"))
-    return state, tuple(deeds)
+    for (task, fence), status in (
+        dict.fromkeys(leases, LeaseStatus.LOST) if renewal.gone else renewal.statuses
+    ).items():
+        if (task, fence) in leases and status is not LeaseStatus.KEEP:
+            state, ends = _lose(state, task, status)
+            commands += ends
+    if renewal.gone:
+        commands.append(NewIncarnation())
+        state = replace(_each(state, lambda i: i.postponed(state.now)), renew_at=state.now)
+    if renewal.drain and state.drain_until is None:
+        state = _request_stop(state, StopRequested("by order"))
+    return state, tuple(commands)
 
 
-def _lose(state: State, task: str, order: LeaseStatus) -> Step:
+def _lose(state: State, task: str, status: LeaseStatus) -> Step:
     held = state.held[task]
-    if order is LeaseStatus.GIVE_BACK and held.settled:
+    if status is LeaseStatus.GIVE_BACK and held.settled:
         return state, ()
-    ends = () if held.settled else (Kill(held.slot, order.value),)
-    if order is LeaseStatus.GIVE_BACK:
+    ends = () if held.settled else (Kill(held.slot, status.value),)
+    if status is LeaseStatus.GIVE_BACK:
         state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, "paused"))
         return state, ends
     return _forget(state, task), ends
 
 
-def _told(state: State, heard: StopRequested) -> State:
-    told = state.told + (2 if heard.at_once else 1)
-    grace = state.limits.drain_seconds if told == 1 else 0.0
-    until = state.now + min(grace, grace if heard.within is None else heard.within)
+def _request_stop(state: State, request: StopRequested) -> State:
+    requests = state.stop_requests + (2 if request.at_once else 1)
+    grace = state.limits.drain_seconds if requests == 1 else 0.0
+    until = state.now + min(grace, grace if request.within is None else request.within)
     until = until if state.drain_until is None else min(until, state.drain_until)
-    return replace(state, told=told, why=state.why or heard.why, drain_until=until, renew_at=state.now)
+    reason = state.stop_reason or request.reason
+    return replace(state, stop_requests=requests, stop_reason=reason, drain_until=until, renew_at=state.now)
 
 
-def _failed(lease: Lease, broke: TaskFailed) -> OutboxEntry:
-    if not broke.counts:
-        return GiveBack(lease, broke.failure.kind)
-    delay = None if broke.final else retry_delay(lease.failures + 1, broke.jitter)
-    return Fail(lease, broke.failure, delay)
+def _failed(lease: Lease, failed: TaskFailed) -> OutboxEntry:
+    if not failed.counts:
+        return GiveBack(lease, failed.failure.kind)
+    delay = None if failed.final else retry_delay(lease.failures + 1, failed.jitter)
+    return Fail(lease, failed.failure, delay)
 
 
 def _overdue(state: State) -> Step:
-    deeds: list[Command] = []
+    commands: list[Command] = []
     for held in list(state.held.values()):
         ran = state.now - held.since
         if not state.limits.task_seconds or held.settled or ran < state.limits.task_seconds:
             continue
         if _is_limited(state, held):
-            deeds.append(Kill(held.slot, "time"))
+            commands.append(Kill(held.slot, "time"))
             state = _hold(state, replace(held, since=state.now))  # it dies once; the shell reports how
         elif not held.reported:
-            deeds.append(Report(held.lease, ran))
+            commands.append(ReportLongTask(held.lease, ran))
             state = _hold(state, replace(held, reported=True))
-    return state, tuple(deeds)
+    return state, tuple(commands)
 
 
 def _drain(state: State) -> Step:
     if state.drain_until is None or state.now < state.drain_until:
         return state, ()
-    deeds: list[Command] = []
-    reason = f"drained: {state.why}" if state.why else "drained"
+    commands: list[Command] = []
+    reason = f"drained: {state.stop_reason}" if state.stop_reason else "drained"
     for task, held in list(state.held.items()):
         if not held.settled:
-            deeds.append(Kill(held.slot, "drained"))
+            commands.append(Kill(held.slot, "drained"))
             state, _ = _settle(state, task, held.lease.fence, lambda h: GiveBack(h.lease, reason))
-    return state, tuple(deeds)
+    return state, tuple(commands)
 
 
-def _post(state: State) -> Step:
+def _send_outbox(state: State) -> Step:
     if not state.outbox or state.now < state.retry_at:
         return state, ()
     return replace(state, retry_at=state.now + RETRY_SECONDS), state.outbox
@@ -303,32 +306,32 @@ def _sweep(state: State) -> Step:
     return replace(state, sweep_at=state.now + pause), (Sweep(),)
 
 
-def _take_in(state: State) -> Step:
+def _claim_work(state: State) -> Step:
     takes = state.takes
-    deeds: list[Command] = []
+    commands: list[Command] = []
     intakes: list[Intake] = []
     for one in state.intakes:
-        intake, more = one.go_on(len(state.free_for(one.lanes)), state.now) if takes else one.turn_away()
+        intake, more = one.next_commands(len(state.free_for(one.lanes)), state.now) if takes else one.decline()
         intakes.append(intake)
-        deeds += more
-    return replace(state, intakes=tuple(intakes)), tuple(deeds)
+        commands += more
+    return replace(state, intakes=tuple(intakes)), tuple(commands)
 
 
 def _leave(state: State) -> Step:
     if state.drain_until is None or state.left:
         return state, ()
-    hurried = state.told > 1 and state.now >= state.drain_until + PATIENCE_SECONDS  # a store away holds nobody
-    if (state.held or state.outbox or any(i.asking for i in state.intakes)) and not hurried:
+    patient = state.stop_requests <= 1 or state.now < state.drain_until + PATIENCE_SECONDS
+    if patient and (state.held or state.outbox or any(i.asking for i in state.intakes)):
         return state, ()
     return replace(state, left=True), (Leave(),)
 
 
-def _settle(state: State, task: str, fence: int, letter_of: Callable[[Holding], OutboxEntry]) -> Step:
+def _settle(state: State, task: str, fence: int, entry_of: Callable[[Holding], OutboxEntry]) -> Step:
     held = state.held.get(task)
     if held is None or held.lease.fence != fence or held.settled:
         return state, ()
     state = _freed(_hold(state, replace(held, settled=True)), held)
-    return replace(state, outbox=(*state.outbox, letter_of(held)), retry_at=state.now), ()
+    return replace(state, outbox=(*state.outbox, entry_of(held)), retry_at=state.now), ()
 
 
 def _hold(state: State, holding: Holding) -> State:
@@ -340,15 +343,15 @@ def _forget(state: State, task: str) -> State:
     return replace(state, held=held, outbox=tuple(x for x in state.outbox if x.lease.task != task))
 
 
-def _drop(state: State, letter: OutboxEntry) -> State:
-    held = state.held.get(letter.lease.task)
-    if held is None or held.lease.fence != letter.lease.fence:
+def _drop(state: State, entry: OutboxEntry) -> State:
+    held = state.held.get(entry.lease.task)
+    if held is None or held.lease.fence != entry.lease.fence:
         return state
-    return _freed(_forget(state, letter.lease.task), held)
+    return _freed(_forget(state, entry.lease.task), held)
 
 
 def _freed(state: State, held: Holding) -> State:
-    """Its slot takes more; and what it made ready may be in any lane, which only a queue would tell."""
+    """Its slot takes more; and what it made ready may be in any lane, which only hints in a queue would tell."""
     now_slot = held.slot == state.limits.slots
     return _each(state, lambda i: i.freed(state.now) if not i.by_hint or (i.lanes == NOW) == now_slot else i)
 
@@ -358,5 +361,5 @@ def _each(state: State, change: Callable[[Intake], Intake]) -> State:
 
 
 def _is_limited(state: State, held: Holding) -> bool:
-    """Only chunks have a time limit: whole-video work is reported, never ended."""
+    """Only chunks have a time limit: whole-video work is reported, never killed."""
     return bool(state.limits.task_seconds) and held.lease.chunk is not None and not held.settled

@@ -1,4 +1,4 @@
-"""Who tells a worker to stop: signals, and the notice that EC2 gives before it takes a Spot instance back."""
+"""What asks a worker to stop: signals, and the notice that EC2 gives before it takes a Spot instance back."""
 
 import http.client
 import json
@@ -19,13 +19,31 @@ _ACTION = "/latest/meta-data/spot/instance-action"
 
 
 @contextmanager
-def signals(told: Callable[[int], None]) -> Iterator[None]:
-    """Hear SIGINT and SIGTERM for a while; only in the main thread."""
+def stop_requests(
+    request_stop: Callable[[str, float | None], None], spot_notice: str, on_stop: Callable[[int], None]
+) -> Iterator[None]:
+    """Request a stop for each signal and Spot notice meanwhile, after telling `on_stop` the signal it amounts to."""
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        told(number)
+    def on_signal(number: int) -> None:
+        on_stop(number)
+        request_stop(signal.Signals(number).name, None)
 
-    before = {s: signal.signal(s, hear) for s in (signal.SIGINT, signal.SIGTERM)}
+    def on_notice(reason: str, within: float) -> None:
+        on_stop(signal.SIGTERM)
+        request_stop(reason, within)
+
+    with signals(on_signal), notices(spot_notice, on_notice):
+        yield
+
+
+@contextmanager
+def signals(on_signal: Callable[[int], None]) -> Iterator[None]:
+    """Catch SIGINT and SIGTERM meanwhile; only in the main thread."""
+
+    def catch(number: int, _frame: FrameType | None) -> None:
+        on_signal(number)
+
+    before = {s: signal.signal(s, catch) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -34,8 +52,8 @@ def signals(told: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextmanager
-def notices(base: str, told: Callable[[str, float], None], every: float = POLL_SECONDS) -> Iterator[None]:
-    """Hear the Spot notice for a while: why, and how many seconds are left. `base`: "" = no, "aws", or a URL."""
+def notices(base: str, on_notice: Callable[[str, float], None], every: float = POLL_SECONDS) -> Iterator[None]:
+    """Watch for a Spot notice meanwhile: its reason, and the seconds left. `base`: "" = no, "aws", or a URL."""
     if not base:
         yield
         return
@@ -44,8 +62,8 @@ def notices(base: str, told: Callable[[str, float], None], every: float = POLL_S
 
     def look() -> None:
         while not over.is_set():
-            if why := watch.look():
-                told(why, NOTICE_SECONDS)
+            if reason := watch.look():
+                on_notice(reason, NOTICE_SECONDS)
                 return
             over.wait(every)
 
@@ -75,7 +93,7 @@ class SpotNotice:
                 status, body = self._get()
         except (OSError, http.client.HTTPException) as e:
             if not self._silent:
-                log.warning("no Spot notice can be had from %s: %s", self._host, e)
+                log.warning("cannot read Spot notices from %s: %s", self._host, e)
             self._silent = True
             return ""
         self._silent = False
@@ -88,13 +106,13 @@ class SpotNotice:
         return self._ask("GET", _ACTION, {"X-aws-ec2-metadata-token": self._token})
 
     def _ask(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
-        line = http.client.HTTPConnection(self._host, timeout=2.0)
+        connection = http.client.HTTPConnection(self._host, timeout=2.0)
         try:
-            line.request(method, path, headers=headers)
-            reply = line.getresponse()
+            connection.request(method, path, headers=headers)
+            reply = connection.getresponse()
             return reply.status, reply.read()
         finally:
-            line.close()
+            connection.close()
 
 
 def _notice(body: bytes) -> str:

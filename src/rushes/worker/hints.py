@@ -1,11 +1,11 @@
-"""How a worker uses the transport: in threads of its own, because a server of hints may be slow or away."""
+"""How a worker uses the transport: in threads of its own, because a server of hints may be slow or unavailable."""
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from rushes.telemetry import log
+from rushes.telemetry import BugLog
 from rushes.transport.port import Transport
 from rushes.worker import commands, inputs
 from rushes.worker.background import Background
@@ -20,37 +20,40 @@ class Hints:
         self,
         transport: Transport,
         lane_of: Callable[[str], str | None],
-        tell: Callable[[inputs.Input], None],
+        report: Callable[[inputs.Input], None],
+        bugs: BugLog,
+        *,
         takes: bool,
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
-        self._deaf = transport.queues and not takes
-        self._transport, self._lane_of, self._tell = transport, lane_of, tell
-        self._out = Background()
-        self._ears: dict[tuple[str, ...], Background] = defaultdict(Background)
+        self._ignores_hints = transport.queues and not takes
+        self._transport, self._lane_of, self._report = transport, lane_of, report
+        self._bugs = bugs
+        self._sender = Background(bugs)
+        self._listeners: dict[tuple[str, ...], Background] = defaultdict(lambda: Background(bugs))
         self._left = False
 
     def announce(self, tasks: Iterable[str]) -> None:
-        """Say that these may be ready; whoever knows their stage knows their lane."""
+        """Announce that these may be ready, each in the lane of its stage."""
         lanes: dict[str, list[str]] = {}
         for task in tasks:
             if lane := self._lane_of(task):
                 lanes.setdefault(lane, []).append(task)
         for lane, some in lanes.items():
-            self._out.send(partial(self._transport.announce, lane, some))
+            self._sender.run(partial(self._transport.announce, lane, some))
 
     def settle(self, tasks: Iterable[str]) -> None:
         """These need no hint any more."""
-        self._say(self._transport.settle, tasks)
+        self._send(self._transport.settle, tasks)
 
     def keep(self, tasks: Iterable[str]) -> None:
         """These are still being worked on."""
-        self._say(self._transport.keep, tasks)
+        self._send(self._transport.keep, tasks)
 
-    def listen(self, deed: commands.Listen) -> None:
-        """Wait for hints; what comes is told."""
-        if not self._deaf:
-            self._ears[deed.lanes].send(partial(self._listen, deed))
+    def listen(self, command: commands.Listen) -> None:
+        """Wait for hints and report what comes."""
+        if not self._ignores_hints:
+            self._listeners[command.lanes].run(partial(self._listen, command))
 
     def leave(self) -> None:
         """Stop listening."""
@@ -58,26 +61,26 @@ class Hints:
         self._transport.wake()
 
     def close(self, seconds: float) -> None:
-        """Say what is still to be said, and end."""
+        """Send what still waits, and end."""
         self.leave()
-        for ear in self._ears.values():
-            ear.close(seconds)
-        self._out.close(seconds)
+        for listener in self._listeners.values():
+            listener.close(seconds)
+        self._sender.close(seconds)
 
-    def _say(self, verb: Callable[[list[str]], None], tasks: Iterable[str]) -> None:
+    def _send(self, verb: Callable[[list[str]], None], tasks: Iterable[str]) -> None:
         if self._transport.queues and (some := sorted(tasks)):
-            self._out.send(partial(verb, some))
+            self._sender.run(partial(verb, some))
 
-    def _listen(self, deed: commands.Listen) -> None:
+    def _listen(self, command: commands.Listen) -> None:
         tasks: tuple[str, ...] = ()
         if self._left:
             return
         try:
-            tasks = self._transport.wait(deed.lanes, deed.seconds, deed.n)
-        except Exception:  # noqa: BLE001 - a hint is worth no failure
-            log.exception("no hint can be heard")
+            tasks = self._transport.wait(command.lanes, command.seconds, command.n)
+        except Exception as e:  # noqa: BLE001 - hints are best effort: sweeps find what they miss
+            self._bugs.add(e)
             time.sleep(PAUSE_SECONDS)
         if self._left:
-            self.announce(tasks)  # taken by somebody who leaves: it is for others
+            self.announce(tasks)  # taken from the queue by a worker that leaves: others need them
         else:
-            self._tell(inputs.Hinted(deed.lanes, tasks))
+            self._report(inputs.Hinted(command.lanes, tasks))

@@ -1,4 +1,4 @@
-"""Happenings: what the shell reports to the core."""
+"""Inputs: what the shell reports to the core."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from rushes.worker.commands import OutboxEntry
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed, or somebody called."""
+    """Time has passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
-    """What waiting for hints in those lanes brought: ids to claim, or none (look for yourself)."""
+    """The end of a wait for hints in those lanes: ids to claim, or none (then look without hints)."""
 
     lanes: tuple[str, ...]
     tasks: tuple[str, ...] = ()
@@ -32,24 +32,24 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep is over: lanes in which something is ready, and seconds until something that backs off is due."""
+    """The end of a sweep: lanes in which something is ready, and seconds until the next task is due."""
 
     lanes: frozenset[str]
     next_due: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RenewalCame:
-    """The ledger's answer to a renewal: what to do with each task at the fence that was asked about."""
+class RenewalReply:
+    """The ledger's answer to a renewal: the status of each lease that was asked about, by task and fence."""
 
-    orders: Mapping[tuple[str, int], LeaseStatus]
+    statuses: Mapping[tuple[str, int], LeaseStatus]
     drain: bool
     gone: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """A slot says how far it is."""
+    """The progress of a task in a slot, from 0 to 1."""
 
     task: str
     fraction: float
@@ -57,14 +57,14 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
-    """A slot has made its results (or they were there)."""
+    """The results of a task exist: a slot made them, or they were there before."""
 
     finish: Finish
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """An attempt failed. `final`: no use trying again; `counts`: false for a hand-back (drained, no room)."""
+    """An attempt failed. `final`: never try again; `counts`: False for a hand-back (drained, disk full)."""
 
     task: str
     fence: int
@@ -76,33 +76,33 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntryWritten:
-    """A letter has reached the ledger, whatever it answered."""
+    """An outbox entry has reached the ledger, whatever the verdict."""
 
-    letter: OutboxEntry
+    entry: OutboxEntry
 
 
 @dataclass(frozen=True, slots=True)
 class StoreUnavailable:
-    """The ledger did not answer; or, in `doubt`, it said that the lease of this worker is over."""
+    """A command was not carried out: try again soon; `doubt`: the lease of this worker may be over."""
 
     doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """Whether the home's disk has room for more: so many bytes are free, so many are to stay free."""
+    """Whether the home's disk has space for more: bytes that are free, and that must stay free."""
 
     enough: bool
     free: int = 0
-    kept: int = 0
+    reserve: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """A signal, a notice or an order to stop, with its reason: once drains, twice (or `at_once`) stops at once."""
+    """A signal, a notice or a command to stop: the first drains, the second (or `at_once`) stops at once."""
 
-    why: str = ""
-    within: float | None = None  # the machine goes in so many seconds, whatever the grace
+    reason: str = ""
+    within: float | None = None  # seconds until the machine goes away, whatever the grace
     at_once: bool = False
 
 
@@ -111,7 +111,7 @@ Input = (
     | Hinted
     | Claimed
     | Swept
-    | RenewalCame
+    | RenewalReply
     | Progressed
     | TaskFinished
     | TaskFailed

@@ -6,13 +6,13 @@ from math import inf
 from rushes.worker.commands import Claim, Command, Listen, PassOn
 from rushes.worker.inputs import Claimed
 
-ALL = 10_000  # hints that only wake need no place
-LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint told
+ALL = 10_000  # hints that only wake the worker take no place
+LISTEN_SECONDS = 20.0  # the longest wait that SQS offers; sweeps find what no hint named
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """One group of lanes: what was asked, what was heard, when to look without a hint."""
+    """One group of lanes: what was asked, which hints came, when to look without a hint."""
 
     lanes: tuple[str, ...]
     by_hint: bool  # hints wait in a queue: they are taken first
@@ -20,21 +20,21 @@ class Intake:
     look_at: float = 0.0
     asking: bool = False  # a claim has not been answered yet
     listening: bool = False
-    empty: bool = False  # the last look without hints brought nothing, and nothing was heard since
+    empty: bool = False  # the last look without hints found nothing, and no hint came since
     hints: tuple[str, ...] = ()
 
-    def heard(self, tasks: tuple[str, ...], now: float) -> "Intake":
+    def hinted(self, tasks: tuple[str, ...], now: float) -> "Intake":
         """Hints came, or the wait is over."""
         if tasks and self.by_hint:
             return replace(self, listening=False, empty=False, hints=(*self.hints, *tasks))
         return replace(self, listening=False, look_at=now)
 
-    def stirred(self, now: float) -> "Intake":
+    def woken(self, now: float) -> "Intake":
         """There is, or may be, something ready: look without a hint."""
         return replace(self, empty=False, look_at=now)
 
     def freed(self, now: float) -> "Intake":
-        """A slot became free: more may be had."""
+        """A slot became free for more work."""
         return replace(self, empty=False, look_at=self.look_at if self.by_hint else now)
 
     def answered(self, claimed: Claimed, now: float) -> "Intake":
@@ -43,11 +43,11 @@ class Intake:
         look_at = inf if self.by_hint else now + wait
         return replace(self, asking=False, empty=not claimed.leases and not claimed.hinted, look_at=look_at)
 
-    def put_off(self, until: float) -> "Intake":
-        """The store is away: whatever was asked is asked again then."""
+    def postponed(self, until: float) -> "Intake":
+        """The store is unavailable: whatever was asked is asked again then."""
         return replace(self, asking=False, empty=False, look_at=until)
 
-    def go_on(self, free: int, now: float) -> tuple["Intake", tuple[Command, ...]]:
+    def next_commands(self, free: int, now: float) -> tuple["Intake", tuple[Command, ...]]:
         """What to ask for now, with so many free slots."""
         if self.asking:
             return self, ()
@@ -58,7 +58,7 @@ class Intake:
         me = replace(self, hints=())
         if free and now >= self.look_at:
             return replace(me, asking=True, look_at=inf), (Claim(self.lanes, free), *more)
-        looks_soon = self.by_hint and self.look_at < inf  # hints taken while the store is away would be lost
+        looks_soon = self.by_hint and self.look_at < inf  # hints taken while the store is unavailable would be lost
         if free and not self.listening and not looks_soon:
             return replace(me, listening=True), (self._listen(free), *more)
         return me, more
@@ -69,6 +69,6 @@ class Intake:
             return Listen(self.lanes, ALL, LISTEN_SECONDS)
         return Listen(self.lanes, free, LISTEN_SECONDS if self.empty else 0.0)
 
-    def turn_away(self) -> tuple["Intake", tuple[Command, ...]]:
+    def decline(self) -> tuple["Intake", tuple[Command, ...]]:
         """No work is taken now: hints go back to the others."""
         return replace(self, hints=()), (PassOn(self.hints),) if self.hints else ()

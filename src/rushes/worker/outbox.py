@@ -1,4 +1,4 @@
-"""Letters: bookkeeping that must reach the ledger; one that cannot be written fails its own task and no other."""
+"""The outbox: outcomes that must reach the ledger; one that cannot be written fails its own task and no other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,107 +11,107 @@ from rushes.worker import commands, inputs
 from rushes.worker.hints import Hints
 from rushes.worker.slots import jitter
 
-AGAIN = (LeaseLost, StoreAway, NoRoom)  # no fault of the letter: the core posts it again
+AGAIN = (LeaseLost, StoreAway, NoRoom)  # not the fault of the entry: the core sends it again
 
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Writes outcomes to the ledger and tells what came of it."""
+    """Writes outcomes to the ledger and reports those that were written."""
 
     ledger: Ledger
     open_plan: Callable[[Lease, Finish], None]
-    tell: Callable[[inputs.Input], None]
+    report: Callable[[inputs.Input], None]
     hints: Hints
     about: Callable[[Lease], dict[str, object]]
 
-    def complete(self, worker: str, letters: Sequence[commands.Complete]) -> None:
+    def complete(self, worker: str, entries: Sequence[commands.Complete]) -> None:
         """Done, all in one transaction; if that cannot be written, one by one.
 
         Raises:
-            StoreAway, NoRoom: to be posted again.
+            StoreAway, NoRoom: to be sent again.
         """
         try:
-            reply = self.ledger.complete(worker, [x.finish for x in letters])
+            reply = self.ledger.complete(worker, [x.finish for x in entries])
         except AGAIN:
             raise
         except Exception as e:  # noqa: BLE001 - whatever one result holds must not end the others
-            return self._complete_each(worker, letters, e)
-        for letter, said in zip(letters, reply.verdicts, strict=True):
-            self._settled(letter, said)
-        self.hints.settle(x.lease.task for x in letters)
+            return self._complete_each(worker, entries, e)
+        for entry, verdict in zip(entries, reply.verdicts, strict=True):
+            self._written(entry, verdict)
+        self.hints.settle(x.lease.task for x in entries)
         return self.hints.announce(reply.ready)
 
-    def opened(self, worker: str, letter: commands.Complete) -> bool:
+    def open_plan_of(self, worker: str, entry: commands.Complete) -> bool:
         """Write the plan before the task that opens it is completed; a plan that cannot be made is a failure.
 
         Raises:
-            StoreAway, NoRoom: to be posted again.
+            StoreAway, NoRoom: to be sent again.
         """
         try:
-            self.open_plan(letter.lease, letter.finish)
+            self.open_plan(entry.lease, entry.finish)
         except (StoreAway, NoRoom):
             raise
         except LeaseLost:  # of this one task: lost, or its job was cancelled
-            self.tell(inputs.OutboxEntryWritten(letter))
+            self.report(inputs.OutboxEntryWritten(entry))
             return False
         except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
-            log.warning("the plan cannot be made", exc_info=True, extra=self.about(letter.lease))
-            self._fail(worker, letter, e)
+            log.warning("the plan cannot be made", exc_info=True, extra=self.about(entry.lease))
+            self._fail(worker, entry, e)
             return False
         return True
 
-    def post(self, worker: str, letter: commands.Fail | commands.GiveBack) -> None:
-        """Failed, or handed back: then others are told at once.
+    def send(self, worker: str, entry: commands.Fail | commands.GiveBack) -> None:
+        """Failed, or given back: then it is announced at once.
 
         Raises:
-            StoreAway, NoRoom: to be posted again.
+            StoreAway, NoRoom: to be sent again.
         """
-        lease = letter.lease
-        if isinstance(letter, commands.GiveBack):
-            self.ledger.give_back(worker, [(lease.task, lease.fence)], letter.reason)
-            self.tell(inputs.OutboxEntryWritten(letter))
-            log.info("handed back: %s", letter.reason, extra=self.about(lease))
+        lease = entry.lease
+        if isinstance(entry, commands.GiveBack):
+            self.ledger.give_back(worker, [(lease.task, lease.fence)], entry.reason)
+            self.report(inputs.OutboxEntryWritten(entry))
+            log.info("given back: %s", entry.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
             return self.hints.announce([lease.task])
-        log.warning("%s: %s", letter.failure.kind, letter.failure.message, extra=self.about(lease))
-        return self._write(worker, letter, letter.failure, letter.delay)
+        log.warning("%s: %s", entry.failure.kind, entry.failure.message, extra=self.about(lease))
+        return self._write(worker, entry, entry.failure, entry.delay)
 
-    def _complete_each(self, worker: str, letters: Sequence[commands.Complete], error: Exception) -> None:
-        if len(letters) > 1:
-            for letter in letters:
-                self.complete(worker, [letter])
+    def _complete_each(self, worker: str, entries: Sequence[commands.Complete], error: Exception) -> None:
+        if len(entries) > 1:
+            for entry in entries:
+                self.complete(worker, [entry])
             return
-        log.error("the outcome cannot be written", exc_info=error, extra=self.about(letters[0].lease))
-        self._fail(worker, letters[0], error)
+        log.error("the outcome cannot be written", exc_info=error, extra=self.about(entries[0].lease))
+        self._fail(worker, entries[0], error)
 
-    def _fail(self, worker: str, letter: commands.Complete, error: Exception) -> None:
-        said = error if isinstance(error, RushesError) else RushesError(f"{type(error).__name__}: {error}")
-        failure = Failure(type(error).__name__, str(said), said.advice, said.verdict)
-        delay = None if isinstance(error, NeverWorks) else retry_delay(letter.lease.failures + 1, jitter())
+    def _fail(self, worker: str, entry: commands.Complete, error: Exception) -> None:
+        known = error if isinstance(error, RushesError) else RushesError(f"{type(error).__name__}: {error}")
+        failure = Failure(type(error).__name__, str(known), known.advice, known.verdict)
+        delay = None if isinstance(error, NeverWorks) else retry_delay(entry.lease.failures + 1, jitter())
         if isinstance(error, DamagedBlob) and delay is not None:
-            delay = 0.0  # it was set aside: the next attempt makes it anew
-        self._write(worker, letter, failure, delay)
+            delay = 0.0  # it was quarantined: the next attempt makes it again
+        self._write(worker, entry, failure, delay)
 
-    def _write(self, worker: str, letter: commands.OutboxEntry, failure: Failure, delay: float | None) -> None:
-        lease = letter.lease
+    def _write(self, worker: str, entry: commands.OutboxEntry, failure: Failure, delay: float | None) -> None:
+        lease = entry.lease
         try:
-            said = self.ledger.fail(worker, lease.task, lease.fence, failure, delay)
+            verdict = self.ledger.fail(worker, lease.task, lease.fence, failure, delay)
         except AGAIN:
             raise
         except Exception as e:  # noqa: BLE001 - text that the store cannot hold
             log.error("the failure cannot be written as it is", exc_info=e, extra=self.about(lease))
-            said = self.ledger.fail(worker, lease.task, lease.fence, _plain(failure), delay)
-        self._settled(letter, said)
+            verdict = self.ledger.fail(worker, lease.task, lease.fence, _plain(failure), delay)
+        self._written(entry, verdict)
         self.hints.settle([lease.task])
 
-    def _settled(self, letter: commands.OutboxEntry, said: Verdict) -> None:
-        self.tell(inputs.OutboxEntryWritten(letter))
-        if said is not Verdict.OK:
-            log.warning("refused: the task is %s", said.value, extra=self.about(letter.lease))
+    def _written(self, entry: commands.OutboxEntry, verdict: Verdict) -> None:
+        self.report(inputs.OutboxEntryWritten(entry))
+        if verdict is not Verdict.OK:
+            log.warning("refused: the task is %s", verdict.value, extra=self.about(entry.lease))
 
 
 def _plain(failure: Failure) -> Failure:
-    """The same in letters that every store can hold."""
+    """The same in ASCII, which every store can hold."""
     lines = tuple(map(_ascii, failure.lines))
     return Failure(_ascii(failure.kind), _ascii(failure.message), failure.hint, failure.verdict, lines, failure.signal)
 

@@ -1,4 +1,4 @@
-"""The worker's shell: carries out what the core orders and reports what happens. It decides nothing."""
+"""The worker's shell: carries out the core's commands and reports inputs to it. It decides nothing."""
 
 import json
 import queue
@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from rushes.blobs.port import Blobs
-from rushes.domain.errors import LeaseLost, NoRoom, NotFound, RushesError, StoreAway, WrongHome
+from rushes.domain.errors import LeaseLost, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Finish, Lease
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
-from rushes.telemetry import log
+from rushes.telemetry import BugLog, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
 from rushes.worker.background import Background
@@ -22,9 +22,11 @@ from rushes.worker.hints import Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
-from rushes.worker.slots import Slots, handed_back
+from rushes.worker.slots import Slots, given_back
+from rushes.worker.task_filter import FilteredTasks, TaskFilter
 
 HOUSEKEEPING_SECONDS = 1.0
+OUTAGES = (StoreAway, NoRoom, NotAllowed)  # not a failure of the work: the core tries again
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,74 +36,77 @@ class WorkerDeps:
     ledger: Ledger
     transport: Transport
     blobs: Blobs
-    sweeper: Sweeper  # the ledger's sweep, and whatever has to be announced after it
-    open_plan: Callable[[Lease, Finish], None]  # writes the drafts that a finish will open
+    sweeper: Sweeper  # the ledger's sweep, which also announces what it found
+    open_plan: Callable[[Lease, Finish], None]  # writes the drafts that a completion will open
     opens_plan: Callable[[str], bool]
-    check_plan: Callable[[Lease], Sequence[str]]  # once it is open: tasks to announce, whose results are gone
-    lane_of: Callable[[str], str | None]  # of a task; None if this machine does not know its stage
+    check_plan: Callable[[Lease], Sequence[str]]  # once it is open: tasks to announce because their results are missing
+    lane_of: Callable[[str], str | None]  # of a task; None if its stage is not known here
     slot_argv: Sequence[str]
     slot_env: Mapping[str, str]
     limits: core.Limits
-    born: Callable[[], Incarnation]
+    new_incarnation: Callable[[], Incarnation]
     scratch: Path
     slot_memory: int
     slot_tasks: int
-    reserve: int
+    reserve: int  # bytes of the disk that must stay free
+    filter: TaskFilter | None = None  # which tasks it takes; None: all
 
 
 class Shell:
     """A worker process: one loop, a child per slot, and the ledger."""
 
-    def __init__(self, outfit: WorkerDeps, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
-        """`until` is asked about once a second, and when idle, whether there is nothing left to stay for."""
-        self._o = outfit
+    def __init__(self, deps: WorkerDeps, until: Callable[["Shell"], bool] = lambda _shell: False) -> None:
+        """`until` is asked about once a second, and when idle, whether the worker may leave."""
+        self._deps = deps
         self._until = until
-        self._mail: queue.SimpleQueue[inputs.Input] = queue.SimpleQueue()
-        self.me = outfit.born()
-        self.state = core.begin(outfit.limits)
-        self.seen: Callable[[inputs.Input], None] = lambda _happening: None  # somebody who looks on
-        self._rounds = Background()
-        self._hints = Hints(outfit.transport, outfit.lane_of, self._mail.put, outfit.limits.by_hint)
-        self._slots = Slots(
-            outfit.slot_argv, outfit.slot_env, self._mail.put, self._keep_log, self._tidy, outfit.slot_tasks
-        )
-        self._letters = Outbox(outfit.ledger, outfit.open_plan, self._mail.put, self._hints, self.about)
+        self._inputs: queue.SimpleQueue[inputs.Input] = queue.SimpleQueue()
+        self.me = deps.new_incarnation()
+        self.state = core.begin(deps.limits)
+        self.on_input: Callable[[inputs.Input], None] = lambda _input: None  # called in the worker's loop
+        self.bugs = BugLog()
+        self._filtered = FilteredTasks(deps.ledger, deps.filter) if deps.filter else None
+        self._background = Background(self.bugs)
+        report = self._inputs.put
+        self._hints = Hints(deps.transport, deps.lane_of, report, self.bugs, takes=deps.limits.by_hint)
+        self._slots = Slots(deps.slot_argv, deps.slot_env, report, self._keep_log, self._clear_scratch, deps.slot_tasks)
+        self._outbox = Outbox(deps.ledger, deps.open_plan, report, self._hints, self.about)
         self._refusal: WrongHome | None = None
-        self._unchecked: list[Lease] = []  # whose plan is open
-        self._house_at = 0.0
+        self._opened: list[Lease] = []  # whose plan is open and not checked yet
+        self._housekeeping_at = 0.0
         self._until_at = 0.0
 
     @property
     def idle(self) -> bool:
-        """Whether it holds nothing and the last look found nothing."""
-        return self.state.idle and self._mail.empty()
+        """Whether it holds nothing, and the last look at all that it takes found nothing."""
+        halfway = self._filtered and self._filtered.halfway
+        return self.state.idle and self._inputs.empty() and not halfway
 
-    def tell(self, why: str = "", within: float | None = None) -> None:
-        """A signal or a notice came: once drains, twice stops at once. Safe inside a signal handler."""
-        self._mail.put(inputs.StopRequested(why, within))
+    def request_stop(self, reason: str = "", within: float | None = None) -> None:
+        """The first request drains, the second stops at once. Safe inside a signal handler."""
+        self._inputs.put(inputs.StopRequested(reason, within))
 
     def run(self) -> None:
-        """Work until told to stop, or until there is nothing left to stay for.
+        """Work until a stop is requested, or until there is nothing left to stay for.
 
         Raises:
-            WrongHome: the ledger will not have this worker any more; what it had in hand is handed back.
+            WrongHome: the ledger refuses this worker; what it held is given back.
         """
-        self._tidy()
+        self._clear_scratch()
         try:
-            self._happen(inputs.Tick())
+            self._step(inputs.Tick())
             while not self.state.left:
-                self._happen(self._next())
-                self._guard(self._keep_house)
+                self._step(self._next())
+                self._guard(self._housekeep)
                 self._guard(self._ask_until)
         finally:
             self._slots.close()
             self._hints.close(core.PATIENCE_SECONDS)
-            self._rounds.close(core.PATIENCE_SECONDS)
+            self._background.close(core.PATIENCE_SECONDS)
         if self._refusal:
             raise self._refusal
 
     def about(self, lease: Lease) -> dict[str, object]:
-        """What a log line about a lease carries."""
+        """The fields of a log line about a lease."""
         return {
             "job": lease.job,
             "task": lease.task,
@@ -112,199 +117,212 @@ class Shell:
         }
 
     def _next(self) -> inputs.Input:
-        wait = min(self.state.wake_at(), self._house_at) - time.monotonic()
+        wait = min(self.state.wake_at(), self._housekeeping_at) - time.monotonic()
         try:
-            return self._mail.get(timeout=max(0.0, wait)) if wait > 0 else self._mail.get_nowait()
+            return self._inputs.get(timeout=max(0.0, wait)) if wait > 0 else self._inputs.get_nowait()
         except queue.Empty:
             return inputs.Tick()
 
-    def _happen(self, happening: inputs.Input) -> None:
-        self.seen(happening)
+    def _step(self, input: inputs.Input) -> None:
+        self.on_input(input)
         before = self.state
-        self.state, deeds = core.step(self.state, happening, time.monotonic())
-        if self.state.why and self.state.note != before.note:
-            log.warning(self.state.note, extra={"worker": self.me.id})
-        if self.state.room != before.room:
-            word = "there is room again" if self.state.room else "disk full: intake stopped"
-            log.warning(word, extra={"worker": self.me.id})
-        completes = [d for d in deeds if isinstance(d, commands.Complete)]
-        for deed in deeds:
-            if not isinstance(deed, commands.Complete):
-                self._guard(self._do, deed)
+        self.state, todo = core.step(self.state, input, time.monotonic())
+        self._log_changes(before)
+        completes = [command for command in todo if isinstance(command, commands.Complete)]
+        for command in todo:
+            if not isinstance(command, commands.Complete):
+                self._guard(self._do, command)
         if completes:
             self._guard(self._complete, completes)
 
-    def _do(self, deed: commands.Command) -> None:
-        match deed:
+    def _log_changes(self, before: core.State) -> None:
+        if self.state.stop_reason and self.state.note != before.note:
+            log.warning(self.state.note, extra={"worker": self.me.id})
+        if self.state.has_space != before.has_space:
+            word = "the disk has space again" if self.state.has_space else "disk full: no new tasks are taken"
+            log.warning(word, extra={"worker": self.me.id})
+
+    def _do(self, command: commands.Command) -> None:
+        match command:
             case commands.Start(slot, lease):
-                self._begin(slot, lease)
-            case commands.Kill(slot, why):
-                self._slots.kill(slot, why)
+                self._start(slot, lease)
+            case commands.Kill(slot, reason):
+                self._slots.kill(slot, reason)
             case commands.Claim():
-                self._claim(deed)
+                self._claim(command)
             case commands.Listen():
-                self._hints.listen(deed)
+                self._hints.listen(command)
             case commands.PassOn(tasks):
                 self._hints.announce(tasks)
                 self._hints.settle(tasks)
             case commands.Renew():
-                self._renew(deed)
+                self._renew(command)
             case commands.Sweep():
                 self._sweep()
             case commands.Fail() | commands.GiveBack():
-                self._letters.post(self.me.id, deed)
+                self._outbox.send(self.me.id, command)
             case _:
-                self._turn(deed)
+                self._do_rarely(command)
 
-    def _turn(self, deed: commands.Command) -> None:
-        match deed:
-            case commands.Report(lease, seconds):
-                log.warning("runs for %.0f s already", seconds, extra=self.about(lease))
+    def _do_rarely(self, command: commands.Command) -> None:
+        match command:
+            case commands.ReportLongTask(lease, seconds):
+                log.warning("has been running for %.0f s", seconds, extra=self.about(lease))
             case commands.NewIncarnation():
-                log.warning("the lease of this worker was lost; going on as a new one", extra={"worker": self.me.id})
-                self.me = self._o.born()
+                log.warning("this worker lost its lease; it goes on as a new one", extra={"worker": self.me.id})
+                self.me = self._deps.new_incarnation()
             case commands.Leave():
-                log.info("leaving (%s)", self.state.why or "nothing left", extra={"worker": self.me.id})
+                log.info("leaving (%s)", self.state.stop_reason or "nothing left", extra={"worker": self.me.id})
                 self._hints.leave()
-                self._o.ledger.control(self.me.id, JobCommand.LEAVE)
+                self._deps.ledger.control(self.me.id, JobCommand.LEAVE)
 
     def _guard(self, do: Callable[..., None], *args: object) -> None:
-        """A store that is away is no failure of the work: it is asked again. Nothing here ends the worker."""
+        """Nothing that fails here ends the worker: an outage is a warning, anything unknown a bug; both are retried."""
         try:
             do(*args)
         except LeaseLost:
-            self._mail.put(inputs.StoreUnavailable(doubt=True))  # only a renewal can tell whether the row is over
+            self._inputs.put(inputs.StoreUnavailable(doubt=True))  # only a renewal can tell whether the row is over
         except NotFound:
             pass  # leaving: the row is gone already
-        except Exception as e:  # noqa: BLE001 - a bug in one deed must not end the others
-            log.warning("store away: %s", e, exc_info=not isinstance(e, RushesError), extra={"worker": self.me.id})
-            self._mail.put(inputs.StoreUnavailable())
+        except OUTAGES as e:
+            log.warning("store unavailable: %s", e, extra={"worker": self.me.id})
+            self._inputs.put(inputs.StoreUnavailable())
+        except Exception as e:  # noqa: BLE001 - a bug in one command must not end the others
+            self.bugs.add(e, worker=self.me.id)
+            self._inputs.put(inputs.StoreUnavailable())
 
-    # What the core orders
-    def _claim(self, deed: commands.Claim) -> None:
-        leases: tuple[Lease, ...] = ()
-        ledger = self._o.ledger
-        hinted = () if ledger.finds_next else deed.hinted  # then a hint means "there is work"; order decides which
-        if self._has_room():
-            leases = ledger.claim(self.me.id, deed.lanes, min(deed.n, ledger.batch), hinted)
-        self._mail.put(inputs.Claimed(deed.lanes, leases, deed.n, bool(hinted)))
-        self._hints.settle(frozenset(deed.hinted) - {lease.task for lease in leases})
+    # The core's commands
+    def _claim(self, command: commands.Claim) -> None:
+        ledger = self._deps.ledger
+        hinted = () if ledger.finds_next else command.hinted  # then a hint means "there is work"; order decides which
+        leases = self._lease(command, hinted) if self._check_disk_space() else ()
+        self._inputs.put(inputs.Claimed(command.lanes, leases, command.n, bool(hinted)))
+        self._hints.settle(frozenset(command.hinted) - {lease.task for lease in leases})
 
-    def _renew(self, deed: commands.Renew) -> None:
+    def _lease(self, command: commands.Claim, hinted: Sequence[str]) -> tuple[Lease, ...]:
+        ledger = self._deps.ledger
+        n = min(command.n, ledger.batch)
+        if self._filtered and self._filtered.is_on:
+            hinted = self._filtered.find(command.lanes, n)
+            if not hinted:
+                return ()
+        return ledger.claim(self.me.id, command.lanes, n, hinted)
+
+    def _renew(self, command: commands.Renew) -> None:
         try:
-            reply = self._o.ledger.renew(self.me, deed.holding, deed.progress, deed.note)
+            reply = self._deps.ledger.renew(self.me, command.holding, command.progress, command.note)
         except WrongHome as e:
-            return self._leave_for(e)
-        self._hints.keep(deed.holding)
-        commands = {(task, deed.holding[task]): order for task, order in reply.leases.items()}
-        return self._mail.put(inputs.RenewalCame(commands, reply.drain, reply.gone))
+            return self._leave_because(e)
+        self._hints.keep(command.holding)
+        statuses = {(task, command.holding[task]): status for task, status in reply.leases.items()}
+        return self._inputs.put(inputs.RenewalReply(statuses, reply.drain, reply.gone))
 
-    def _leave_for(self, refusal: WrongHome) -> None:
-        """A ledger that is damaged, or newer than this worker, is not away: waiting for it helps nobody."""
+    def _leave_because(self, refusal: WrongHome) -> None:
+        """A ledger that is damaged, or newer than this worker, does not come back by waiting."""
         if not self._refusal:
             self._refusal = refusal
-            self._mail.put(inputs.StopRequested(str(refusal), at_once=True))
-
-    def _begin(self, slot: int, lease: Lease) -> None:
-        """Start a task; what cannot be started is handed back."""
-        try:
-            self._start(slot, lease)
-        except Exception as e:  # noqa: BLE001 - one task that cannot be started must not end the worker
-            log.warning("not started: %s", e, exc_info=not isinstance(e, RushesError), extra=self.about(lease))
-            self._mail.put(handed_back(lease, type(e).__name__, str(e)))
+            self._inputs.put(inputs.StopRequested(str(refusal), at_once=True))
 
     def _start(self, slot: int, lease: Lease) -> None:
+        """Start a task; one that cannot be started is given back."""
+        try:
+            self._start_or_adopt(slot, lease)
+        except Exception as e:  # noqa: BLE001 - one task that cannot be started must not end the worker
+            log.warning("not started: %s", e, exc_info=not isinstance(e, RushesError), extra=self.about(lease))
+            self._inputs.put(given_back(lease, type(e).__name__, str(e)))
+
+    def _start_or_adopt(self, slot: int, lease: Lease) -> None:
         spec = json.loads(lease.spec)
         keys = list(spec["results"].values())
-        known = self._o.ledger.known(spec["owner"], keys)
+        known = self._deps.ledger.known(spec["owner"], keys)
         if keys and len(known) == len(set(keys)):
             results = tuple(known[k] for k in keys)
-            self._mail.put(inputs.TaskFinished(Finish(lease.task, lease.fence, results, adopted=True)))
+            self._inputs.put(inputs.TaskFinished(Finish(lease.task, lease.fence, results, adopted=True)))
             return
         self._slots.start(slot, lease)
 
-    def _complete(self, letters: Sequence[commands.Complete]) -> None:
-        """Those that open a plan go on a round: they read blobs, which may be slow."""
-        for letter in letters:
-            if self._o.opens_plan(letter.lease.stage):
-                self._rounds.send(partial(self._quietly, self._open, letter), letter.lease.task)
-        some = [letter for letter in letters if not self._o.opens_plan(letter.lease.stage)]
+    def _complete(self, entries: Sequence[commands.Complete]) -> None:
+        """Those that open a plan are completed in the background: they read blobs, which may be slow."""
+        for entry in entries:
+            if self._deps.opens_plan(entry.lease.stage):
+                self._background.run(partial(self._guard_background, self._open, entry), entry.lease.task)
+        some = [entry for entry in entries if not self._deps.opens_plan(entry.lease.stage)]
         if some:
-            self._deliver(some)
+            self._write(some)
 
-    def _open(self, letter: commands.Complete) -> None:
-        held = self.state.held.get(letter.lease.task)
-        if held and held.lease.fence == letter.lease.fence and self._letters.opened(self.me.id, letter):
-            self._deliver([letter])
-            self._unchecked.append(letter.lease)
+    def _open(self, entry: commands.Complete) -> None:
+        held = self.state.held.get(entry.lease.task)
+        if held and held.lease.fence == entry.lease.fence and self._outbox.open_plan_of(self.me.id, entry):
+            self._write([entry])
+            self._opened.append(entry.lease)
             self._check_plans()
 
     def _check_plans(self) -> None:
-        """On a round; a plan that a store which is away kept from being checked is checked on the next."""
-        while self._unchecked:
-            lease = self._unchecked.pop()
+        """In the background; what an outage kept from being checked is checked at the next sweep."""
+        while self._opened:
+            lease = self._opened.pop()
             try:
-                self._hints.announce(self._o.check_plan(lease))
-            except (StoreAway, NoRoom):
-                self._unchecked.append(lease)
+                self._hints.announce(self._deps.check_plan(lease))
+            except OUTAGES:
+                self._opened.append(lease)
                 raise
 
-    def _deliver(self, letters: Sequence[commands.Complete]) -> None:
-        self._letters.complete(self.me.id, letters)
+    def _write(self, entries: Sequence[commands.Complete]) -> None:
+        self._outbox.complete(self.me.id, entries)
         self._until_at = 0.0  # that may have been the last of it
-        if any(r.publishes for x in letters for r in x.finish.results):
+        if any(r.publishes for x in entries for r in x.finish.results):
             self._sweep()
 
     def _sweep(self) -> None:
-        self._rounds.send(partial(self._quietly, self._round), "sweep")
+        self._background.run(partial(self._guard_background, self._sweep_page), "sweep")
 
-    def _round(self) -> None:
+    def _sweep_page(self) -> None:
         """Sweep, and pay a page of what is owed; plans that wait to be opened come before the next page."""
         self._check_plans()
-        swept, more = sweep_page(self._o.sweeper, self._o.blobs)
+        swept, more = sweep_page(self._deps.sweeper, self._deps.blobs)
         if more:
             self._sweep()
-        lanes = frozenset(lane for task in swept.ready if (lane := self._o.lane_of(task)))
-        self._mail.put(inputs.Swept(lanes, swept.next_due))
+        lanes = frozenset(lane for task in swept.ready if (lane := self._deps.lane_of(task)))
+        self._inputs.put(inputs.Swept(lanes, swept.next_due))
 
-    def _quietly(self, do: Callable[..., None], *args: object) -> None:
-        """On a round: a store that is away is asked again on the next."""
+    def _guard_background(self, do: Callable[..., None], *args: object) -> None:
+        """After an outage the next sweep, or the core, tries again."""
         try:
             do(*args)
-        except (StoreAway, NoRoom, LeaseLost) as e:
-            log.warning("store away: %s", e, extra={"worker": self.me.id})
+        except (*OUTAGES, LeaseLost) as e:
+            log.warning("store unavailable: %s", e, extra={"worker": self.me.id})
 
     # Housekeeping, once a second
-    def _keep_house(self) -> None:
+    def _housekeep(self) -> None:
         now = time.monotonic()
-        if now < self._house_at:
+        if now < self._housekeeping_at:
             return
-        self._house_at = now + HOUSEKEEPING_SECONDS
-        if not self.state.room:
-            self._has_room()
-        self._slots.look_after(self._o.slot_memory)
+        self._housekeeping_at = now + HOUSEKEEPING_SECONDS
+        if not self.state.has_space:
+            self._check_disk_space()
+        self._slots.check(self._deps.slot_memory)
 
     def _ask_until(self) -> None:
         """Once a second, and at once when idle; never while names are being published."""
         now = time.monotonic()
-        if self.state.drain_until is not None or self._rounds.busy or not (now >= self._until_at or self.idle):
+        if self.state.drain_until is not None or self._background.busy or not (now >= self._until_at or self.idle):
             return
         self._until_at = now + HOUSEKEEPING_SECONDS
         if self._until(self):
-            self._mail.put(inputs.StopRequested(at_once=True))
+            self._inputs.put(inputs.StopRequested(at_once=True))
 
-    def _has_room(self) -> bool:
-        room = self._o.blobs.room()
-        enough = room is None or room >= self._o.reserve
-        if enough != self.state.room:
-            self._mail.put(inputs.DiskSpace(enough, room or 0, self._o.reserve))
+    def _check_disk_space(self) -> bool:
+        free = self._deps.blobs.room()
+        enough = free is None or free >= self._deps.reserve
+        if enough != self.state.has_space:
+            self._inputs.put(inputs.DiskSpace(enough, free or 0, self._deps.reserve))
         return enough
 
     def _keep_log(self, lease: Lease, first: int, lines: Sequence[str]) -> None:
         try:
-            self._o.ledger.log(lease.task, lease.fence, first, lines)
+            self._deps.ledger.log(lease.task, lease.fence, first, lines)
         except Exception as e:  # noqa: BLE001 - lines are best effort; nothing is worth losing an outcome
             log.info("log lines lost: %s", e, extra=self.about(lease))
 
-    def _tidy(self) -> None:
-        self._rounds.send(partial(clear, self._o.scratch), "tidy")
+    def _clear_scratch(self) -> None:
+        self._background.run(partial(clear, self._deps.scratch), "scratch")

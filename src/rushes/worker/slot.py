@@ -34,8 +34,8 @@ PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a slot works with: stages by name, the blob store, the engine, and where things lie."""
+class SlotDeps:
+    """What a slot works with: stages by name, the blob store, the engine, and where files are."""
 
     stages: Mapping[str, Stage]
     blobs: Blobs
@@ -45,21 +45,21 @@ class Parts:
     version: str
 
 
-def serve(parts: Parts, line: Connection) -> None:
-    """Run tasks as they come until the parent hangs up."""
+def serve(deps: SlotDeps, connection: Connection) -> None:
+    """Run tasks as they come until the parent closes the connection."""
     while True:
         try:
-            ask = json.loads(line.recv_bytes())
+            request = json.loads(connection.recv_bytes())
         except (EOFError, OSError):
             return
         _mark(BEGIN)
-        answer = _answer(parts, ask, line)
+        answer = _answer(deps, request, connection)
         _mark(END)
-        line.send_bytes(json.dumps(answer).encode())
+        connection.send_bytes(json.dumps(answer).encode())
 
 
 def _mark(what: bytes) -> None:
-    """A line of its own among what is printed: whatever was printed before stands before it."""
+    """Print a marker line, after everything that was printed before."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a stage may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()
@@ -75,12 +75,12 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(parts: Parts, ask: Mapping[str, JSON], line: Connection) -> JSON:
-    begun, loading = time.monotonic(), parts.engine.loading
+def _answer(deps: SlotDeps, request: Mapping[str, JSON], connection: Connection) -> JSON:
+    begun, loading = time.monotonic(), deps.engine.loading
     try:
-        results = run_task(parts, ask, _teller(line))
-        seconds = time.monotonic() - begun - (parts.engine.loading - loading)
-        return {"say": "made", "results": [r._asdict() for r in results], "seconds": seconds}
+        results = run_task(deps, request, _progress_sender(connection))
+        seconds = time.monotonic() - begun - (deps.engine.loading - loading)
+        return {"type": "finished", "results": [r._asdict() for r in results], "seconds": seconds}
     except RushesError as e:
         return _failure(e, type(e).__name__, str(e), e.advice, e.verdict)
     except OSError as e:
@@ -101,7 +101,7 @@ def _bug(error: Exception) -> JSON:
 
 def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: str) -> JSON:
     return {
-        "say": "broke",
+        "type": "failed",
         "kind": kind,
         "message": message[:2000],
         "hint": hint,
@@ -111,99 +111,99 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
     }
 
 
-def _teller(line: Connection) -> Callable[[float], None]:
-    """Progress goes to the parent five times a second at most."""
+def _progress_sender(connection: Connection) -> Callable[[float], None]:
+    """Sends progress to the parent, at most five times a second."""
     last = [-1.0]
 
-    def tell(fraction: float) -> None:
+    def send(fraction: float) -> None:
         now = time.monotonic()
         if now - last[0] >= 0.2:
             last[0] = now
-            line.send_bytes(json.dumps({"say": "progress", "fraction": fraction}).encode())
+            connection.send_bytes(json.dumps({"type": "progress", "fraction": fraction}).encode())
 
-    return tell
+    return send
 
 
-def run_task(parts: Parts, ask: Mapping[str, JSON], tell: Callable[[float], None]) -> list[Result]:
-    """Make the results of a task that are not there yet; answers all of them."""
-    spec = json.loads(ask["spec"])
+def run_task(deps: SlotDeps, request: Mapping[str, JSON], on_progress: Callable[[float], None]) -> list[Result]:
+    """Make the results of a task that do not exist yet; return all of them."""
+    spec = json.loads(request["spec"])
     keys: dict[str, str] = spec["results"]
-    there = {output: found for output, key in keys.items() if (found := _adopt(parts.blobs, spec["owner"], key))}
-    wanted = frozenset(keys) - frozenset(there)
+    results = {output: found for output, key in keys.items() if (found := _adopt(deps.blobs, spec["owner"], key))}
+    wanted = frozenset(keys) - frozenset(results)
     if wanted:
-        with scratch(parts.scratch) as folder:
-            there |= _make(parts, ask, spec, wanted, folder, tell)
-    return [there[output] for output in keys]
+        with scratch(deps.scratch) as folder:
+            results |= _make(deps, request, spec, wanted, folder, on_progress)
+    return [results[output] for output in keys]
 
 
 def _make(
-    parts: Parts,
-    ask: Mapping[str, JSON],
+    deps: SlotDeps,
+    request: Mapping[str, JSON],
     spec: Mapping[str, JSON],
     wanted: frozenset[str],
     folder: Path,
-    tell: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> dict[str, Result]:
-    stage = _stage(parts, ask["stage"], spec["version"])
-    work = _work(parts, ask, spec, wanted, folder, tell)
+    stage = _stage(deps, request["stage"], spec["version"])
+    work = _work(deps, request, spec, wanted, folder, on_progress)
     stage.run(work)
     missing = wanted - work.saved.keys()
     if missing:
-        raise NeverWorks(f"stage {ask['stage']} did not save: {', '.join(sorted(missing))}", "Mend the stage.")
-    return {output: _commit(parts, ask, spec, output, work.saved[output]) for output in sorted(wanted)}
+        raise NeverWorks(f"stage {request['stage']} did not save: {', '.join(sorted(missing))}", "Fix the stage.")
+    return {output: _commit(deps, request, spec, output, work.saved[output]) for output in sorted(wanted)}
 
 
-def _stage(parts: Parts, name: str, version: int) -> Stage:
-    stage = parts.stages.get(name)
+def _stage(deps: SlotDeps, name: str, version: int) -> Stage:
+    stage = deps.stages.get(name)
     if stage is None:
-        raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that provides it, then retry.")
-    if stage.card.version != version:
+        raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+    if stage.spec.version != version:
         raise NeverWorks(
-            f"stage {name} is version {stage.card.version} here, the plan asks for {version}",
+            f"stage {name} is version {stage.spec.version} here, the plan asks for {version}",
             "Submit the video again to plan it with this version.",
         )
     return stage
 
 
 def _work(
-    parts: Parts,
-    ask: Mapping[str, JSON],
+    deps: SlotDeps,
+    request: Mapping[str, JSON],
     spec: Mapping[str, JSON],
     wanted: frozenset[str],
     folder: Path,
-    tell: Callable[[float], None],
+    on_progress: Callable[[float], None],
 ) -> Work:
     owner = spec["owner"]
     source = Fingerprint.from_json(spec["source"]) if spec["source"] else None
     return Work(
         owner=owner,
-        stage=ask["stage"],
-        chunk=ask["chunk"],
+        stage=request["stage"],
+        chunk=request["chunk"],
         span=Span.from_json(spec["span"]) if spec["span"] else None,
         options=spec["options"],
         models=spec["models"],
         wanted=wanted,
         inputs_by_name={
-            name: tuple(Input(read_manifest(parts.blobs, owner, key), owner, parts.blobs) for key in keys)
+            name: tuple(Input(read_manifest(deps.blobs, owner, key), owner, deps.blobs) for key in keys)
             for name, keys in spec["inputs"].items()
         },
-        source=parts.original(source) if source else None,
+        source=deps.original(source) if source else None,
         fingerprint=source,
         scratch=folder,
-        blobs=parts.blobs,
-        engine=parts.engine,
+        blobs=deps.blobs,
+        engine=deps.engine,
         seed=int(digest(spec["results"])[:8], 16),
-        tell=tell,
+        tell=on_progress,
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
 
 
 def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
-    """The result that somebody else committed before, if all of it is sound; a damaged one is set out of the way."""
+    """The result that was committed before, if all of it is sound; a damaged one is removed."""
     name = manifest_key(owner, key)
     try:
         data = blobs.read(name)
-    except DamagedBlob:  # a bucket's, whose bytes cannot be had to compare them
+    except DamagedBlob:  # in a bucket, where the bytes cannot be read to compare them
         blobs.remove(name)
         return None
     if data is None:
@@ -219,29 +219,29 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     for sha256 in bad:
         blobs.quarantine(owner, sha256)
     if all(blobs.sound(owner, sha256) for sha256 in bad):
-        return _adopt(blobs, owner, key)  # others mended it while this slot slept
+        return _adopt(blobs, owner, key)  # others repaired it meanwhile
     blobs.remove(name, was=data)
     return None
 
 
-def _commit(parts: Parts, ask: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: Saved) -> Result:
+def _commit(deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: Saved) -> Result:
     key = spec["results"][output]
     origin = Provenance(
-        run_id=ask["job"],
-        stage=ask["stage"],
-        producer=f"rushes.{ask['stage']}",
-        producer_version=f"{parts.version}/{spec['version']}",
+        run_id=request["job"],
+        stage=request["stage"],
+        producer=f"rushes.{request['stage']}",
+        producer_version=f"{deps.version}/{spec['version']}",
         model_profile=spec["profile"],
         config_hash=spec["config_hash"],
         input_hash=digest([spec["inputs"], spec["source"], spec["span"]])[:16],
-        attempt=ask["fence"],
+        attempt=request["fence"],
         models=tuple(m for m in spec["models"].values() if m),
     )
     manifest = Manifest(key, output, tuple(saved.artifacts), origin, count=saved.count, facts=saved.facts)
     data = manifest.to_bytes()
-    if parts.blobs.create(manifest_key(spec["owner"], key), data):
+    if deps.blobs.create(manifest_key(spec["owner"], key), data):
         return result_of(manifest, hashlib.sha256(data).hexdigest())
-    first = _adopt(parts.blobs, spec["owner"], key)  # somebody was faster: the first writer wins
+    first = _adopt(deps.blobs, spec["owner"], key)  # the first writer wins
     if first is None:
         raise DamagedBlob(f"the manifest of {key} was damaged; it is made again")
     return first

@@ -1,4 +1,4 @@
-"""The slots of a worker: its children, and what they say as happenings."""
+"""The slots of a worker: its children, and their messages as inputs."""
 
 import secrets
 import threading
@@ -13,7 +13,7 @@ from rushes.worker import inputs
 from rushes.worker.child import Child
 from rushes.worker.child_output import Send
 
-Tell = Callable[[inputs.Input], None]
+Report = Callable[[inputs.Input], None]
 
 
 class Slots:
@@ -23,14 +23,14 @@ class Slots:
         self,
         argv: Sequence[str],
         env: Mapping[str, str],
-        tell: Tell,
+        report: Report,
         keep_log: Send,
-        died: Callable[[], None],
+        on_exit: Callable[[], None],
         tasks: int,
     ) -> None:
-        """`tell` hears what happened, `keep_log` gets lines, `died` is called when a child is gone."""
+        """`report` gets inputs, `keep_log` gets lines, `on_exit` is called when a child has exited."""
         self._argv, self._env, self._tasks = argv, env, tasks
-        self._tell, self._keep_log, self._died = tell, keep_log, died
+        self._report, self._keep_log, self._on_exit = report, keep_log, on_exit
         self._children: dict[int, Child] = {}
         self._lock = threading.Lock()  # children end while others are started in their place
 
@@ -42,16 +42,16 @@ class Slots:
         """
         self._child(slot).start(lease)
 
-    def kill(self, slot: int, why: str) -> None:
+    def kill(self, slot: int, reason: str) -> None:
         """End what a slot runs, at once."""
         child = self._children.get(slot)
         if child:
-            child.kill(why)
+            child.kill(reason)
 
-    def look_after(self, memory: int) -> None:
-        """Hand on what was printed, and end whoever uses more memory than allowed (0 = no limit)."""
+    def check(self, memory: int) -> None:
+        """Pass on what was printed, and kill who uses more memory than allowed (0 = no limit)."""
         for child in list(self._children.values()):
-            child.lines.send(self._keep_log)
+            child.output.send(self._keep_log)
             if memory and child.memory() > memory:
                 child.kill("memory")
 
@@ -66,62 +66,62 @@ class Slots:
             child.close()
             child = None
         if child and child.task:
-            child.kill("left behind")  # its answer would be taken for that of the next
+            child.kill("left behind")  # its answer would be taken for that of the next task
         if child is None or child.killed:
-            child = Child(self._argv, self._env, lambda c, said: self._heard(slot, c, said))
+            child = Child(self._argv, self._env, lambda c, message: self._on_message(slot, c, message))
             with self._lock:
                 self._children[slot] = child
         return child
 
-    def _heard(self, slot: int, child: Child, said: JSON) -> None:
-        """Called from a thread of the child: turn what it says into a happening."""
+    def _on_message(self, slot: int, child: Child, message: JSON) -> None:
+        """Called from a thread of the child: turn its message into an input."""
         lease = child.task
-        if said["say"] == "died":
+        if message["type"] == "exited":
             with self._lock:
                 if self._children.get(slot) is child:
                     del self._children[slot]
-            self._died()
+            self._on_exit()
         if lease is None:
             return
-        if said["say"] == "progress":
-            self._tell(inputs.Progressed(lease.task, float(said["fraction"])))
+        if message["type"] == "progress":
+            self._report(inputs.Progressed(lease.task, float(message["fraction"])))
             return
-        if said["say"] in ("made", "broke"):
-            child.lines.end()
-        child.lines.send(self._keep_log)
-        told = outcome(lease, said, child.killed, child.lines.last())
+        if message["type"] in ("finished", "failed"):
+            child.output.end()
+        child.output.send(self._keep_log)
+        input = outcome(lease, message, child.killed, child.output.last())
         child.release()
-        self._tell(told)
+        self._report(input)
 
 
-def outcome(lease: Lease, said: JSON, killed: str, lines: tuple[str, ...]) -> inputs.Input:
-    """What a child's last word about a task means."""
-    if said["say"] == "made":
-        results = tuple(Result(**r) for r in said["results"])
-        return inputs.TaskFinished(Finish(lease.task, lease.fence, results, seconds=float(said["seconds"])))
-    if said["say"] == "broke":
-        failure = Failure(said["kind"], said["message"], said["hint"], said["verdict"], lines)
-        return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), said["final"], said["counts"])
-    if said["say"] == "unsent":
-        return handed_back(lease, "SlotDied", said["message"])
-    return inputs.TaskFailed(lease.task, lease.fence, _death(said["code"], killed, lines), jitter())
+def outcome(lease: Lease, message: JSON, killed: str, lines: tuple[str, ...]) -> inputs.Input:
+    """What the last message of a child about a task means."""
+    if message["type"] == "finished":
+        results = tuple(Result(**r) for r in message["results"])
+        return inputs.TaskFinished(Finish(lease.task, lease.fence, results, seconds=float(message["seconds"])))
+    if message["type"] == "failed":
+        failure = Failure(message["kind"], message["message"], message["hint"], message["verdict"], lines)
+        return inputs.TaskFailed(lease.task, lease.fence, failure, jitter(), message["final"], message["counts"])
+    if message["type"] == "not_sent":
+        return given_back(lease, "SlotDied", message["message"])
+    return inputs.TaskFailed(lease.task, lease.fence, _death(message["code"], killed, lines), jitter())
 
 
-def handed_back(lease: Lease, kind: str, message: str) -> inputs.TaskFailed:
-    """A task that was never begun: handed back, counted as nothing."""
+def given_back(lease: Lease, kind: str, message: str) -> inputs.TaskFailed:
+    """A task that was never started: it is given back, and no failure is counted."""
     return inputs.TaskFailed(lease.task, lease.fence, Failure(kind, message, "", ""), 0.0, counts=False)
 
 
 def jitter() -> float:
-    """Chance between 0 and 1, so that what failed together is not tried again together."""
+    """A random number between 0 and 1, so that what failed together is not retried together."""
     return secrets.randbelow(1000) / 1000
 
 
 def _death(code: int, killed: str, lines: tuple[str, ...]) -> Failure:
     kind: type[RushesError] = {"time": errors.SlotTimedOut, "memory": errors.SlotTooBig}.get(killed, errors.SlotDied)
     signal = -code if code < 0 else None
-    how = {
+    message = {
         "time": "it ran longer than task_seconds allows",
         "memory": "it used more memory than slot_memory_mb allows",
     }.get(killed, f"ended by signal {signal}" if signal else f"exited with code {code} in the middle of its work")
-    return Failure(kind.__name__, how, kind.hint, kind.verdict, lines, signal)
+    return Failure(kind.__name__, message, kind.hint, kind.verdict, lines, signal)

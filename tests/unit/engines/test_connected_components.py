@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rushes.engines.nets.blobs import blobs, smallest_rectangle
-from rushes.engines.nets.overlap import surest
+from rushes.engines.nets.connected_components import connected_components, min_area_rectangle
+from rushes.engines.nets.nms import nms
 
 
 def flooded(mask: NDArray[np.bool_]) -> set[frozenset[tuple[int, int]]]:
@@ -28,7 +28,7 @@ def flooded(mask: NDArray[np.bool_]) -> set[frozenset[tuple[int, int]]]:
 def test_blobs_are_what_a_flood_finds(seed: int, width: int, height: int, share: float) -> None:
     chance = np.random.default_rng(seed)
     mask, weights = chance.random((height, width)) < share, chance.random((height, width)).astype(np.float32)
-    found = list(blobs(weights, mask))
+    found = list(connected_components(weights, mask))
     wanted = flooded(mask)
     edges = sorted(tuple(np.concatenate([b.points.min(axis=0), b.points.max(axis=0)])) for b in found)
     assert edges == sorted(
@@ -44,10 +44,10 @@ def test_the_smallest_rectangle_is_found_at_any_angle(degrees: float, width: flo
     across, down = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
     corners = np.array([[0, 0], across * width, across * width + down * height, down * height]) + np.array([70, 80])
     inside = np.array([corners.mean(axis=0), corners[:2].mean(axis=0)])
-    assert np.allclose(smallest_rectangle(np.concatenate([corners[::-1], inside])), corners, atol=1e-6)
+    assert np.allclose(min_area_rectangle(np.concatenate([corners[::-1], inside])), corners, atol=1e-6)
 
 
 def test_of_boxes_that_show_the_same_thing_the_surest_stays() -> None:
     boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [50, 50, 60, 60], [4, 0, 14, 10]], np.float64)
-    assert surest(boxes, np.array([0.5, 0.9, 0.4, 0.3]), 0.6) == [1, 2, 3]
-    assert surest(boxes[:0], np.array([]), 0.6) == []
+    assert nms(boxes, np.array([0.5, 0.9, 0.4, 0.3]), 0.6) == [1, 2, 3]
+    assert nms(boxes[:0], np.array([]), 0.6) == []

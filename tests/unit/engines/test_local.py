@@ -13,58 +13,58 @@ import pytest
 from rushes.domain.errors import ModelMissing
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import RATE, Heard, Hearing
+from rushes.engines.port import RATE, DecodingOptions, Transcription
 from tests.unit.speech_world import JFK, JFK_WORDS, TWO_LANGUAGES, engine, models, pcm_of
 
 TINY, BASE = "whisper-tiny.en", "whisper-base"
-GREEDY = Hearing(language="en", beam=1)
+GREEDY = DecodingOptions(language="en", beam_size=1)
 
 
-def said(heard: Heard) -> list[str]:
+def said(heard: Transcription) -> list[str]:
     return [re.sub(r"\W", "", w.text).lower() for p in heard.phrases for w in p.words]
 
 
 def test_a_clear_voice_is_understood_word_by_word() -> None:
     sound = pcm_of(JFK)
-    heard = engine().hear(TINY, sound, GREEDY)
+    heard = engine().transcribe(TINY, sound, GREEDY)
     assert said(heard) == JFK_WORDS
     words = [w for p in heard.phrases for w in p.words]
     assert all(a.start <= a.end <= b.start + RATE // 10 for a, b in pairwise(words))
     assert all(0 <= w.start < w.end <= len(sound) + RATE // 2 for w in words)
-    assert all(p.confidence > 0.5 and p.no_speech < 0.5 and p.compression < 2 for p in heard.phrases)
+    assert all(p.confidence > 0.5 and p.no_speech_prob < 0.5 and p.compression_ratio < 2 for p in heard.phrases)
 
 
 def test_the_answer_does_not_depend_on_threads_or_on_what_was_asked_before() -> None:
     sound = pcm_of(JFK)
     fresh = LocalEngine(models(), threads=1)
-    engine().hear(TINY, sound[RATE:], GREEDY)
-    assert fresh.hear(TINY, sound, GREEDY) == engine().hear(TINY, sound, GREEDY)
-    fresh.rest()
+    engine().transcribe(TINY, sound[RATE:], GREEDY)
+    assert fresh.transcribe(TINY, sound, GREEDY) == engine().transcribe(TINY, sound, GREEDY)
+    fresh.unload()
 
 
 def test_finding_the_language_and_being_told_it_give_the_same_words() -> None:
     sound = pcm_of(JFK)
-    found = engine().hear(BASE, sound, replace(GREEDY, language=None))
+    found = engine().transcribe(BASE, sound, replace(GREEDY, language=None))
     assert (found.language, found.language_confidence > 0.8) == ("en", True)
-    assert found.phrases == engine().hear(BASE, sound, GREEDY).phrases
+    assert found.phrases == engine().transcribe(BASE, sound, GREEDY).phrases
 
 
 def test_a_few_seconds_tell_the_language() -> None:
     sound = pcm_of(TWO_LANGUAGES)
     english, german = sound[: 4 * RATE], sound[5 * RATE :]
-    assert engine().language_of(BASE, english)[0] == "en"
-    assert engine().language_of(BASE, german)[0] == "de"
-    assert engine().language_of(TINY, german) == ("en", 1.0)
+    assert engine().detect_language(BASE, english)[0] == "en"
+    assert engine().detect_language(BASE, german)[0] == "de"
+    assert engine().detect_language(TINY, german) == ("en", 1.0)
 
 
 def test_voice_is_found_where_somebody_speaks_and_not_in_silence_or_tones() -> None:
     voice = pcm_of(TWO_LANGUAGES)
-    found = engine().voiced(voice)
+    found = engine().detect_speech(voice)
     assert any(a < 4 * RATE for a, _ in found)
     assert not any(a < 4.6 * RATE and b > 4 * RATE for a, b in found)
     tone = (np.sin(np.arange(5 * RATE) * 0.17) * 0.3).astype(np.float32)
-    assert not engine().voiced(np.zeros(5 * RATE, np.float32))
-    assert sum(b - a for a, b in engine().voiced(tone)) < RATE
+    assert not engine().detect_speech(np.zeros(5 * RATE, np.float32))
+    assert sum(b - a for a, b in engine().detect_speech(tone)) < RATE
 
 
 def test_no_question_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ def test_no_question_reaches_for_the_network(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     fresh = LocalEngine(models())
-    assert said(fresh.hear(TINY, pcm_of(JFK), GREEDY)) == JFK_WORDS
-    fresh.rest()
+    assert said(fresh.transcribe(TINY, pcm_of(JFK), GREEDY)) == JFK_WORDS
+    fresh.unload()
 
 
 def test_a_model_is_loaded_once_and_again_after_a_rest() -> None:
@@ -88,15 +88,15 @@ def test_a_model_is_loaded_once_and_again_after_a_rest() -> None:
 
     fresh, short = LocalEngine(Watched(models().folder)), pcm_of(JFK)[: 2 * RATE]
     for _ in range(2):
-        fresh.hear(TINY, short, GREEDY)
+        fresh.transcribe(TINY, short, GREEDY)
     assert Watched.found == [TINY]
-    fresh.rest()
-    fresh.hear(TINY, short, GREEDY)
+    fresh.unload()
+    fresh.transcribe(TINY, short, GREEDY)
     assert Watched.found == [TINY, TINY]
-    fresh.rest()
+    fresh.unload()
 
 
 def test_missing_weights_are_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing) as caught:
-        LocalEngine(ModelStore(tmp_path)).hear(TINY, pcm_of(JFK), GREEDY)
+        LocalEngine(ModelStore(tmp_path)).transcribe(TINY, pcm_of(JFK), GREEDY)
     assert "rushes models pull whisper-tiny.en" in caught.value.advice

@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import ModelMissing, Refused
-from rushes.engines.models.languages import bcp47, spoken
-from rushes.engines.models.speech import Ears, ears, hearing, speech_model, speech_models
+from rushes.engines.models.languages import bcp47, whisper_code
+from rushes.engines.models.speech import (
+    SpeechModels,
+    decoding_options,
+    parse_speech_models,
+    speech_model,
+    speech_models,
+)
 from rushes.engines.models.store import ModelStore
 
 TINY, BASE = "whisper-tiny.en@1a5afae0", "whisper-base@d01c3014"
@@ -19,14 +25,14 @@ def test_a_question_names_its_weights_by_hash(tmp_path: Path) -> None:
 
 
 def test_fast_hears_english_with_the_small_model_and_the_rest_with_the_other(tmp_path: Path) -> None:
-    fast = ears(speech_model("fast", ModelStore(tmp_path)))
+    fast = parse_speech_models(speech_model("fast", ModelStore(tmp_path)))
     assert (fast.of("en"), fast.of("de")) == (TINY, BASE)
     assert (fast.other("en"), fast.other("de")) == (BASE, None)
 
 
 def test_one_model_has_no_second_opinion() -> None:
-    assert ears(BASE) == Ears(BASE, BASE)
-    assert ears(BASE).other("en") is None
+    assert parse_speech_models(BASE) == SpeechModels(BASE, BASE)
+    assert parse_speech_models(BASE).other("en") is None
 
 
 def test_what_a_profile_needs_on_this_machine(tmp_path: Path) -> None:
@@ -43,8 +49,12 @@ def test_an_unknown_profile_and_an_empty_path_are_refused(tmp_path: Path) -> Non
 
 
 def test_only_fast_gives_up_the_beam() -> None:
-    assert (hearing("fast", "en").beam, hearing("balanced", "").beam, hearing("high_quality", "").beam) == (1, 5, 5)
-    assert hearing("balanced", "").language is None
+    assert (
+        decoding_options("fast", "en").beam_size,
+        decoding_options("balanced", "").beam_size,
+        decoding_options("high_quality", "").beam_size,
+    ) == (1, 5, 5)
+    assert decoding_options("balanced", "").language is None
 
 
 @pytest.mark.parametrize(
@@ -65,4 +75,4 @@ def test_languages_are_called_by_their_bcp47_tags(code: str, tag: str) -> None:
 
 
 def test_the_models_own_word_for_javanese_goes_back() -> None:
-    assert (spoken("jv"), spoken("eng"), spoken("")) == ("jw", "en", "")
+    assert (whisper_code("jv"), whisper_code("eng"), whisper_code("")) == ("jw", "en", "")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.engines.port import RATE, Hearing, Pcm
+from rushes.engines.port import RATE, DecodingOptions, Pcm
 from rushes.engines.stub import StubEngine
 
 
@@ -14,15 +14,18 @@ def noise(seconds: float, seed: int = 1) -> Pcm:
 
 def test_the_stub_refuses_to_invent_outside_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUSHES_ALLOW_STUB", raising=False)
-    with pytest.raises(Refused, match="invents"):
+    with pytest.raises(Refused, match="fake answers"):
         StubEngine()
 
 
 def test_the_stub_says_the_same_again_and_nothing_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUSHES_ALLOW_STUB", "1")
     sound = np.concatenate([noise(2), np.zeros(RATE, np.float32), noise(2, seed=2)])
-    first, second = StubEngine().hear("any", sound, Hearing()), StubEngine().hear("other", sound, Hearing())
+    first, second = (
+        StubEngine().transcribe("any", sound, DecodingOptions()),
+        StubEngine().transcribe("other", sound, DecodingOptions()),
+    )
     assert first == second
     assert len(first.phrases[0].words) == 10
-    assert len(StubEngine().voiced(sound)) == 2
-    assert StubEngine().hear("any", np.zeros(RATE, np.float32), Hearing()).phrases == ()
+    assert len(StubEngine().detect_speech(sound)) == 2
+    assert StubEngine().transcribe("any", np.zeros(RATE, np.float32), DecodingOptions()).phrases == ()

@@ -68,7 +68,7 @@ def whole(world: World) -> bool:
 
 
 def lost(world: World) -> list[tuple[str, str]]:
-    return [(d.task, d.key) for d in find_missing(world.ledger, "me", RULES.cards, ["job_gone"])]
+    return [(d.task, d.key) for d in find_missing(world.ledger, "me", RULES.specs, ["job_gone"])]
 
 
 def test_what_a_slot_adopts_just_before_its_manifest_goes_is_brought_back(world: World, busy: Busy) -> None:
@@ -130,7 +130,7 @@ def test_what_goes_while_a_plan_adopts_it_is_made_once_the_plan_is_open(world: W
 
 def test_what_is_missing_of_a_plan_whose_opener_was_killed_is_found_and_mended(world: World) -> None:
     opened(world)
-    damages = find_missing(world.ledger, "me", RULES.cards, [])
+    damages = find_missing(world.ledger, "me", RULES.specs, [])
     assert [(d.task, d.key) for d in damages] == [("job_b.clip", "aa-clip")]
     assert repair(world.ledger, world.blobs, "me", damages) == ("job_b.clip",)
     assert lost(world) == [], "it is on its way"
@@ -148,7 +148,7 @@ def test_what_lasts_is_missing_unless_its_job_was_deleted(world: World) -> None:
         world.planned(name, "aa-facts", {})
     assert lost(world) == [("job_c.probe", "aa-facts")]
     world.ledger.set_aside("me", ["aa-facts"], "lost")
-    assert find_missing(world.ledger, "me", RULES.cards, ["job_gone", "job_b", "job_c"]) == ()
+    assert find_missing(world.ledger, "me", RULES.specs, ["job_gone", "job_b", "job_c"]) == ()
 
 
 def test_what_only_cancelled_jobs_had_is_not_missing(world: World) -> None:

@@ -6,8 +6,8 @@ import json
 from rushes.aws.table import Item
 from rushes.domain.keys import canonical, task_id
 from rushes.domain.task import Draft, Need
-from rushes.ledger.dynamodb_rows import JobRow, TaskRow, draft_item, draft_of, unpack
-from rushes.ledger.dynamodb_texts import LONG, PART, far
+from rushes.ledger.dynamodb.rows import JobRow, TaskRow, draft_item, draft_of, unpack
+from rushes.ledger.dynamodb.texts import MAX_INLINE, PART, split_text
 
 CHUNKS = 8640
 LIMIT = 400 * 1024
@@ -30,7 +30,7 @@ def size(item: Item) -> int:
 
 def test_the_draft_of_a_join_of_thousands_fits() -> None:
     needs = parts(3)
-    kept, texts = far(JOB.id, spec(needs))
+    kept, texts = split_text(JOB.id, spec(needs))
     draft = Draft(task_id(JOB.id, "join", None), JOB.id, "join", None, kept, needs=tuple(map(Need, needs)))
     item = draft_item(draft, 1, 0)
     assert max(map(size, [item, *texts])) < LIMIT
@@ -40,27 +40,27 @@ def test_the_draft_of_a_join_of_thousands_fits() -> None:
 
 def test_a_task_that_thousands_need_and_that_needs_thousands_fits() -> None:
     needs = parts(3)
-    row = TaskRow(task_id(JOB.id, "audio", None), JOB.id, "audio", then=dict.fromkeys(needs, 7), order=1)
+    row = TaskRow(task_id(JOB.id, "audio", None), JOB.id, "audio", dependants=dict.fromkeys(needs, 7), order=1)
     row.unmet = (1 << len(needs)) - 1
     assert size(row.item(JOB)) < LIMIT
     assert unpack(TaskRow, row.item(JOB)) == row
 
 
 def test_a_task_that_waits_for_thousands_is_small_since_each_of_them_writes_it() -> None:
-    row = TaskRow(task_id(JOB.id, "join", None), JOB.id, "join", spec=far(JOB.id, spec(parts()))[0])
+    row = TaskRow(task_id(JOB.id, "join", None), JOB.id, "join", spec=split_text(JOB.id, spec(parts()))[0])
     row.unmet = (1 << CHUNKS) - 1
-    assert size(row.item(JOB)) < LONG
+    assert size(row.item(JOB)) < MAX_INLINE
 
 
 def test_short_texts_stay_where_they_are() -> None:
-    assert far(JOB.id, "{}") == ("{}", [])
-    row = TaskRow(task_id(JOB.id, "hear", 1), JOB.id, "hear", then={"a": 1}, unmet=3)
+    assert split_text(JOB.id, "{}") == ("{}", [])
+    row = TaskRow(task_id(JOB.id, "hear", 1), JOB.id, "hear", dependants={"a": 1}, unmet=3)
     assert json.loads(str(row.item(JOB)["body"]))["unmet"] == 3
 
 
 def test_a_long_text_is_the_same_items_whoever_writes_it() -> None:
     text = "".join(hashlib.sha256(bytes([n % 256, n // 256])).hexdigest() for n in range(20_000))
-    kept, items = far(JOB.id, text)
-    assert far(JOB.id, text) == (kept, items)
+    kept, items = split_text(JOB.id, text)
+    assert split_text(JOB.id, text) == (kept, items)
     assert {len(str(item["body"])) for item in items[:-1]} == {PART}
-    assert far(JOB.id, kept)[1]  # what only looks like one that is kept elsewhere is kept elsewhere
+    assert split_text(JOB.id, kept)[1]  # what only looks like one that is kept elsewhere is kept elsewhere

@@ -22,10 +22,10 @@ from rushes.domain.keys import job_id, task_id
 from rushes.domain.result import Result
 from rushes.domain.task import Draft, Failure, Finish, Need, TaskState, Verdict
 from rushes.domain.worker import Incarnation
-from rushes.ledger import presence, sqlite_store
+from rushes.ledger import process
 from rushes.ledger.clock import boot_id, boot_seconds, iso
-from rushes.ledger.place import network_file_system
-from rushes.ledger.sqlite import SqliteLedger
+from rushes.ledger.sqlite import SqliteLedger, store
+from rushes.ledger.sqlite.filesystem import network_file_system
 from rushes.sqlite import file
 
 NEW = NewJob(job_id("ann", "film"), "ann", "film", "film.mp4", "searchable", "{}")
@@ -36,9 +36,9 @@ FAILURE = Failure("BadMedia", "no picture", "play it", "will not work as it is")
 
 def here(id: str = "w1") -> Incarnation:
     """A worker in this process."""
-    start = presence.process_start()
+    start = process.process_start()
     assert start is not None
-    return Incarnation(id, presence.host_id(), boot_id(), os.getpid(), start)
+    return Incarnation(id, process.host_id(), boot_id(), os.getpid(), start)
 
 
 @pytest.fixture
@@ -200,33 +200,33 @@ def test_boot_time_goes_on_and_the_stamp_is_iso() -> None:
 
 # Who is gone
 def test_this_process_is_here() -> None:
-    assert not presence.is_gone(here())
+    assert not process.is_gone(here())
 
 
 def test_a_process_that_was_killed_is_gone_even_before_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    worker = replace(here(), pid=child.pid, pid_start=str(presence.process_start(child.pid)))
-    assert not presence.is_gone(worker)
+    worker = replace(here(), pid=child.pid, pid_start=str(process.process_start(child.pid)))
+    assert not process.is_gone(worker)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
-    assert presence.is_gone(worker)
+    assert process.is_gone(worker)
     child.communicate()
-    assert presence.is_gone(worker)
+    assert process.is_gone(worker)
 
 
 def test_a_pid_that_was_used_again_is_not_the_worker() -> None:
-    assert presence.is_gone(replace(here(), pid_start=f"1@{here().pid_start.partition('@')[2]}"))
+    assert process.is_gone(replace(here(), pid_start=f"1@{here().pid_start.partition('@')[2]}"))
 
 
 def test_a_worker_of_another_boot_is_gone_and_one_of_another_host_or_container_is_not_judged() -> None:
-    assert presence.is_gone(replace(here(), boot="another"))
-    assert not presence.is_gone(replace(here(), host="another", pid=2**22))
-    assert not presence.is_gone(replace(here(), pid=2**22, pid_start="1@pid:[1]"))
+    assert process.is_gone(replace(here(), boot="another"))
+    assert not process.is_gone(replace(here(), host="another", pid=2**22))
+    assert not process.is_gone(replace(here(), pid=2**22, pid_start="1@pid:[1]"))
 
 
 def test_a_start_in_another_form_is_judged_by_its_pid_alone() -> None:
-    assert not presence.is_gone(replace(here(), pid_start="1699999999.123"))
-    assert presence.is_gone(replace(here(), pid=2**22, pid_start="1699999999.123"))
+    assert not process.is_gone(replace(here(), pid_start="1699999999.123"))
+    assert process.is_gone(replace(here(), pid=2**22, pid_start="1699999999.123"))
 
 
 def test_what_a_killed_worker_held_is_free_at_once(tmp_path: Path) -> None:
@@ -236,11 +236,11 @@ def test_what_a_killed_worker_held_is_free_at_once(tmp_path: Path) -> None:
         sys.path[:0] = {sys.path!r}
         from pathlib import Path
         from rushes.domain.worker import Incarnation
-        from rushes.ledger import presence
+        from rushes.ledger import process
         from rushes.ledger.clock import boot_id
         from rushes.ledger.sqlite import SqliteLedger
         ledger = SqliteLedger(Path({str(path)!r}))
-        me = Incarnation("victim", presence.host_id(), boot_id(), os.getpid(), presence.process_start())
+        me = Incarnation("victim", process.host_id(), boot_id(), os.getpid(), process.process_start())
         ledger.renew(me, {{}}, {{}})
         assert len(ledger.claim("victim", ["cpu"], 2)) == 2
         os.kill(os.getpid(), signal.SIGKILL)
@@ -368,7 +368,7 @@ def test_a_full_disk_is_no_room_and_nothing_is_half_written(ledger: SqliteLedger
 
 
 def test_a_bug_is_not_taken_for_a_store_that_is_away(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_store, "SQL", {**sqlite_store.SQL, "job": "SELECT nonsense FROM nowhere WHERE ?"})
+    monkeypatch.setattr(store, "SQL", {**store.SQL, "job": "SELECT nonsense FROM nowhere"})
     with pytest.raises(RushesError) as told:
         ledger.job("x")
     assert not isinstance(told.value, StoreAway)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import psycopg
@@ -58,11 +57,10 @@ def test_hints_are_tried_and_a_server_that_is_gone_is_named(tmp_path: Path, monk
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with TemporaryDirectory() as folder:  # other runs of pytest close their common folder to the server's user
-        running = postgres.start(Path(folder))
-        yield running.url
-        running.stop()
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    running = postgres.start(tmp_path_factory.mktemp("postgres"))
+    yield running.url
+    running.stop()
 
 
 @pytest.fixture
@@ -147,7 +145,7 @@ def test_a_queue_or_bucket_that_is_not_there_is_named(aws_server: Running, fleet
     events, results = found["events"], found["results"]
     assert (events.ok, results.ok) == (False, False)
     assert events.detail.startswith("no-such-queue: ")
-    assert "yours to make" in events.hint
+    assert "create the queue of storage events" in events.hint
     assert results.detail.startswith("s3://nosuch/home: ")
     assert "\n" not in results.detail
     assert results.hint.startswith("Create it")

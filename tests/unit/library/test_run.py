@@ -13,11 +13,11 @@ from rushes.domain.errors import NoRoom
 from rushes.domain.event import EventType
 from rushes.domain.task import Failure
 from rushes.library import JobRequest, Library
-from rushes.library.run import Work
+from rushes.library.job_worker import JobWorker
+from rushes.library.run_progress import DiskSpace, RunReport
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes
-from rushes.worker.inputs import DiskSpace
 from tests.unit.cli_worker import films, take
 from tests.unit.media_files import Film, cfr, make
 
@@ -34,12 +34,15 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[DiskSpace] = []
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if heard else 7)
-    ran = library.run(films(tmp_path, 1), PROBE, on_room=heard.append)
-    assert heard[0] == DiskSpace(enough=False, free=7, kept=library.home.settings.reserve_mb * 2**20)
-    assert heard[-1].enough
-    assert ran.exit_code == 7, "it is no film"
+    seen: list[DiskSpace] = []
+    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if seen else 7)
+    for progress in library.running(films(tmp_path, 1), PROBE):
+        seen += [progress] if isinstance(progress, DiskSpace) else []
+    full, again = seen  # once, though each lane reports it
+    assert full == DiskSpace(enough=False, free=7, reserve=library.home.settings.reserve_mb * 2**20)
+    assert again.enough
+    assert isinstance(progress, RunReport)
+    assert progress.exit_code == 7, "it is no film"
 
 
 @pytest.mark.parametrize("width", [40, 100])
@@ -86,20 +89,20 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
     delays = dict(zip(jobs, (600.0, 300.0), strict=True))
     for lease in leases:
         library.home.ledger.fail(worker, lease.task, lease.fence, DIED, delays[lease.job])
-    work = Work(library.home, jobs, slots=1)
-    work.run()
-    assert work.due_in is not None
-    assert 0 < work.due_in <= 300.0
-    assert work.due_job == jobs[1]
+    worker_of_jobs = JobWorker(library.home, jobs, slots=1)
+    worker_of_jobs.run()
+    assert worker_of_jobs.due_in is not None
+    assert 0 < worker_of_jobs.due_in <= 300.0
+    assert worker_of_jobs.due_job == jobs[1]
 
 
 def test_a_run_stays_for_a_job_of_its_own_that_is_tried_again(library: Library, tmp_path: Path) -> None:
     first, second = [added.job.id for added in library.add(films(tmp_path, 2), PROBE) if added.job]
-    work = Work(library.home, (first, second))
+    work = JobWorker(library.home, (first, second))
     library.jobs.cancel(second)
-    assert not work._nothing_left(work.shell), "the first is open"
+    assert not work.nothing_left(work.shell), "the first is open"
     library.jobs.retry(second)
     library.jobs.cancel(first)
-    assert not work._nothing_left(work.shell), "the second is open again"
+    assert not work.nothing_left(work.shell), "the second is open again"
     library.jobs.cancel(second)
-    assert work._nothing_left(work.shell)
+    assert work.nothing_left(work.shell)

@@ -27,11 +27,11 @@ def test_the_shipped_net_finds_the_body_below_nearer_than_what_is_above(tmp_path
     store = ModelStore(tmp_path)
     store.pull(["fastdepth"])
     engine, picture = LocalEngine(store), photo("astronaut.jpg")
-    near = engine.nearness("fastdepth", picture, inverse=False)
+    near = engine.inverse_depth("fastdepth", picture, inverse=False)
     assert near.shape == (224, 224)
     assert near[-20:].mean() > 1.2 * near[:20].mean()  # 0.82 and 0.43; it does not tell her face from the wall
-    assert np.allclose(near, 1 / engine.nearness("fastdepth", picture, inverse=True), atol=1e-5)
-    engine.rest()
+    assert np.allclose(near, 1 / engine.inverse_depth("fastdepth", picture, inverse=True), atol=1e-5)
+    engine.unload()
 
 
 def test_a_net_of_ones_own_gives_inverse_depth_unless_somebody_says_otherwise() -> None:

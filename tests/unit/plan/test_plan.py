@@ -17,7 +17,7 @@ from rushes.plan.grid import grid
 from rushes.plan.planner import JobSpec, first_task, job_facts, needs_of, plan, results_of
 from rushes.plan.recipes import stages_of
 
-CARDS = {
+SPECS = {
     c.name: c
     for c in (
         StageSpec("probe", 1, Scope.VIDEO, ("facts",), reads_source=True, opens_plan=True),
@@ -43,17 +43,17 @@ def asked(**changes: object) -> JobSpec:
     values: dict[str, object] = {
         "owner": "me",
         "source": Fingerprint("film.mp4", 1000, 1, 2),
-        "stages": stages_of("searchable", CARDS),
+        "stages": stages_of("searchable", SPECS),
         "models": {"speech": "whisper-base@d01c3014"},
     }
     return JobSpec(**(values | changes))  # type: ignore[arg-type]
 
 
 def planned(
-    question: JobSpec, facts: VideoFacts, cards: dict[str, StageSpec] | None = None
+    question: JobSpec, facts: VideoFacts, specs: dict[str, StageSpec] | None = None
 ) -> dict[str, dict[str, str]]:
-    probe = first_task("job_a", question, CARDS["probe"])
-    return {d.id: results_of(d.spec) for d in plan("job_a", question, facts, cards or CARDS, probe.spec)}
+    probe = first_task("job_a", question, SPECS["probe"])
+    return {d.id: results_of(d.spec) for d in plan("job_a", question, facts, specs or SPECS, probe.spec)}
 
 
 def test_every_chunk_begins_at_a_key_frame_and_nothing_is_left_out() -> None:
@@ -102,7 +102,7 @@ def test_another_model_changes_only_what_depends_on_it() -> None:
 
 
 def test_a_new_version_of_a_stage_changes_it_and_what_is_built_on_it() -> None:
-    newer = CARDS | {
+    newer = SPECS | {
         "develop": StageSpec("develop", 2, Scope.CHUNK, ("proxy", "metrics"), ("probe",), reads_source=True)
     }
     a, b = planned(asked(), film()), planned(asked(), film(), newer)
@@ -115,8 +115,8 @@ def test_the_same_content_elsewhere_has_the_same_results() -> None:
 
 
 def test_a_join_needs_every_chunk_and_a_chunk_needs_its_own() -> None:
-    probe = first_task("job_a", asked(), CARDS["probe"])
-    drafts = {d.id: d for d in plan("job_a", asked(), film(), CARDS, probe.spec)}
+    probe = first_task("job_a", asked(), SPECS["probe"])
+    drafts = {d.id: d for d in plan("job_a", asked(), film(), SPECS, probe.spec)}
     assert [n.ref for n in drafts["job_a.shots"].needs] == [f"job_a.develop.{n:05d}" for n in range(5)]
     assert [n.ref for n in drafts["job_a.transcribe.00003"].needs] == ["job_a.audio"]
     assert drafts["job_a.develop.00002"].needs == ()
@@ -125,8 +125,8 @@ def test_a_join_needs_every_chunk_and_a_chunk_needs_its_own() -> None:
 
 
 def test_work_is_ordered_minute_by_minute_after_what_unblocks_it() -> None:
-    probe = first_task("job_a", asked(), CARDS["probe"])
-    order = [d.id for d in sorted(plan("job_a", asked(), film(), CARDS, probe.spec), key=lambda d: d.order)]
+    probe = first_task("job_a", asked(), SPECS["probe"])
+    order = [d.id for d in sorted(plan("job_a", asked(), film(), SPECS, probe.spec), key=lambda d: d.order)]
     assert order[0] == "job_a.audio"
     assert order.index("job_a.transcribe.00000") < order.index("job_a.develop.00001")
 
@@ -140,9 +140,9 @@ def test_a_film_that_is_turned_is_listed_as_people_see_it() -> None:
 
 
 def test_only_brings_what_it_needs_and_skip_takes_what_needs_it() -> None:
-    assert stages_of("searchable", CARDS, only=["shots"]) == ("probe", "develop", "shots")
-    assert "transcript" not in stages_of("searchable", CARDS, skip=["audio"])
-    assert stages_of("subtitles", CARDS) == ("probe", "audio", "transcribe", "transcript")
+    assert stages_of("searchable", SPECS, only=["shots"]) == ("probe", "develop", "shots")
+    assert "transcript" not in stages_of("searchable", SPECS, skip=["audio"])
+    assert stages_of("subtitles", SPECS) == ("probe", "audio", "transcribe", "transcript")
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_only_brings_what_it_needs_and_skip_takes_what_needs_it() -> None:
 )
 def test_a_wish_that_cannot_be_had_is_refused(recipe: str, only: tuple[str, ...], skip: tuple[str, ...]) -> None:
     with pytest.raises(Refused):
-        stages_of(recipe, CARDS, only, skip)
+        stages_of(recipe, SPECS, only, skip)
 
 
 def test_what_was_asked_for_by_name_is_not_skipped_in_silence() -> None:
     with pytest.raises(Refused, match="transcript needs transcribe"):
-        stages_of("searchable", CARDS, only=("transcript",), skip=("transcribe",))
-    assert "shots" in stages_of("searchable", CARDS, only=("shots",), skip=("transcribe",))
+        stages_of("searchable", SPECS, only=("transcript",), skip=("transcribe",))
+    assert "shots" in stages_of("searchable", SPECS, only=("shots",), skip=("transcribe",))
 
 
 def test_a_payload_survives_names_that_are_no_text() -> None:
@@ -176,22 +176,22 @@ def test_task_ids_are_built_and_parsed_by_one_pair(job: str, stage: str, chunk: 
 
 
 def test_who_needs_one_output_is_not_asked_again_when_only_another_changes() -> None:
-    cards = CARDS | {
-        "develop": replace(CARDS["develop"], options={"height": 720}, asked={"metrics": ()}),
-        "shots": replace(CARDS["shots"], needs=("probe", "develop.metrics")),
+    specs = SPECS | {
+        "develop": replace(SPECS["develop"], options={"height": 720}, output_options={"metrics": ()}),
+        "shots": replace(SPECS["shots"], needs=("probe", "develop.metrics")),
     }
-    question, facts = asked(stages=stages_of("searchable", cards)), film()
-    before = planned(question, facts, cards)
-    after = planned(replace(question, options={"develop": {"height": 360}}), facts, cards)
+    question, facts = asked(stages=stages_of("searchable", specs)), film()
+    before = planned(question, facts, specs)
+    after = planned(replace(question, options={"develop": {"height": 360}}), facts, specs)
     changed = {(parse_task_id(t)[1], o) for t, keys in after.items() for o, k in keys.items() if before[t][o] != k}
     assert changed == {("develop", "proxy"), ("playlist", "hls")}
 
 
 def test_a_need_of_one_output_still_waits_for_its_stage_and_reads_nothing_else() -> None:
-    cards = CARDS | {"shots": replace(CARDS["shots"], needs=("probe", "develop.metrics", "develop.proxy"))}
-    question, facts = asked(stages=stages_of("searchable", cards, only=["shots"])), film()
-    (shots,) = [d for d in plan("job_a", question, facts, cards, first_task("job_a", question, cards["probe"]).spec)
+    specs = SPECS | {"shots": replace(SPECS["shots"], needs=("probe", "develop.metrics", "develop.proxy"))}
+    question, facts = asked(stages=stages_of("searchable", specs, only=["shots"])), film()
+    (shots,) = [d for d in plan("job_a", question, facts, specs, first_task("job_a", question, specs["probe"]).spec)
                 if d.stage == "shots"]  # fmt: skip
     assert len(needs_of(shots.spec)) == len(set(needs_of(shots.spec))) == 5
     assert set(json.loads(shots.spec)["inputs"]) == {"probe.facts", "develop.metrics", "develop.proxy"}
-    assert "develop" not in stages_of("searchable", cards, skip=["develop"])
+    assert "develop" not in stages_of("searchable", specs, skip=["develop"])

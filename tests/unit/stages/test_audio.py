@@ -92,7 +92,7 @@ def test_looking_piece_by_piece_finds_what_looking_at_once_finds(monkeypatch: py
     for a, b in truth:
         sound[a:b] = 1
 
-    def voiced(pcm: Pcm) -> list[Range]:
+    def detect_speech(pcm: Pcm) -> list[Range]:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], pcm > 0, [0]])))
         return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
@@ -101,14 +101,14 @@ def test_looking_piece_by_piece_finds_what_looking_at_once_finds(monkeypatch: py
         return sound[a:b]
 
     monkeypatch.setattr(cutting, "_PIECE", 20 * RATE)
-    assert voices(len(sound), read, voiced) == truth
+    assert voices(len(sound), read, detect_speech) == truth
 
 
 def test_a_real_voice_is_found_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = np.concatenate([pcm_of(JFK)] * 3)
-    whole = engine().voiced(sound)
+    whole = engine().detect_speech(sound)
     monkeypatch.setattr(cutting, "_PIECE", 512 * 470)
-    found = voices(len(sound), lambda a, b: sound[a:b], engine().voiced)
+    found = voices(len(sound), lambda a, b: sound[a:b], engine().detect_speech)
     assert len(found) == len(whole)
     assert all(abs(x - y) <= 1024 for a, b in zip(found, whole, strict=True) for x, y in zip(a, b, strict=True))
 
@@ -135,14 +135,18 @@ def film(path: Path, sound: Pcm | None, at: Fraction = Fraction(0)) -> Path:
             samples = np.round(sound * 32767).astype(np.int16)
             for n in range(0, len(samples), 4096):
                 frame = av.AudioFrame.from_ndarray(samples[None, n : n + 4096], "s16", "mono")
-                frame.sample_rate, frame.pts, frame.time_base = RATE, n + int(at * RATE), Fraction(1, RATE)
+                frame.sample_rate, frame.pts, frame.time_base = (
+                    RATE,
+                    n + int(at * RATE),
+                    Fraction(1, RATE),
+                )
                 out.mux(audio.encode(frame))
             out.mux(audio.encode(None))
     return path
 
 
 def run(path: Path, scratch: Path) -> dict[str, Input]:
-    work = make_work(STAGE, probe(path), scratch, source=path, ears=engine())
+    work = make_work(STAGE, probe(path), scratch, source=path, engine=engine())
     STAGE.run(work)
     return {name.removeprefix("audio."): found for name, (found,) in results(work).items()}
 
@@ -186,10 +190,10 @@ def test_the_same_film_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_silence_has_no_windows(tmp_path: Path) -> None:
     class Deaf(FakeEngine):
-        def voiced(self, pcm: Pcm) -> list[Range]:
+        def detect_speech(self, pcm: Pcm) -> list[Range]:
             return []
 
     source = film(tmp_path / "quiet.mkv", np.zeros(RATE, np.float32))
-    work = make_work(STAGE, probe(source), tmp_path, source=source, ears=Deaf())
+    work = make_work(STAGE, probe(source), tmp_path, source=source, engine=Deaf())
     STAGE.run(work)
     assert results(work)["audio.windows"][0].manifest.count == 0

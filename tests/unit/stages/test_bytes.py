@@ -29,7 +29,7 @@ from tests.unit.speech_world import words
 
 NOTED = Path(__file__).parent.with_name("stage_bytes.json")
 STAGES: dict[str, Stage] = {
-    s.STAGE.card.name: s.STAGE for s in (probe, develop, playlist, shots, audio, transcript, segments)
+    s.STAGE.spec.name: s.STAGE for s in (probe, develop, playlist, shots, audio, transcript, segments)
 }
 ELSEWHERE = {"clip", "preview", "grade", "stereo", "join"}  # made on request, or of what a model measured
 MACHINE = f"{platform.machine()} av {av.__version__}"
@@ -39,7 +39,7 @@ PROMISED = os.environ.get("RUSHES_TEST_PROMISED") == "all"  # the test command i
 class _Deaf:
     """An engine that hears no voice: windows are empty, the pcm is what it is."""
 
-    def voiced(self, _pcm: Any) -> list[tuple[int, int]]:
+    def detect_speech(self, _pcm: Any) -> list[tuple[int, int]]:
         return []
 
 
@@ -82,7 +82,7 @@ def make(folder: Path) -> dict[str, JSON]:
     work = _developed(folder)
     _told(work)
     return {
-        name: {"version": stage.card.version, "sha256": dict(_hashes(work, name))} for name, stage in STAGES.items()
+        name: {"version": stage.spec.version, "sha256": dict(_hashes(work, name))} for name, stage in STAGES.items()
     }
 
 
@@ -105,7 +105,7 @@ def test_the_same_version_makes_the_same_bytes(made: dict[str, JSON], stage: str
 
 
 def test_no_stage_without_a_model_is_left_out() -> None:
-    free = {name for name, stage in load_stages().items() if not stage.card.models}
+    free = {name for name, stage in load_stages().items() if not stage.spec.models}
     assert free - ELSEWHERE == set(STAGES)
 
 

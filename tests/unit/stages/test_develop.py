@@ -39,7 +39,7 @@ def test_outputs_that_exist_are_left_out_of_the_pass_and_change_nothing(tmp_path
     work.run(probe.STAGE)
     (span,) = chunks(work.facts, 60)
     whole = work.run(develop.STAGE, span)
-    for output in develop.STAGE.card.outputs:
+    for output in develop.STAGE.spec.outputs:
         alone = work.run(develop.STAGE, span, wanted=[output])
         assert list(alone) == [output]
         assert alone[output].artifacts == whole[output].artifacts

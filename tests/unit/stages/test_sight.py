@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import unpacked
+from rushes.engines.models.faces import unpack_embeddings
 from rushes.engines.port import Picture
 from rushes.stages import develop, faces, probe
 from tests.unit.film_work import FilmWork
@@ -113,6 +113,6 @@ def test_directions_of_faces_lie_beside_them_row_by_row(tmp_path: Path) -> None:
     span = work.facts.video.span if work.facts.video else None
     work.run(develop.STAGE, span, wanted=["frames"])
     saved = work.run(faces.STAGE, span)["faces"]
-    kept = unpacked(work.made["faces.faces"][0].bytes("embeddings.f16"), int(saved.facts["dimensions"]))
+    kept = unpack_embeddings(work.made["faces.faces"][0].bytes("embeddings.f16"), int(saved.facts["dimensions"]))
     assert kept.shape == (saved.count, 128)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=0.01)

@@ -65,12 +65,12 @@ def test_losing_more_is_worse() -> None:
 
 @pytest.mark.parametrize("text", ["Thanks for watching!", "Thank you.", "Subtitles by the Amara.org community", "♪♪"])
 def test_what_models_say_to_nothing_is_dropped_when_nobody_speaks(text: str) -> None:
-    invented = heard(words(text, step=0.1), confidence=0.3, no_speech=0.8)
+    invented = heard(words(text, step=0.1), confidence=0.3, no_speech_prob=0.8)
     assert without_invention(invented, [(0, RATE // 5)]).phrases == ()
 
 
 def test_a_clear_thank_you_is_kept() -> None:
-    thanks = heard(words("Thank you.", step=0.5), confidence=0.9, no_speech=0.01)
+    thanks = heard(words("Thank you.", step=0.5), confidence=0.9, no_speech_prob=0.01)
     assert examine(thanks, [(0, RATE)]).reasons == ()
     assert texts(without_invention(thanks, [(0, RATE)])) == "Thank you."
 

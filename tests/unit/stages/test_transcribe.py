@@ -16,8 +16,8 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.engines.models.speech import ears, speech_model
-from rushes.engines.port import RATE, Hears, Word
+from rushes.engines.models.speech import parse_speech_models, speech_model
+from rushes.engines.port import RATE, SpeechEngine, Word
 from rushes.engines.stub import StubEngine
 from rushes.plan.grid import grid
 from rushes.stages.audio import STAGE as AUDIO
@@ -56,11 +56,13 @@ def noise(path: Path, bursts: Sequence[tuple[float, float]], total: float) -> Pa
     return write_wav(path, np.clip(sound, -1, 1))
 
 
-def prepared(wav: Path, offset: int, ears_: Hears, blobs: MemoryBlobs, scratch: Path) -> dict[str, tuple[Input]]:
+def prepared(
+    wav: Path, offset: int, engine: SpeechEngine, blobs: MemoryBlobs, scratch: Path
+) -> dict[str, tuple[Input]]:
     """What the audio stage would have made of a WAV whose sample 0 lies at `offset`."""
     work = make_work(AUDIO, sound_facts(1), scratch, blobs=blobs)
     sound = open_pcm(wav)
-    found = windows(voices(sound.samples, sound.read, ears_.voiced), sound.read, sound.samples)
+    found = windows(voices(sound.samples, sound.read, engine.detect_speech), sound.read, sound.samples)
     work.save("pcm", "pcm.wav", wav, "audio/wav")
     doc = {"offset": offset, "windows": [w.to_json() for w in found]}
     work.save_json("windows", "windows.json", doc)
@@ -71,7 +73,7 @@ def transcribed(
     spans: Sequence[Span],
     facts: VideoFacts,
     inputs: dict[str, tuple[Input]],
-    ears_: Hears,
+    engine: SpeechEngine,
     scratch: Path,
     **more: object,
 ) -> list[Observation]:
@@ -85,7 +87,7 @@ def transcribed(
             blobs=inputs["audio.pcm"][0].blobs,
             span=span,
             chunk=chunk,
-            ears=ears_,
+            engine=engine,
             **{"models": MODELS} | more,  # type: ignore[arg-type]
         )
         STAGE.run(work)
@@ -135,7 +137,7 @@ def listener(
 ) -> Listener:
     wav = write_wav(tmp_path / "l.wav", np.zeros(int(total * RATE), np.float32))
     question = "english+every" if profile == "fast" else "every"
-    return Listener(fake, ears(question), open_pcm(wav), profile, language)
+    return Listener(fake, parse_speech_models(question), open_pcm(wav), profile, language)
 
 
 GOOD = heard(words("this is what was really said in these ten seconds of speech", step=0.7))
@@ -147,7 +149,7 @@ def test_a_loop_is_decoded_again_without_repeats_and_the_better_answer_kept(tmp_
     (line,) = listener(tmp_path, fake).window(Window(((0, 10 * RATE),)))
     assert line.text.startswith("this is what was really said")
     assert not line.extra
-    assert [(h.full, h.no_repeat) for _, h in fake.asked] == [(False, 0), (True, 0), (True, 3)]
+    assert [(h.full_context, h.no_repeat_ngram_size) for _, h in fake.asked] == [(False, 0), (True, 0), (True, 3)]
 
 
 def test_a_second_answer_that_is_worse_is_not_taken(tmp_path: Path) -> None:
@@ -171,12 +173,12 @@ def test_the_other_model_is_asked_if_the_question_names_one(tmp_path: Path) -> N
 
 
 def test_invented_text_is_dropped(tmp_path: Path) -> None:
-    thanks = heard(words("Thanks for watching!", step=0.1), confidence=0.3, no_speech=0.9)
+    thanks = heard(words("Thanks for watching!", step=0.1), confidence=0.3, no_speech_prob=0.9)
     assert list(listener(tmp_path, FakeEngine(thanks)).window(Window(((0, RATE // 4),)))) == []
 
 
 def test_a_phrase_invented_for_the_silence_at_the_end_costs_no_second_look(tmp_path: Path) -> None:
-    you = heard(words("You", start=9.4, step=0.5), confidence=0.3, no_speech=0.7).phrases
+    you = heard(words("You", start=9.4, step=0.5), confidence=0.3, no_speech_prob=0.7).phrases
     fake = FakeEngine(replace(GOOD, phrases=(*GOOD.phrases, *you)))
     (line,) = listener(tmp_path, fake).window(Window(((0, 10 * RATE),)))
     assert line.text.endswith("of speech")
@@ -277,5 +279,5 @@ def test_a_film_that_changes_its_language_is_heard_in_both(tmp_path: Path) -> No
 def test_noise_and_tones_are_no_error_and_no_words(tmp_path: Path) -> None:
     hum = np.sin(np.arange(8 * RATE) * 0.05) * 0.2 + np.random.default_rng(1).standard_normal(8 * RATE) * 0.05
     sound = PcmFile(write_wav(tmp_path / "h.wav", hum.astype(np.float32)), 8 * RATE)
-    hearer = Listener(engine(), ears(speech_model("fast", models())), sound, "fast", "en")
+    hearer = Listener(engine(), parse_speech_models(speech_model("fast", models())), sound, "fast", "en")
     assert all(o.extra or o.confidence < 0.6 for o in hearer.window(Window(((0, 8 * RATE),))))

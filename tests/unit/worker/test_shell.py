@@ -17,6 +17,7 @@ from rushes.domain.task import Failure, Finish, Lease, TaskState, Verdict
 from rushes.domain.worker import Incarnation
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Completed, Debt, Renewed, SweepResult
+from rushes.telemetry import BugLog
 from rushes.worker import commands, core, inputs
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
@@ -168,14 +169,14 @@ def test_of_outcomes_posted_together_only_the_one_that_cannot_be_written_fails(t
     bench = Bench(tmp_path, FussyLedger())
     tasks = [bench.submit(name) for name in ("odd", "good")]
     told: list[inputs.Input] = []
-    me = bench._born()
+    me = bench._new_incarnation()
     bench.ledger.renew(me, {}, {})
     posted = [commands.Complete(x, Finish(x.task, x.fence)) for x in bench.ledger.claim(me.id, ["cpu"], 2)]
-    hints = Hints(bench.transport, lane_of, told.append, takes=True)
+    hints = Hints(bench.transport, lane_of, told.append, BugLog(), takes=True)
     Outbox(bench.ledger, bench.open_plan, told.append, hints, lambda _lease: {}).complete(me.id, posted)
     hints.close(60)
     assert [bench.task(task).state for task in tasks] == [TaskState.READY, TaskState.DONE]
-    assert told == [inputs.OutboxEntryWritten(letter) for letter in posted]
+    assert told == [inputs.OutboxEntryWritten(entry) for entry in posted]
 
 
 def test_a_spec_larger_than_the_pipe_does_not_stop_the_worker(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_a_spec_larger_than_the_pipe_does_not_stop_the_worker(tmp_path: Path) ->
         bench.submit("large", blank=" " * 5_000_000)
         wait_for(lambda: bool(shell.state.held), "it was never claimed")
         before = shell.state.renew_at
-        shell.tell("a test")
+        shell.request_stop("a test")
         wait_for(lambda: shell.state.renew_at > before or shell.state.left, "the loop stands still")
 
 
@@ -270,7 +271,7 @@ def test_a_plan_is_opened_between_two_pages_of_names(tmp_path: Path) -> None:
         bench.submit(name, result={"publishes": True})
     with bench.working() as shell:
         wait_for(lambda: blobs.began.is_set() and all(done(bench, f"job_{n}.toy") for n in "abcd"), "never done")
-        shell.seen = lambda happening: made.set() if isinstance(happening, inputs.TaskFinished) else None
+        shell.on_input = lambda one: made.set() if isinstance(one, inputs.TaskFinished) else None
         opens.set()
         plan = bench.submit("plan")
         assert made.wait(60)
@@ -328,7 +329,7 @@ def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Be
     with bench.working(Limits(slots=1, task_seconds=0.0, drain_seconds=0.0)) as shell:
         wait_for(lambda: bench.task(task).state is TaskState.LEASED, "it was never claimed")
         bench.transport.wait(["cpu"], 0)  # the hint of its submission, if nobody took it
-        shell.tell("SIGTERM")
+        shell.request_stop("SIGTERM")
         wait_for(lambda: shell.state.left, "it never left")
     (event,) = [e for e in bench.ledger.events("job_held") if e.type is EventType.GIVEN_BACK]
     assert event.data["reason"] == "drained: SIGTERM"
@@ -356,8 +357,12 @@ def test_a_full_disk_is_logged_once_and_work_goes_on_when_there_is_room(
         wait_for(lambda: any(w.note == "disk full" for w in bench.ledger.workers()), "nobody said that it is full")
         blobs.free = 1
         wait_for(lambda: done(bench, task), "it never went on")
-    said = [r.message for r in caplog.records if r.message in ("disk full: intake stopped", "there is room again")]
-    assert said == ["disk full: intake stopped", "there is room again"]
+    said = [
+        r.message
+        for r in caplog.records
+        if r.message in ("disk full: no new tasks are taken", "the disk has space again")
+    ]
+    assert said == ["disk full: no new tasks are taken", "the disk has space again"]
 
 
 def test_a_plan_that_could_not_be_looked_at_is_on_the_next_round(tmp_path: Path) -> None:
@@ -386,3 +391,37 @@ def test_a_plan_that_can_never_be_looked_at_holds_up_no_sweep(tmp_path: Path) ->
 
 def _unheard_of(_lease: Any) -> tuple[str, ...]:
     raise RushesError("the store failed in a way that nobody thought of")
+
+
+class FaultyLedger(MemoryLedger):
+    """Its first claims raise what the test says."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors = list(errors)
+
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        if self.errors:
+            raise self.errors.pop()
+        return super().claim(worker, lanes, n, hinted)
+
+
+def test_a_bug_is_logged_once_as_a_bug_and_counted_and_the_worker_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path, FaultyLedger(*(KeyError("lane") for _ in range(3))))
+    task = bench.submit("film")
+    shell = bench.run(lambda _shell: done(bench, task))
+    assert not [r for r in caplog.records if "store" in r.message]
+    (bug,) = [r for r in caplog.records if r.exc_info]
+    assert (bug.levelname, bug.message) == ("ERROR", "bug: KeyError: 'lane'")
+    assert list(shell.bugs.counts.values()) == [3]
+
+
+def test_an_outage_of_the_store_is_no_bug(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, FaultyLedger(StoreAway("it does not answer")))
+    task = bench.submit("film")
+    shell = bench.run(lambda _shell: done(bench, task))
+    (warning,) = [r for r in caplog.records if "does not answer" in r.message]
+    assert (warning.levelname, warning.exc_info) == ("WARNING", None)
+    assert not shell.bugs.counts

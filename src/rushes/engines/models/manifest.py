@@ -1,4 +1,4 @@
-"""The manifest: which weights exist, where they come from, and the hashes by which they are known."""
+"""The manifest of models: their files, where these come from, and their hashes."""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from importlib.resources import files
 
 from rushes.domain.keys import JSON
 
-OURS = "rushes"  # the package whose members lie in the folder weights
+OURS = "rushes"  # this package: its members lie in the folder weights
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A member of a package on the registry, or of this package's own weights."""
 
     package: str
@@ -22,18 +22,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file of a model: its parts joined in order."""
+class ModelFile:
+    """A file of a model: its parts concatenated."""
 
     name: str
     size: int
     sha256: str
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What answers: weights with a name, a licence and a hash. The first file holds the weights."""
+    """Weights with a name, a licence and a hash. The first file holds the weights."""
 
     id: str
     capability: str
@@ -41,12 +41,12 @@ class Model:
     languages: tuple[str, ...]
     licence: str
     about: str
-    files: tuple[File, ...]
+    files: tuple[ModelFile, ...]
 
     @property
     def name(self) -> str:
-        """The id with the weights' hash: what stands in a result's question."""
-        return named(self.id, self.files[0].sha256)
+        """The id with the hash of the weights, as result keys use it."""
+        return versioned_name(self.id, self.files[0].sha256)
 
     @property
     def size(self) -> int:
@@ -55,12 +55,12 @@ class Model:
 
     @property
     def packages(self) -> tuple[tuple[str, str], ...]:
-        """(package, version) of all that must be fetched for it, each once, in order."""
+        """(package, version) of what must be downloaded, each once, in order."""
         parts = (p for f in self.files for p in f.parts)
         return tuple(dict.fromkeys((p.package, p.version) for p in parts if p.package != OURS))
 
 
-def named(id: str, sha256: str) -> str:
+def versioned_name(id: str, sha256: str) -> str:
     """`whisper-base@d01c3014`."""
     return f"{id}@{sha256[:8]}"
 
@@ -84,6 +84,6 @@ def _model(doc: JSON) -> Model:
     )
 
 
-def _file(doc: JSON) -> File:
+def _file(doc: JSON) -> ModelFile:
     only = {name: doc.get(name) for name in ("package", "version", "member", "size", "sha256")}
-    return File(doc["name"], doc["size"], doc["sha256"], tuple(Part(**p) for p in doc.get("parts", [only])))
+    return ModelFile(doc["name"], doc["size"], doc["sha256"], tuple(FilePart(**p) for p in doc.get("parts", [only])))

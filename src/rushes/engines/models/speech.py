@@ -1,48 +1,48 @@
-"""Speech: which models a profile means, and how they are asked."""
+"""Speech: the models of each profile, and how they decode."""
 
 from dataclasses import dataclass
 
 from rushes.domain.errors import Refused
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import Hearing
+from rushes.engines.port import DecodingOptions
 
 ENGLISH = "whisper-tiny.en"
-EVERY = "whisper-base"
+MULTILINGUAL = "whisper-base"
 PROFILES = ("fast", "balanced", "high_quality")
 _BEAMS = {"fast": 1, "balanced": 5, "high_quality": 5}
 _JOIN = "+"
 
 
 @dataclass(frozen=True, slots=True)
-class Ears:
-    """The models of one question: one for every language and, if it is another, one for English."""
+class SpeechModels:
+    """The multilingual model and, if it is another, the one for English."""
 
-    every: str
+    multilingual: str
     english: str
 
     def of(self, language: str) -> str:
-        """The model for a window in that language."""
-        return self.english if language == "en" else self.every
+        """The model for that language."""
+        return self.english if language == "en" else self.multilingual
 
     def other(self, language: str) -> str | None:
-        """A second opinion, if the question names one that can hear that language."""
-        second = self.every if self.of(language) == self.english else self.english
-        return second if second != self.of(language) and (language == "en" or second == self.every) else None
+        """The other model, if there is one that supports that language."""
+        second = self.multilingual if self.of(language) == self.english else self.english
+        return second if second != self.of(language) and (language == "en" or second == self.multilingual) else None
 
 
 def speech_model(profile: str, store: ModelStore, path: str = "") -> str:
-    """What stands in a result's question for a profile: model names with their hashes, joined by a plus.
+    """The models of a profile, as result keys use them: names with hashes, joined by a plus.
 
     Raises:
-        Refused: there is no such profile.
+        Refused: unknown profile.
         ModelMissing: the configured path holds no model.
     """
     if profile not in PROFILES:
         raise Refused(f"unknown profile {profile!r}", f"Choose from: {', '.join(PROFILES)}")
     if path:
         return store.name_of(store.find(path))
-    ids = (ENGLISH, EVERY) if profile == "fast" else (EVERY,)
+    ids = (ENGLISH, MULTILINGUAL) if profile == "fast" else (MULTILINGUAL,)
     return _JOIN.join(store.known[id].name for id in ids)
 
 
@@ -52,12 +52,12 @@ def speech_models(profile: str, store: ModelStore, path: str = "") -> tuple[Mode
     return tuple(store.known[id] for id in ids if id in store.known and not path)
 
 
-def ears(question: str) -> Ears:
+def parse_speech_models(name: str) -> SpeechModels:
     """The inverse of speech_model."""
-    names = question.split(_JOIN)
-    return Ears(every=names[-1], english=names[0])
+    names = name.split(_JOIN)
+    return SpeechModels(multilingual=names[-1], english=names[0])
 
 
-def hearing(profile: str, language: str) -> Hearing:
-    """How a window is first asked about."""
-    return Hearing(language=language or None, beam=_BEAMS.get(profile, 5))
+def decoding_options(profile: str, language: str) -> DecodingOptions:
+    """How a window is decoded first."""
+    return DecodingOptions(language=language or None, beam_size=_BEAMS.get(profile, 5))

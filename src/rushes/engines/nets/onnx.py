@@ -7,28 +7,30 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-_QUIETLY = 4  # the library warns of what exporters left behind
+_FATAL = 4  # ONNX Runtime warns about harmless leftovers of exporters
 
 
 class Onnx:
-    """A loaded net."""
+    """An inference session on the CPU."""
 
     def __init__(self, file: Path, threads: int) -> None:
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = _QUIETLY
+        options.log_severity_level = _FATAL
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads burn no CPU
         self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        first, *stale = self._session.get_inputs()
-        self._inputs = [first.name, *(i.name for i in stale)]
-        # Weights that were replaced by smaller ones may still be listed as inputs: nobody reads them.
-        self._stale = {i.name: np.zeros(i.shape, np.float32) for i in stale if all(isinstance(d, int) for d in i.shape)}
+        first, *unused = self._session.get_inputs()
+        self._inputs = [first.name, *(i.name for i in unused)]
+        # Replaced weights may still be listed as inputs that nothing reads.
+        self._unused = {
+            i.name: np.zeros(i.shape, np.float32) for i in unused if all(isinstance(d, int) for d in i.shape)
+        }
         self.shape: tuple[int | str, ...] = tuple(first.shape)
-        self.notes: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     def run(self, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
         """Every output for these inputs, in the order of the file."""
-        return list(self._session.run(None, self._stale | dict(zip(self._inputs, inputs, strict=False))))
+        return list(self._session.run(None, self._unused | dict(zip(self._inputs, inputs, strict=False))))
 
     def named(self, *inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """The outputs by name."""

@@ -1,4 +1,4 @@
-"""Sentences as directions: those that mean alike point alike (MiniLM in ONNX form)."""
+"""Sentence embeddings by MiniLM in ONNX form."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,27 +6,27 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from rushes.engines.images import Floats
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.pictures import Floats
 
-_LONGEST = 256  # tokens: what the net was trained on
+MAX_SEQ_LENGTH = 256  # tokens
 
 
-class Sentences:
-    """Turns sentences into vectors of length one."""
+class MiniLm:
+    """Embeds sentences, by mean pooling."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         self._net = Onnx(folder / "model.onnx", threads)
-        self._tokens = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokens.enable_truncation(_LONGEST)
-        self._tokens.no_padding()
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.enable_truncation(MAX_SEQ_LENGTH)
+        self._tokenizer.no_padding()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """One row for each sentence, each by itself, so that neighbours change nothing."""
-        return np.stack([self._one(text) for text in texts]) if texts else np.zeros((0, 0), np.float32)
+        """One row of length one per sentence, each computed alone so that a batch changes nothing."""
+        return np.stack([self._embed(text) for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
-    def _one(self, text: str) -> Floats:
-        ids = np.array([self._tokens.encode(text).ids], np.int64)
+    def _embed(self, text: str) -> Floats:
+        ids = np.array([self._tokenizer.encode(text).ids], np.int64)
         hidden = self._net.run(ids, np.ones_like(ids), np.zeros_like(ids))[0][0]
         mean = hidden.mean(axis=0)
         return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9), np.float32)

@@ -1,4 +1,4 @@
-"""Text in pictures by the Tesseract that is installed: quick on slides and credits, weak over photographs."""
+"""Text in pictures by an installed Tesseract: fast on slides and credits, weak on photographs."""
 
 import csv
 import io
@@ -8,54 +8,50 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import ModelMissing
-from rushes.engines.port import Line, Picture
+from rushes.engines.port import Picture, TextLine
 
 NAME = "tesseract"
 _LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "es": "spa", "it": "ita", "pt": "por", "nl": "nld", "pl": "pol"}
 
 
 class Tesseract:
-    """Reads lines by a command, one picture at a time.
-
-    Raises:
-        ModelMissing: it is not installed.
-    """
+    """Runs the command once per picture. Raises ModelMissing if it is not installed."""
 
     def __init__(self) -> None:
         self._command = shutil.which(NAME)
         if not self._command:
             raise ModelMissing("tesseract is not installed", "Install tesseract-ocr with its languages.")
 
-    def read(self, picture: Picture, languages: Sequence[str]) -> list[Line]:
-        """The lines of a picture in its own order."""
-        spoken = "+".join(_LANGUAGES.get(x, x) for x in languages) or "eng"
+    def read(self, picture: Picture, languages: Sequence[str]) -> list[TextLine]:
+        """The lines of a picture, in the order of Tesseract."""
+        language = "+".join(_LANGUAGES.get(x, x) for x in languages) or "eng"
         height, width = picture.shape[:2]
         done = subprocess.run(
-            [str(self._command), "stdin", "stdout", "-l", spoken, "--psm", "3", "tsv"],
+            [str(self._command), "stdin", "stdout", "-l", language, "--psm", "3", "tsv"],
             input=f"P6 {width} {height} 255\n".encode() + picture.tobytes(),
             capture_output=True,
             check=False,
             env=os.environ | {"OMP_THREAD_LIMIT": "1"},
         )
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-            raise ModelMissing(f"tesseract: {said[0]}", "Install the languages that were asked for.")
-        return _lines(csv.DictReader(io.StringIO(done.stdout.decode()), delimiter="\t", quoting=csv.QUOTE_NONE))
+            message = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            raise ModelMissing(f"tesseract: {message[0]}", "Install the Tesseract data of these languages.")
+        return _text_lines(csv.DictReader(io.StringIO(done.stdout.decode()), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def _lines(rows: Iterable[dict[str, str]]) -> list[Line]:
-    """Words with the same block, paragraph and line are one."""
+def _text_lines(rows: Iterable[dict[str, str]]) -> list[TextLine]:
+    """Words with the same block, paragraph and line make one line."""
     found: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in rows:
         if row["level"] == "5" and (row["text"] or "").strip():
             found.setdefault((row["block_num"], row["par_num"], row["line_num"]), []).append(row)
-    return [_line(words) for words in found.values()]
+    return [_text_line(words) for words in found.values()]
 
 
-def _line(words: Sequence[dict[str, str]]) -> Line:
+def _text_line(words: Sequence[dict[str, str]]) -> TextLine:
     left, top = (min(float(w[side]) for w in words) for side in ("left", "top"))
     right = max(float(w["left"]) + float(w["width"]) for w in words)
     bottom = max(float(w["top"]) + float(w["height"]) for w in words)
     sure = sum(float(w["conf"]) for w in words) / len(words) / 100
     corners = ((left, top), (right, top), (right, bottom), (left, bottom))
-    return Line(" ".join(w["text"].strip() for w in words), sure, corners)
+    return TextLine(" ".join(w["text"].strip() for w in words), sure, corners)

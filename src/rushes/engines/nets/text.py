@@ -1,4 +1,4 @@
-"""Text in pictures: one net finds lines, another reads them (PP-OCR in ONNX form)."""
+"""PP-OCR in ONNX form: DB text detection, then CTC text recognition; constants carry PaddleOCR's names."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,88 +6,90 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.engines.nets.blobs import blobs, smallest_rectangle
+from rushes.engines.images import Floats, Points, crop_parallelogram, resize
+from rushes.engines.nets.connected_components import connected_components, min_area_rectangle
 from rushes.engines.nets.onnx import Onnx
-from rushes.engines.pictures import Floats, Points, resized, sampled
-from rushes.engines.port import Line, Picture
+from rushes.engines.port import Picture, TextLine
 
-_INK = 0.3  # from here on a pixel may be text
-_SURE = 0.6  # the mean over a line
-_GROW = 1.6  # the net was trained on shrunken lines
-_LEAST = 3  # pixels of the map
-_STEP = 32  # sides must be multiples
-_HIGH = 48  # the height that the reading net was trained on
-_WIDTHS = 64  # lines are filled up to multiples of this and read together
-_BATCH = 8
-_UPRIGHT = 1.5  # higher than wide by this: read from top to bottom
+DET_THRESHOLD = 0.3  # of a pixel
+BOX_THRESHOLD = 0.6  # of the mean over a line
+UNCLIP_RATIO = 1.6
+MIN_SIZE = 3  # pixels of the probability map
+_SIDE_MULTIPLE = 32
+REC_HEIGHT = 48
+_WIDTH_MULTIPLE = 64  # lines are padded to multiples of this and recognised in batches
+REC_BATCH = 8
+_VERTICAL_RATIO = 1.5  # height / width from which a line is read from top to bottom
 
 
-class Reader:
-    """Finds and reads lines."""
+class PpOcr:
+    """Detects and recognises lines of text."""
 
     def __init__(self, folder: Path, threads: int) -> None:
-        self._finds, self._reads = Onnx(folder / "det.onnx", threads), Onnx(folder / "rec.onnx", threads)
-        self._letters = ["", *self._reads.notes["character"].splitlines(), " "]
+        self._detector, self._recogniser = Onnx(folder / "det.onnx", threads), Onnx(folder / "rec.onnx", threads)
+        self._alphabet = ["", *self._recogniser.metadata["character"].splitlines(), " "]
 
-    def read(self, picture: Picture, side: int) -> list[Line]:
-        """The lines of a picture, looked for in one whose longer side is `side` at most, in reading order."""
-        quads = self._find(picture, side)
-        strips = [_strip(picture, q) for q in quads]
-        read = self._texts(strips)
+    def read(self, picture: Picture, side: int) -> list[TextLine]:
+        """The lines of a picture in reading order, detected at `side` pixels on the longer side at most."""
+        quads = self._detect(picture, side)
+        read = self._recognise([_crop_line(picture, q) for q in quads])
         return [
-            Line(text, sure, tuple(map(tuple, q.tolist()))) for q, (text, sure) in zip(quads, read, strict=True) if text
+            TextLine(text, sure, tuple(map(tuple, q.tolist())))
+            for q, (text, sure) in zip(quads, read, strict=True)
+            if text
         ]
 
-    def _find(self, picture: Picture, side: int) -> list[Points]:
+    def _detect(self, picture: Picture, side: int) -> list[Points]:
         height, width = picture.shape[:2]
         scale = min(1.0, side / max(height, width))
-        w, h = (max(_STEP, _STEP * round(s * scale / _STEP)) for s in (width, height))
-        small = resized(picture, w, h)
-        chances = self._finds.run(_input(small[None].astype(np.float32)))[0][0, 0]
+        w, h = (max(_SIDE_MULTIPLE, _SIDE_MULTIPLE * round(s * scale / _SIDE_MULTIPLE)) for s in (width, height))
+        small = resize(picture, w, h)
+        probabilities = self._detector.run(_normalise(small[None].astype(np.float32)))[0][0, 0]
         found = [
-            _grown(r)
-            for b in blobs(chances, _thick(chances > _INK))
-            if b.mean > _SURE and _wide(r := smallest_rectangle(b.points))
+            _unclip(r)
+            for b in connected_components(probabilities, _dilate(probabilities > DET_THRESHOLD))
+            if b.mean > BOX_THRESHOLD and _is_large_enough(r := min_area_rectangle(b.points))
         ]
         most = np.array([width, height], np.float64)
         return sorted(
             (np.clip(q * most / [w, h], 0, most) for q in found), key=lambda q: (q[:, 1].min(), q[:, 0].min())
         )
 
-    def _texts(self, strips: Sequence[Floats]) -> list[tuple[str, float]]:
-        """What strips say; strips of about one length go together."""
+    def _recognise(self, strips: Sequence[Floats]) -> list[tuple[str, float]]:
+        """Text and confidence of each strip; strips of about one length share a batch."""
         read: list[tuple[str, float]] = [("", 0.0)] * len(strips)
         lengths: dict[int, list[int]] = {}
         for n, strip in enumerate(strips):
-            lengths.setdefault(-(-strip.shape[1] // _WIDTHS) * _WIDTHS, []).append(n)
+            lengths.setdefault(-(-strip.shape[1] // _WIDTH_MULTIPLE) * _WIDTH_MULTIPLE, []).append(n)
         for length, these in sorted(lengths.items()):
-            for at in range(0, len(these), _BATCH):
-                some = these[at : at + _BATCH]
-                chances = self._reads.run(_input(_filled([strips[n] for n in some], length)))[0]
-                for n, one in zip(some, chances, strict=True):
-                    read[n] = self._spelt(one)
+            for at in range(0, len(these), REC_BATCH):
+                some = these[at : at + REC_BATCH]
+                probabilities = self._recogniser.run(_normalise(_pad_widths([strips[n] for n in some], length)))[0]
+                for n, one in zip(some, probabilities, strict=True):
+                    read[n] = ctc_decode(one, self._alphabet)
         return read
 
-    def _spelt(self, chances: Floats) -> tuple[str, float]:
-        """The likeliest letters: repeats are one, blanks part them."""
-        best = chances.argmax(axis=1)
-        new = (best > 0) & (best != np.concatenate([[0], best[:-1]]))
-        text = "".join(self._letters[n] for n in best[new])
-        sure = float(chances[new, best[new]].mean()) if new.any() else 0.0
-        return text.strip(), sure
+
+def ctc_decode(probabilities: Floats, alphabet: Sequence[str]) -> tuple[str, float]:
+    """Greedy CTC decoding: text and mean confidence."""
+    best = probabilities.argmax(axis=1)
+    new = (best > 0) & (best != np.concatenate([[0], best[:-1]]))
+    text = "".join(alphabet[n] for n in best[new])
+    sure = float(probabilities[new, best[new]].mean()) if new.any() else 0.0
+    return text.strip(), sure
 
 
-def _input(pictures: Floats) -> Floats:
-    """Pictures as the nets want them: BGR planes, -1 to 1; what is filled up (negative) is 0."""
+def _normalise(pictures: Floats) -> Floats:
+    """Pictures as the nets take them: BGR planes, -1 to 1; padding (negative) is 0."""
     planes = pictures[..., ::-1].transpose(0, 3, 1, 2)
     return np.ascontiguousarray(np.where(planes < 0, 0, planes / np.float32(127.5) - 1), np.float32)
 
 
-def _filled(strips: Iterable[Floats], length: int) -> Floats:
+def _pad_widths(strips: Iterable[Floats], length: int) -> Floats:
     return np.stack([np.pad(s, ((0, 0), (0, length - s.shape[1]), (0, 0)), constant_values=-1) for s in strips])
 
 
-def _thick(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _dilate(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     wide = mask | np.pad(mask, ((0, 0), (1, 0)))[:, :-1]
     return wide | np.pad(wide, ((1, 0), (0, 0)))[:-1]
 
@@ -96,23 +98,23 @@ def _sides(quad: Points) -> tuple[float, float]:
     return float(np.hypot(*(quad[1] - quad[0]))), float(np.hypot(*(quad[3] - quad[0])))
 
 
-def _wide(quad: Points) -> bool:
-    return min(_sides(quad)) >= _LEAST
+def _is_large_enough(quad: Points) -> bool:
+    return min(_sides(quad)) >= MIN_SIZE
 
 
-def _grown(quad: Points) -> Points:
+def _unclip(quad: Points) -> Points:
     width, height = _sides(quad)
-    by = width * height * _GROW / (2 * (width + height))
+    by = width * height * UNCLIP_RATIO / (2 * (width + height))
     across, down = (quad[1] - quad[0]) / width * by, (quad[3] - quad[0]) / height * by
     moved: Points = quad + np.array([-across - down, across - down, across + down, down - across])
     return moved
 
 
-def _strip(picture: Picture, quad: Points) -> Floats:
+def _crop_line(picture: Picture, quad: Points) -> Floats:
     top_left, top_right, bottom_right, bottom_left = quad
     width, height = _sides(quad)
-    if height >= _UPRIGHT * width:
+    if height >= _VERTICAL_RATIO * width:
         top_left, top_right, bottom_left = top_right, bottom_right, top_left
         width, height = height, width
-    length = max(1, int(np.ceil(_HIGH * width / max(1.0, height))))
-    return sampled(picture, np.array([top_left, top_right, bottom_left]), length, _HIGH)
+    length = max(1, int(np.ceil(REC_HEIGHT * width / max(1.0, height))))
+    return crop_parallelogram(picture, np.array([top_left, top_right, bottom_left]), length, REC_HEIGHT)

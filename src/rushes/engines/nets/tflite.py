@@ -7,11 +7,11 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from rushes.engines.pictures import Floats
+from rushes.engines.images import Floats
 
 
 class TfLite:
-    """A loaded net with one picture as its input."""
+    """An interpreter whose one input is a picture."""
 
     def __init__(self, file: Path, threads: int) -> None:
         self._net = Interpreter(str(file), num_threads=threads)
@@ -22,19 +22,19 @@ class TfLite:
         self.labels = _labels(file)
 
     def run(self, picture: NDArray[np.uint8]) -> list[Floats]:
-        """Every output for an RGB picture of the right size, smallest first, as plain numbers."""
+        """Every output for an RGB picture of the right size, dequantized, smallest first."""
         self._net.set_tensor(self._input["index"], picture[None])
         self._net.invoke()
-        found = [_plain(self._net.get_tensor(o["index"])[0], *o["quantization"]) for o in self._outputs]
+        found = [_dequantize(self._net.get_tensor(o["index"])[0], *o["quantization"]) for o in self._outputs]
         return sorted(found, key=lambda values: values.size)
 
 
-def _plain(values: NDArray[np.generic], scale: float, zero: int) -> Floats:
+def _dequantize(values: NDArray[np.generic], scale: float, zero: int) -> Floats:
     return (values.astype(np.float32) - zero) * np.float32(scale) if scale else values.astype(np.float32)
 
 
 def _labels(file: Path) -> tuple[str, ...]:
-    """Names of the classes: such files carry them as an archive at their end."""
+    """Class names, from the zip archive appended to the file."""
     with zipfile.ZipFile(file) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".txt"))
         return tuple(archive.read(name).decode().splitlines())

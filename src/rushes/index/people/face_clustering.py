@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import SAME_PERSON, unpacked
+from rushes.engines.models.faces import SAME_PERSON, unpack_embeddings
 from rushes.index.changes import Track
 from rushes.index.people import FaceLabel, Person
 from rushes.index.tracks import Box
@@ -24,7 +24,7 @@ _GAP = Fraction(3, 2)  # seconds: looks are one apart, and a face may be overloo
 
 def with_embeddings(faces: Iterable[Observation], data: bytes, dimensions: int) -> list[tuple[Observation, Floats]]:
     """Faces with their embeddings."""
-    rows = unpacked(data, dimensions)
+    rows = unpack_embeddings(data, dimensions)
     return [(face, np.asarray(rows[int(face.extra["row"])], np.float32)) for face in faces if face.box]
 
 

@@ -14,7 +14,7 @@ _COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
 def find_missing(
-    ledger: Ledger, owner: str, cards: Mapping[str, StageSpec], gone: Collection[str]
+    ledger: Ledger, owner: str, specs: Mapping[str, StageSpec], gone: Collection[str]
 ) -> tuple[Damage, ...]:
     """Results without a row that a job must have and nobody is making, each told of the newest such job.
 
@@ -27,16 +27,16 @@ def find_missing(
             continue
         tasks = all_tasks(ledger, job.id)
         coming |= {key for t in tasks if t.state in _COMING for key in results_of(t.spec).values()}
-        must |= {damage.key: damage for damage in _held(job, tasks, cards)}
+        must |= {damage.key: damage for damage in _held(job, tasks, specs)}
     keys = [key for key in must if key not in coming]
     return tuple(must[key] for key in sorted(set(keys) - ledger.known(owner, keys).keys()))
 
 
-def _held(job: Job, tasks: tuple[Task, ...], cards: Mapping[str, StageSpec]) -> Iterator[Damage]:
+def _held(job: Job, tasks: tuple[Task, ...], specs: Mapping[str, StageSpec]) -> Iterator[Damage]:
     read = {key for task in tasks if task.state is not TaskState.DONE for key in inputs_of(task.spec)}
     for task in tasks:
-        card = cards.get(task.stage)
-        may_go = (*card.passing, *card.expiring) if card else ()
+        spec = specs.get(task.stage)
+        may_go = (*spec.intermediate, *spec.expiring) if spec else ()
         for output, key in results_of(task.spec).items() if task.state is TaskState.DONE else ():
             if key in read or output not in may_go:
                 yield Damage(job.id, task.id, key, output, "it is not there any more")

@@ -17,7 +17,7 @@ from rushes.plan.planner import inputs_of, results_of
 class RetentionRules:
     """What may go, and when."""
 
-    cards: Mapping[str, StageSpec]
+    specs: Mapping[str, StageSpec]
     keep_days: int
     clip_days: int
     young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
@@ -62,7 +62,7 @@ def _wants(job: Job, task: Task) -> Iterator[str]:
 def _passing(job: Job, tasks: tuple[Task, ...], rules: RetentionRules, now: datetime) -> Iterator[str]:
     days = (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
     for task in tasks:
-        card = rules.cards.get(task.stage)
-        passing = card.passing if card and days >= rules.keep_days else ()
-        expiring = card.expiring if card and days >= rules.clip_days else ()
-        yield from (key for output, key in results_of(task.spec).items() if output in (*passing, *expiring))
+        spec = rules.specs.get(task.stage)
+        intermediate = spec.intermediate if spec and days >= rules.keep_days else ()
+        expiring = spec.expiring if spec and days >= rules.clip_days else ()
+        yield from (key for output, key in results_of(task.spec).items() if output in (*intermediate, *expiring))

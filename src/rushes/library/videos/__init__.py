@@ -26,7 +26,7 @@ from rushes.library.videos.frames import frame
 from rushes.library.videos.stereo import PublishedFilm, list_films
 from rushes.records.port import Record
 
-__all__ = ["Anchor", "Beside", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos"]
+__all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
-from rushes.engines.pictures import decoded
+from rushes.engines.images import decode_jpeg
 from rushes.engines.port import Picture
 from rushes.media.developing.pack import Kept, PackIndex, read_frame
 from rushes.stages.port import Work
@@ -29,7 +29,7 @@ def looks(work: Work) -> Iterator[SampledFrame]:
     with pack.path("frames.pack").open("rb") as file:
         for n, (kept, end) in enumerate(chosen):
             work.progress(n / len(chosen))
-            yield SampledFrame(Span(kept.pts, end, track.base), decoded(read_frame(file, kept)))
+            yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
 
 
 def choose(frames: Sequence[Kept], track: VideoTrack) -> list[tuple[Kept, int]]:

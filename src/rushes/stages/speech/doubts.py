@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rushes.engines.port import RATE, Heard, Phrase, Word
+from rushes.engines.port import RATE, Phrase, Transcription, Word
 
 LOOP = "loop"
 FAST = "more words than anybody can say"
@@ -34,7 +34,7 @@ class Finding:
     badness: float
 
 
-def examine(heard: Heard, groups: Sequence[tuple[int, int]]) -> Finding:
+def examine(heard: Transcription, groups: Sequence[tuple[int, int]]) -> Finding:
     """Look at an answer; `groups` are the stretches of speech in the pcm that was asked about."""
     words = [w for p in heard.phrases for w in p.words]
     seconds = sum(b - a for a, b in groups) / RATE
@@ -43,7 +43,7 @@ def examine(heard: Heard, groups: Sequence[tuple[int, int]]) -> Finding:
     sure = _confidence(words)
     if looping(words):
         reasons[LOOP] = 3.0
-    elif any(p.compression > (_PACKS_TOO_WELL if sure < _SURE else _NOBODY_SPEAKS_SO) for p in heard.phrases):
+    elif any(p.compression_ratio > (_PACKS_TOO_WELL if sure < _SURE else _NOBODY_SPEAKS_SO) for p in heard.phrases):
         reasons[LOOP] = 1.0
     if letters > _MAX_LETTERS:
         reasons[FAST] = 2.0
@@ -85,19 +85,19 @@ def invented(phrase: Phrase, groups: Sequence[tuple[int, int]]) -> bool:
     if not phrase.words:
         return False
     voice = _voice_under(phrase, groups) / RATE
-    if phrase.no_speech > 0.6 and phrase.confidence < 0.4:
+    if phrase.no_speech_prob > 0.6 and phrase.confidence < 0.4:
         return True
     stock = bool(_STOCK.match("".join(w.text for w in phrase.words)))
-    unsure = phrase.confidence < 0.6 or phrase.no_speech > 0.5
+    unsure = phrase.confidence < 0.6 or phrase.no_speech_prob > 0.5
     return voice < 0.1 or (stock and (unsure or voice < 0.4))
 
 
-def without_invention(heard: Heard, groups: Sequence[tuple[int, int]]) -> Heard:
+def without_invention(heard: Transcription, groups: Sequence[tuple[int, int]]) -> Transcription:
     """An answer without its invented phrases: models like to add one to the silence at the end."""
     return replace(heard, phrases=tuple(p for p in heard.phrases if p.words and not invented(p, groups)))
 
 
-def unlooped(heard: Heard) -> Heard:
+def unlooped(heard: Transcription) -> Transcription:
     """An answer with every loop said once: what is left when nothing better can be had."""
     said = [w for p in heard.phrases for w in p.words]
     kept = {id(w) for w in _once(said)}

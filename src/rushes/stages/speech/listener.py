@@ -7,8 +7,8 @@ import numpy as np
 
 from rushes.domain.observation import Observation
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.speech import Ears, hearing
-from rushes.engines.port import RATE, Heard, Hearing, Hears, Pcm, Word
+from rushes.engines.models.speech import SpeechModels, decoding_options
+from rushes.engines.port import RATE, DecodingOptions, Pcm, SpeechEngine, Transcription, Word
 from rushes.stages.speech import doubts
 from rushes.stages.speech.lines import lines, steady
 from rushes.stages.speech.pcm import PcmFile
@@ -24,8 +24,8 @@ _GLANCE = 5 * RATE  # 0.1 CPU-seconds instead of 1.3 (base)
 class Listener:
     """Asks the engine about windows: language first, then words, then again if they look wrong."""
 
-    engine: Hears
-    ears: Ears
+    engine: SpeechEngine
+    ears: SpeechModels
     sound: PcmFile
     profile: str
     language: str  # empty: find out for each stretch of speech
@@ -41,7 +41,7 @@ class Listener:
     def _by_language(self, window: Window) -> list[tuple[str, Window]]:
         """Stretches of a window with the language of each; neighbours of one language stay together."""
         if self.language or len(window.groups) == 1:
-            glance = self.ears.english != self.ears.every  # else hearing shares the encoding of the whole
+            glance = self.ears.english != self.ears.multilingual  # else hearing shares the encoding of the whole
             return [(self.language or self._language(window.groups, glance=glance), window)]
         runs: list[tuple[str, Window]] = []
         for groups in _worth_asking(window.groups):
@@ -53,22 +53,22 @@ class Listener:
     def _language(self, groups: Sequence[Range], *, glance: bool) -> str:
         """The language of some groups, by all of them or by a glance; where it is unclear, of the half minute round."""
         pcm = self._pcm(Window(tuple(groups)))
-        language, sure = self.engine.language_of(self.ears.every, pcm[:_GLANCE] if glance else pcm)
+        language, sure = self.engine.detect_language(self.ears.multilingual, pcm[:_GLANCE] if glance else pcm)
         if sure < _SURE:
             middle = (groups[0][0] + groups[-1][1]) // 2
             wide = self.sound.read(middle - _CONTEXT // 2, middle + _CONTEXT // 2)
-            language, _ = self.engine.language_of(self.ears.every, wide)
+            language, _ = self.engine.detect_language(self.ears.multilingual, wide)
         return language
 
-    def _best(self, language: str, part: Window) -> tuple[Heard, doubts.Finding]:
+    def _best(self, language: str, part: Window) -> tuple[Transcription, doubts.Finding]:
         """The first answer if nothing is wrong with it, else the least bad of several, cured.
 
         A later answer must be better than all before: forbidding repeats cures a loop, but spoils honest text.
         """
         pcm, stretches = self._pcm(part), _stretches(part)
-        best: tuple[Heard, doubts.Finding] | None = None
+        best: tuple[Transcription, doubts.Finding] | None = None
         for model, asked in self._ways(language):
-            heard = doubts.without_invention(self.engine.hear(model, pcm, asked), stretches)
+            heard = doubts.without_invention(self.engine.transcribe(model, pcm, asked), stretches)
             finding = doubts.examine(heard, stretches)
             if best is None or finding.badness < best[1].badness:
                 best = heard, finding
@@ -77,19 +77,19 @@ class Listener:
         assert best is not None
         return doubts.unlooped(best[0]), best[1]
 
-    def _ways(self, language: str) -> Iterator[tuple[str, Hearing]]:
-        """How a window is asked about: as usual, then with all context, without repeats, by another model or beam.
+    def _ways(self, language: str) -> Iterator[tuple[str, DecodingOptions]]:
+        """How a window is asked about: as usual, then with all context, without repeats, by another model or beam_size.
 
         Never by chance: sampling depends on what a thread sampled before, so that no two runs would agree.
         """
-        first = hearing(self.profile, language)
-        again = replace(first, beam=5, full=True)
+        first = decoding_options(self.profile, language)
+        again = replace(first, beam_size=5, full_context=True)
         yield self.ears.of(language), first
         yield self.ears.of(language), again
-        yield self.ears.of(language), replace(again, no_repeat=3, repetition_penalty=1.1)
+        yield self.ears.of(language), replace(again, no_repeat_ngram_size=3, repetition_penalty=1.1)
         if other := self.ears.other(language):
             yield other, again
-        yield self.ears.of(language), replace(again, beam=1 if first.beam > 1 else 2, repetition_penalty=1.2)
+        yield self.ears.of(language), replace(again, beam_size=1 if first.beam_size > 1 else 2, repetition_penalty=1.2)
 
     def _pcm(self, window: Window) -> Pcm:
         return np.concatenate([self.sound.read(a, b) for a, b in window.groups])

@@ -8,7 +8,7 @@ import click
 from rich.live import Live
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.library import Library, VerifyReport
+from rushes.library import Library, RunReport, VerifyReport
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
@@ -17,7 +17,7 @@ from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.no_hits import describe_library
-from rushes.surfaces.cli.views.progress import watcher
+from rushes.surfaces.cli.views.progress import Watcher, watcher
 from rushes.surfaces.words import plural, size
 
 _DIR = click.Path(file_okay=False)
@@ -64,7 +64,7 @@ def verify(session: Session, repair: bool) -> int:
     watching = watcher(session, lambda _job: None)
     watching.begin(len({d.job for d in found.damages}))
     try:
-        ran = library.repair(found.damages, watching.look, signals=True, on_room=watching.room)
+        ran = _repair(library, found, watching)
     finally:
         watching.close()
     if ran.exit_code:
@@ -201,6 +201,13 @@ def _look(session: Session, library: Library) -> VerifyReport:
             live.update(session.err.styled((f"{plural(count, 'result')} read  {name}", DONE)), refresh=count % 10 == 0)
 
         return library.verify(tell)
+
+
+def _repair(library: Library, found: VerifyReport, watching: Watcher) -> RunReport:
+    for progress in library.repairing(found.damages, signals=True):
+        watching.show(progress)
+    assert isinstance(progress, RunReport), "it comes last"
+    return progress
 
 
 def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.library import Kept
+from rushes.library import ModelStatus
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
@@ -69,8 +69,8 @@ def verify(session: Session) -> int:
 @command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.pass_obj
-def bench(session: Session, names: Sequence[str]) -> None:
-    """Measure how long each model takes on this machine.
+def benchmark(session: Session, names: Sequence[str]) -> None:
+    """Say how long each model takes here.
 
     Runs the models that are here, all unless named, on a generated picture or sound.
     """
@@ -78,19 +78,19 @@ def bench(session: Session, names: Sequence[str]) -> None:
     if session.json:
         session.document(paces)
         return
-    columns = [Column("model"), Column("input"), Column("CPU s", right=True), Column("loading s", right=True)]
-    session.out.table(columns, [[p.model, p.asked, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+    columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
+    session.out.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
 
 
-def _row(kept: Kept) -> list[Part]:
-    m, state = kept.model, ("present", DONE) if kept.present else "missing"
-    return [m.id, m.capability, size(m.size), m.licence, state, (m.about, DONE)]
+def _row(kept: ModelStatus) -> list[Part]:
+    m, here = kept.model, ("here", DONE) if kept.present else "not here"
+    return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
 
 
-def _doc(kept: Kept) -> dict[str, object]:
+def _doc(kept: ModelStatus) -> dict[str, object]:
     names = ("id", "name", "capability", "profile", "languages", "licence", "about", "size")
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = CliGroup("models", "List, download, check and time the models on this machine.", [ls, pull, verify, bench])
+models = CliGroup("models", "The weights on this machine.", [ls, pull, verify, benchmark])
 COMMANDS = {"models": models}

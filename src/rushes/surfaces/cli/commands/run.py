@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from rushes.domain.errors import RushesError
-from rushes.domain.job import Job
-from rushes.library import IntakeResult, JobRequest, Library, RunReport
+from rushes.library import JobRequest, Library, RunReport
+from rushes.library.run_progress import FilmsAdded, ModelProgress, Snapshot
 from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
@@ -59,37 +59,33 @@ def run_shown(
     """Process the videos and show the progress."""
     pulling = DownloadView(session)
     watching = watcher(session, _expecting(library, notes))
-
-    def added(some: Sequence[IntakeResult]) -> None:
-        pulling.close()
-        watching.begin(sum(one.job is not None for one in some))
-
     try:
-        return library.run(
-            paths,
-            wanted,
-            slots=slots,
-            look=watching.look,
-            signals=True,
-            beside=False,  # the caller does it, to report the files
-            on_pull=pulling.look,
-            on_added=added,
-            on_signal=watching.told,
-            on_room=watching.room,
-        )
+        for progress in library.running(paths, wanted, slots=slots, signals=True):
+            match progress:
+                case ModelProgress(model, done, total):
+                    pulling.look(model, done, total)
+                case FilmsAdded(results):
+                    pulling.close()
+                    watching.begin(sum(one.job is not None for one in results))
+                case RunReport():
+                    report = progress
+                case _:
+                    watching.show(progress)
     finally:
         pulling.close()
         watching.close()
+    return report
 
 
-def _expecting(library: Library, notes: Notes) -> Callable[[Job], tuple[float, float] | None]:
-    def expect(job: Job) -> tuple[float, float] | None:
+def _expecting(library: Library, notes: Notes) -> Callable[[Snapshot], tuple[float, float] | None]:
+    def expect(snapshot: Snapshot) -> tuple[float, float] | None:
         try:
-            found = library.expected(job)
+            found = library.expected(snapshot.job)
         except RushesError:  # a busy store: the work matters more than its estimate
             return None
         if found:
-            notes.estimates[job.id] = found
+            low, high = found
+            notes.estimates[snapshot.job.id] = low + snapshot.elapsed, high + snapshot.elapsed
         return found
 
     return expect

@@ -6,8 +6,7 @@ import click
 
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
-from rushes.library.run import Work
-from rushes.library.weights import Weights
+from rushes.library.home_worker import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import Overrides, open_library
 from rushes.surfaces.cli.request_options import names
@@ -44,14 +43,13 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
-    weights = _weights(session, library)
-    work = Work(library.home, (), until_idle=until_idle, weights=weights)
-    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: work.shell.state)
-    work.shell.seen, work.on_signal = view.seen, view.told
-    _begin(session, library, work)
+    worker = HomeWorker(library.home, lanes=library.home.lanes, until_idle=until_idle, on_fetch=_fetch_teller(session))
+    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
+    worker.shell.on_input = view.on_input
+    _begin(session, library, worker)
     view.start()
     try:
-        code = work.serve()
+        code = worker.run(view.on_stop)
     finally:
         view.close()
     code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
@@ -59,23 +57,21 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
     return code
 
 
-def _weights(session: Session, library: Library) -> Weights:
-    """Download missing models while other tasks run."""
-
-    def report(models: Sequence[str], error: RushesError | None) -> None:
+def _fetch_teller(session: Session) -> OnFetch:
+    def on_fetch(models: Sequence[str], error: RushesError | None) -> None:
         if error:
-            session.remark(f"tasks that need models are waiting: {error}", (f"  {error.advice}", DONE))
+            session.remark(f"tasks that need models wait: {error}", (f"  {error.advice}", DONE))
         else:
-            session.remark(f"downloading {', '.join(models)}", ("  tasks that need them are waiting", DONE))
+            session.remark(f"fetching {', '.join(models)}", ("  tasks that need them wait", DONE))
 
-    return Weights(library.home, report)
+    return on_fetch
 
 
-def _begin(session: Session, library: Library, work: Work) -> None:
-    limits, home = work.shell.state.limits, library.folder
+def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
+    limits, home = worker.shell.state.limits, library.folder
     if session.json:
         fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
-        session.message("worker", worker=work.shell.me.id, home=home, **fields)
+        session.message("worker", worker=worker.shell.me.id, home=home, **fields)
         return
     takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
     session.remark(f"working for {home}", (f"  {takes}", DONE))
@@ -86,8 +82,8 @@ def _end(session: Session, view: WorkerView, code: int) -> None:
         counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
         session.message("summary", **counted, code=code, resumable=code in STOPPED)
         return
-    end = "stopped; unfinished tasks were given back" if code in STOPPED else "no work is left"
-    session.remark(f"{task_summary(view)}", (f"; {end}", DONE))
+    end = "stopped; what it held is given back" if code in STOPPED else "nothing is left to do"
+    session.remark(task_summary(view), (f"; {end}", DONE))
     if view.count["dead"]:
         session.remark(("next: rushes failed ls", DONE))
 

@@ -1,22 +1,28 @@
 """Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from rushes.domain.job import FINAL, Job
-from rushes.library.jobs import Snapshot, StageProgress
+from rushes.domain.job import FINAL
+from rushes.library.run_progress import (
+    DiskSpace,
+    JobsProgress,
+    RunProgress,
+    Snapshot,
+    StageProgress,
+    StopSignal,
+)  # fmt: skip
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.disk_space import DiskSpaceNews, fields, words
+from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
 from rushes.surfaces.words import plural, speed_factor, time_range
-from rushes.worker.inputs import DiskSpace
 
 CELLS = 20
 STATUS_SECONDS = 1.0
@@ -24,7 +30,7 @@ NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that g
 KEEPS = "Ctrl-C pauses, nothing is lost"
 
 Range = tuple[float, float]
-Expect = Callable[[Job], Range | None]  # the estimate for a job whose plan is known
+Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan is known, if there is one yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +51,43 @@ class Row:
         return self.done >= self.total
 
 
-class Watcher(Protocol):
+class Watcher(ABC):
     """Shows the progress of a run."""
 
+    @abstractmethod
     def begin(self, films: int) -> None:
         """So many videos were added; nothing is known of them yet."""
 
+    def show(self, progress: RunProgress) -> None:
+        """What the run reports."""
+        match progress:
+            case JobsProgress(snapshots):
+                self.look(snapshots)
+            case DiskSpace():
+                self.disk_space(progress)
+            case StopSignal():
+                self.stop()
+
+    @abstractmethod
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """The jobs at one moment; called a few times a second."""
 
-    def told(self, signal: int) -> None:
-        """A signal asked to stop; called from a signal handler, so it only remembers."""
+    @abstractmethod
+    def stop(self) -> None:
+        """A signal asked to stop."""
 
-    def room(self, room: DiskSpace) -> None:
-        """Disk space ran out, or is available again; it only remembers."""
+    @abstractmethod
+    def disk_space(self, space: DiskSpace) -> None:
+        """The disk has no space for more, or has again."""
 
+    @abstractmethod
     def close(self) -> None:
         """The work has stopped."""
 
 
-def stopping(told: int) -> str:
-    """What the first signal does, and what any other does."""
-    return "stopping after the running chunks; Ctrl-C again stops at once" if told == 1 else "stopping at once"
+def stopping(signals: int) -> str:
+    """What is done about a signal, the first and any other."""
+    return "stopping after the running chunks; Ctrl-C again stops at once" if signals == 1 else "stopping at once"
 
 
 def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
@@ -107,26 +128,26 @@ def watcher(session: Session, expect: Expect) -> Watcher:
     return Plain(session, expect)
 
 
-class Bars:
+class Bars(Watcher):
     """Live bars; a header for each video as soon as its plan is known."""
 
     def __init__(self, screen: Screen, expect: Expect) -> None:
         self._screen, self._heads = screen, Heads(screen.line, expect, room=NAME_CELLS, most=HEADS)
         self._live = Live(console=screen.console, auto_refresh=False, transient=True)
-        self._told, self._room = 0, DiskSpaceNews()
+        self._signals, self._space = 0, DiskSpace(enough=True)
 
     def begin(self, films: int) -> None:
         """Something to see before the first snapshot."""
         self._live.start()
         self._live.update(self._screen.styled((f"reading {plural(films, 'video')}", NOW)), refresh=True)
 
-    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
-        """The footer shows it from now on."""
-        self._told += 1
+    def stop(self) -> None:
+        """The foot of the picture says it from now on."""
+        self._signals += 1
 
-    def room(self, room: DiskSpace) -> None:
-        """Shown as long as it lasts."""
-        self._room.hear(room)
+    def disk_space(self, space: DiskSpace) -> None:
+        """The picture says it as long as it holds."""
+        self._space = space
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Draw."""
@@ -144,8 +165,8 @@ class Bars:
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
         lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
-        if not self._room.last.enough:
-            lines.append(self._cut(self._screen.styled((words(self._room.last), NOW))))
+        if not self._space.enough:
+            lines.append(self._cut(self._screen.styled((words(self._space), NOW))))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -163,7 +184,7 @@ class Bars:
         count = f"{films} of {len(snapshots)} videos, " if len(snapshots) > 1 else ""
         dead = sum(s.job.counts.dead for s in snapshots)
         failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
-        last: Part = (stopping(self._told), NOW) if self._told else (KEEPS, DONE)
+        last: Part = (stopping(self._signals), NOW) if self._signals else (KEEPS, DONE)
         room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
         return self._cut(
             self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
@@ -174,33 +195,28 @@ class Bars:
         return text
 
 
-class Plain:
-    """For a pipe or a log: a header per video and a line per finished stage."""
+class Plain(Watcher):
+    """For a pipe or a log: a header per film and a line per finished stage."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._ended, self._room = session, Ended(), DiskSpaceNews()
-        self._told, self._said = 0, 0
+        self._session, self._ended, self._signals = session, Ended(), 0
         self._heads = Heads(session.remark, expect)
 
     def begin(self, films: int) -> None:
         """Nothing to print yet."""
 
-    def told(self, signal: int) -> None:  # noqa: ARG002 - the same words for every signal
-        """Printed with the next snapshot."""
-        self._told += 1
+    def stop(self) -> None:
+        """Say what is done about it."""
+        self._signals += 1
+        self._session.remark(stopping(self._signals))
 
-    def room(self, room: DiskSpace) -> None:
-        """Printed with the next snapshot."""
-        self._room.hear(room)
+    def disk_space(self, space: DiskSpace) -> None:
+        """Say so."""
+        self._session.remark((words(space), NOW))
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Print what ended since the last snapshot."""
         snapshots = self._heads.look(snapshots)
-        if self._told > self._said:
-            self._said = self._told
-            self._session.remark(stopping(self._told))
-        if room := self._room.tell():
-            self._session.remark((words(room), NOW))
         for snapshot in snapshots if self._session.progress else ():
             name = f"{snapshot.job.name}: " if len(snapshots) > 1 else ""
             for row in self._ended.look(snapshot):
@@ -211,29 +227,27 @@ class Plain:
         """Nothing is open."""
 
 
-class Lines:
+class Lines(Watcher):
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
 
     def __init__(self, session: Session, expect: Expect) -> None:
-        self._session, self._ended, self._last, self._room = session, Ended(), 0.0, DiskSpaceNews()
-        self._heads = Heads(lambda *_words: None, expect)  # prints nothing, but computes the estimates
+        self._session, self._ended, self._last = session, Ended(), 0.0
+        self._heads = Heads(lambda *_words: None, expect)  # says nothing, but asks for the estimate that is kept
 
     def begin(self, films: int) -> None:
         """So many videos."""
         self._session.message("status", stage="probe", films=films)
 
-    def told(self, signal: int) -> None:
-        """The summary has it."""
+    def stop(self) -> None:
+        """The summary says it."""
 
-    def room(self, room: DiskSpace) -> None:
-        """Printed with the next snapshot."""
-        self._room.hear(room)
+    def disk_space(self, space: DiskSpace) -> None:
+        """A status that belongs to no job."""
+        self._session.message("status", **fields(space))
 
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """Print each running stage of each job."""
         snapshots = self._heads.look(snapshots)
-        if room := self._room.tell():
-            self._session.message("status", **fields(room))
         for snapshot in snapshots:
             for row in self._ended.look(snapshot):
                 self._session.message("stage", **_line(snapshot, row))
@@ -261,15 +275,17 @@ class Heads:
         self._room, self._most = room, most
 
     def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-        """Print new headers; return the snapshots with the estimate where nothing is measured yet."""
+        """A line for each film whose plan is new; the snapshots, with the estimate where nothing is measured yet."""
+        tells = not self._most or len(snapshots) <= self._most
         for snapshot in snapshots:
-            job = snapshot.job
-            if job.id in self._expected or not facts_of(job) or not snapshot.stages:
+            if not facts_of(snapshot.job) or not snapshot.stages:
                 continue
-            expected = self._expect(job)
-            self._expected[job.id] = expected, snapshot
-            if not self._most or len(snapshots) <= self._most:
-                self._tell(snapshot, expected, alone=len(snapshots) == 1)
+            if snapshot.job.id not in self._expected:
+                self._expected[snapshot.job.id] = self._expect(snapshot), snapshot
+                if tells:
+                    self._tell(snapshot, alone=len(snapshots) == 1)
+            elif self._expected[snapshot.job.id][0] is None and snapshot.remaining and not _half_done(snapshot):
+                self._learnt(snapshot, tells=tells and len(snapshots) == 1)
         return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
 
     def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
@@ -281,7 +297,15 @@ class Heads:
         low, high = (e - spent if alone else e * share for e in expected)
         return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
 
-    def _tell(self, snapshot: Snapshot, expected: Range | None, *, alone: bool) -> None:
+    def _learnt(self, snapshot: Snapshot, *, tells: bool) -> None:
+        """The first chunk of every stage is done: now there is an estimate, though nothing was learnt before."""
+        expected = self._expect(snapshot) or (snapshot.remaining or (0.0, 0.0))
+        self._expected[snapshot.job.id] = expected, snapshot
+        if tells:
+            self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
+
+    def _tell(self, snapshot: Snapshot, *, alone: bool) -> None:
+        expected, _ = self._expected[snapshot.job.id]
         chunks = plural(max(s.total for s in snapshot.stages), "chunk")
         words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
         if not expected:
@@ -310,6 +334,10 @@ class Ended:
 
 def _to_do(snapshot: Snapshot) -> float:
     return sum(s.total - s.done - s.running for s in snapshot.stages)
+
+
+def _half_done(snapshot: Snapshot) -> bool:
+    return 2 * _to_do(snapshot) < sum(s.total for s in snapshot.stages)
 
 
 def _over(names: Sequence[str], room: int) -> str:

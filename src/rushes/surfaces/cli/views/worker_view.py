@@ -1,4 +1,4 @@
-"""What a worker does: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
+"""A worker, watched: a line per slot on a terminal, a line per outcome in a pipe, JSON lines for programs."""
 
 import queue
 import threading
@@ -18,7 +18,7 @@ from rushes.domain.task import Lease
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import shorten
-from rushes.surfaces.cli.views.disk_space import DiskSpaceNews, fields, words
+from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.progress import stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
@@ -26,9 +26,10 @@ from rushes.worker.core import Holding, State
 from rushes.worker.inputs import DiskSpace, Input, OutboxEntryWritten
 
 REFRESH = 4  # a second
-WAITING = 10_000  # outcomes not yet written: a reader that does not read must not fill the memory
-PATIENCE_SECONDS = 5.0  # for a slow reader at the end
+WAITING = 10_000  # outcomes that are not printed yet; a reader that sleeps must not fill the memory
+PATIENCE_SECONDS = 5.0  # with a reader at the end
 NAME_CELLS = 32
+STOPS = "Ctrl-C stops after the running chunks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Outcome:
 
 
 def outcome_of(entry: OutboxEntry) -> Outcome:
-    """The outcome that an outbox entry tells the ledger."""
+    """The outcome that an outbox entry stands for."""
     match entry:
         case Complete(lease, finish):
             return Outcome(lease, "adopted" if finish.adopted else "done", None if finish.adopted else finish.seconds)
@@ -56,44 +57,46 @@ def outcome_of(entry: OutboxEntry) -> Outcome:
 
 
 class WorkerView:
-    """Shows what a worker does; nothing here can block the worker."""
+    """Shows what a worker does; nothing it does can hold the worker up."""
 
     def __init__(self, session: Session, name_of: Callable[[str], str], state: Callable[[], State]) -> None:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
         self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
-        self._room = DiskSpaceNews()
-        self._begun, self._told = time.monotonic(), 0
+        self._enough_space = True
+        self._begun, self._signals = time.monotonic(), 0
         self.count = Counter[str]()
         self._printer = threading.Thread(target=self._print_all, daemon=True)
         self._live = Live(
             console=session.err.console, get_renderable=self.picture, refresh_per_second=REFRESH, transient=True
         )
 
-    def seen(self, event: Input) -> None:
-        """Called in the worker's loop: counts, and leaves the printing to another thread."""
-        if isinstance(event, DiskSpace):
-            self._room.hear(event)
-            if (new := self._room.tell()) and not self._box.full():
-                self._box.put(new)
-        if isinstance(event, OutboxEntryWritten):
-            self.count[outcome_of(event.letter).word] += 1
-            if not self._box.full():
-                self._box.put(event.letter)
+    def on_input(self, input: Input) -> None:
+        """Called in the worker's loop: counts, and leaves the output to another thread."""
+        if isinstance(input, DiskSpace) and input.enough != self._enough_space:  # each lane reports it
+            self._enough_space = input.enough
+            self._put(input)
+        if isinstance(input, OutboxEntryWritten):
+            self.count[outcome_of(input.entry).word] += 1
+            self._put(input.entry)
 
-    def told(self, _signal: int) -> None:
+    def _put(self, item: OutboxEntry | DiskSpace) -> None:
+        if not self._box.full():
+            self._box.put(item)
+
+    def on_stop(self, _signal: int) -> None:
         """A signal asked to stop."""
-        self._told += 1
+        self._signals += 1
 
     def start(self) -> None:
-        """Start showing."""
+        """Begin to show."""
         self._printer.start()
         if self._session.bars:
             self._live.start()
 
     def close(self) -> None:
-        """Print what is left."""
-        with suppress(queue.Full):  # a reader that does not read is not waited for
+        """Print what is left to print."""
+        with suppress(queue.Full):  # a reader that sleeps is not waited for
             self._box.put(None, timeout=PATIENCE_SECONDS)
             self._printer.join(PATIENCE_SECONDS)
         self._live.stop()
@@ -113,7 +116,7 @@ class WorkerView:
         state = self._state()
         held = {h.slot: h for h in list(state.held.values()) if not h.settled}
         slots = sorted({*range(state.limits.slots), *held})
-        foot: Part = (stopping(self._told), NOW) if self._told else ("Ctrl-C stops after the running chunks", DONE)
+        foot: Part = (stopping(self._signals), NOW) if self._signals else (STOPS, DONE)
         counted = (f"{self.counts} in {duration(self.seconds)}   ", DONE)
         return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
 
@@ -135,17 +138,17 @@ class WorkerView:
         return text
 
     def _print_all(self) -> None:
-        while (entry := self._box.get()) is not None:
-            if isinstance(entry, DiskSpace):
-                self._print_room(entry)
+        while (item := self._box.get()) is not None:
+            if isinstance(item, DiskSpace):
+                self._print_space(item)
             else:
-                self._print(outcome_of(entry))
+                self._print(outcome_of(item))
 
-    def _print_room(self, room: DiskSpace) -> None:
+    def _print_space(self, space: DiskSpace) -> None:
         if self._session.json:
-            self._session.message("status", **fields(room))
+            self._session.message("status", **fields(space))
         else:
-            self._session.remark((words(room), NOW))
+            self._session.remark((words(space), NOW))
 
     def _print(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")
@@ -171,6 +174,6 @@ class WorkerView:
 
 def task_summary(view: WorkerView) -> str:
     """12 tasks done, 1 failed, in 3 min 2 s."""
-    done = view.count["done"] + view.count["adopted"]
-    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "adopted"))
+    done = view.count["done"] + view.count["found"]
+    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "found"))
     return f"{plural(done, 'task')} done{f', {rest}' if rest else ''} in {duration(view.seconds)}"

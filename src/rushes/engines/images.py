@@ -1,0 +1,69 @@
+"""Pictures as models take them: RGB arrays, decoded, resized and cropped to the same numbers on every machine."""
+
+import av
+import numpy as np
+import simplejpeg
+from av.video.reformatter import Interpolation, VideoReformatter
+from numpy.typing import NDArray
+
+from rushes.engines.port import Picture
+
+Points = NDArray[np.float64]  # n x (x, y), in pixels
+Floats = NDArray[np.float32]
+
+IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+IMAGENET_STD = np.array([0.229, 0.224, 0.225], np.float32)
+_BILINEAR = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
+
+
+def decode_jpeg(jpeg: bytes) -> Picture:
+    """The RGB array of a JPEG."""
+    return np.asarray(simplejpeg.decode_jpeg(jpeg, "RGB"), np.uint8)
+
+
+def resize(picture: Picture, width: int, height: int) -> Picture:
+    """The whole picture in another size: 2 ms for 720p."""
+    if picture.shape[:2] == (height, width):
+        return picture
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
+    small = VideoReformatter().reformat(frame, width, height, "rgb24", interpolation=_BILINEAR, threads=1)
+    return small.to_ndarray().astype(np.uint8, copy=False)
+
+
+def nchw(picture: Picture, *, normalised: bool) -> Floats:
+    """A batch of one, RGB planes from 0 to 1, or normalised as for ImageNet."""
+    values = picture / np.float32(255)
+    values = (values - IMAGENET_MEAN) / IMAGENET_STD if normalised else values
+    return np.asarray(values.transpose(2, 0, 1)[None], np.float32)
+
+
+def letterbox(picture: Picture, width: int, height: int) -> tuple[Picture, float]:
+    """The picture scaled to fit into the top left of a black one, and the scale."""
+    scale = min(width / picture.shape[1], height / picture.shape[0])
+    w, h = (
+        max(1, min(most, round(side * scale))) for most, side in ((width, picture.shape[1]), (height, picture.shape[0]))
+    )
+    canvas = np.zeros((height, width, 3), np.uint8)
+    canvas[:h, :w] = resize(picture, w, h)
+    return canvas, scale
+
+
+def crop_parallelogram(picture: Picture, corners: Points, width: int, height: int) -> Floats:
+    """A parallelogram (top left, top right, bottom left) as width x height pixels, 0 to 255; shrinks by averaging."""
+    top_left, across, down = corners[0], corners[1] - corners[0], corners[2] - corners[0]
+    fine = max(1, round(max(np.hypot(*across) / width, np.hypot(*down) / height)))
+    x = (np.arange(width * fine) + 0.5) / (width * fine)
+    y = (np.arange(height * fine) + 0.5) / (height * fine)
+    at = top_left + x[None, :, None] * across + y[:, None, None] * down - 0.5
+    found = _bilinear(picture, at[..., 0], at[..., 1])
+    return np.asarray(found.reshape(height, fine, width, fine, 3).mean(axis=(1, 3)), np.float32)
+
+
+def _bilinear(picture: Picture, x: NDArray[np.float64], y: NDArray[np.float64]) -> Floats:
+    x, y = np.clip(x, 0, picture.shape[1] - 1), np.clip(y, 0, picture.shape[0] - 1)
+    left, top = x.astype(np.intp), y.astype(np.intp)
+    right, bottom = np.minimum(left + 1, picture.shape[1] - 1), np.minimum(top + 1, picture.shape[0] - 1)
+    fx, fy = (x - left).astype(np.float32)[..., None], (y - top).astype(np.float32)[..., None]
+    above = picture[top, left] * (1 - fx) + picture[top, right] * fx
+    below = picture[bottom, left] * (1 - fx) + picture[bottom, right] * fx
+    return np.asarray(above * (1 - fy) + below * fy, np.float32)

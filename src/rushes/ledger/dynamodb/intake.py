@@ -1,0 +1,92 @@
+"""Taking in on DynamoDB: a job with its first task, pages of a plan, keys that arrive."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+
+from rushes.aws.table import Item
+from rushes.domain.event import EventType
+from rushes.domain.job import NewJob
+from rushes.domain.task import Draft, Verdict
+from rushes.ledger.dynamodb.keys import details_key, facts_key, job_key, task_key
+from rushes.ledger.dynamodb.queries import in_plan_order, job_of
+from rushes.ledger.dynamodb.rows import JobDetails, JobRow, LanesRow, draft_item, encode
+from rushes.ledger.dynamodb.store import Store
+from rushes.ledger.dynamodb.texts import compress_json, split_text
+from rushes.ledger.dynamodb.transaction import Transaction
+from rushes.ledger.dynamodb.transitions import held, insert, meet_need, settle, verdict
+from rushes.ledger.port import Submitted
+
+DRAFT_SECONDS = 86_400
+
+
+def submit(store: Store, new: NewJob, first: Draft) -> Submitted:
+    """A job with its first task and first event."""
+    number: list[int] = []
+    spec, texts = split_text(new.id, first.spec)
+    if texts:
+        store.save("submit", texts)
+
+    def work(tx: Transaction) -> Submitted:
+        tx.load([job_key(new.id), details_key(new.id), task_key(first.id), LanesRow.key])
+        there = tx.find_job(new.id)
+        if there:  # ours, if a reply was cut
+            return Submitted(job_of(tx, new.id), created=[there.number] == number)
+        if not number:
+            number.append(store.table.number(("numbers", "jobs")))
+        _add_job(tx, new, number[0], replace(first, spec=spec))
+        return Submitted(job_of(tx, new.id), created=True)
+
+    return store.change("submit", work)
+
+
+def _add_job(tx: Transaction, new: NewJob, number: int, first: Draft) -> None:
+    tx.add(JobDetails(asdict(new)))
+    job = tx.add(JobRow(new.id, new.owner, number, new.priority, tx.wall, first.id, opened=first.adopted, total=1))
+    tx.add_event(job, (EventType.SUBMITTED, {"name": new.name, "recipe": new.recipe}))
+    insert(tx, job, first, {})
+    settle(tx, job)
+
+
+def draft(store: Store, job: str, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
+    """Keep a page of the plan: only its own attempt's completion reads it."""
+    tx = store.begin()
+    if not held(tx, None, task, fence):
+        return verdict(tx, task, fence, "done")
+    expires = tx.wall // 1000 + DRAFT_SECONDS
+    specs = {d.id: split_text(job, d.spec) for d in tasks}
+    texts = {item["sk"]: item for _, some in specs.values() for item in some}  # several may share one
+    drafts = [draft_item(replace(d, spec=specs[d.id][0]), fence, expires) for d in tasks]
+    pk, sk = facts_key(job, fence)
+    plan: Item = {"pk": pk, "sk": sk, "body": compress_json(encode(facts)), "expires": expires}
+    store.save("draft", [*texts.values(), *drafts, plan])
+    return Verdict.OK
+
+
+def arrived(store: Store, key: str, etag: str) -> tuple[str, ...]:
+    """Meet every need of a blob key; the tasks that became ready."""
+    ready: list[str] = []
+    more = True
+    while more:
+        some, more = store.change("arrived", partial(_meet_page, name=key, etag=etag))
+        ready += some
+    return tuple(in_plan_order(store, ready))
+
+
+def _meet_page(tx: Transaction, name: str, etag: str) -> tuple[list[str], bool]:
+    """A page of those who need the key; the arrival is noted with the last one, so that it can be repeated."""
+    key = tx.blob_key(name)
+    ready: list[str] = []
+    if etag in key.etags:
+        return [], False
+    key.arrived = True
+    tx.put(key)
+    tx.load_tasks(key.dependants)
+    for id, bit in key.dependants.items():
+        if tx.full:
+            return ready, True
+        ready += [id] if meet_need(tx, id, bit) else []
+        for row in tx.tasks([id]):
+            settle(tx, tx.job(row.job))
+    key.etags.append(etag)
+    return ready, False

@@ -1,0 +1,187 @@
+"""Everything a ledger in memory holds, and how it changes; each method is called under the lock."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+
+from rushes.domain.event import Event, EventType
+from rushes.domain.keys import JSON
+from rushes.domain.result import Result
+from rushes.domain.task import Draft, Failure, Finish, Lease, Need, TaskState, Verdict
+from rushes.domain.worker import Incarnation
+from rushes.ledger import rules
+from rushes.ledger.clock import Millis, Seconds, boot_seconds, iso, wall_millis
+from rushes.ledger.memory.rows import JobRow, TaskRow, WorkerRow
+
+_NOT_BEGUN = (TaskState.WAITING, TaskState.READY, TaskState.DEAD)
+
+
+class MemoryState:
+    """The rows, and every change of them."""
+
+    def __init__(
+        self,
+        clock: Seconds = boot_seconds,
+        wall: Millis = wall_millis,
+        is_gone: Callable[[Incarnation], bool] = lambda _: False,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._now, self._wall, self._is_gone = clock, wall, is_gone
+        self._jobs: dict[str, JobRow] = {}
+        self._workers: dict[str, WorkerRow] = {}
+        self._results: dict[tuple[str, str], Result] = {}
+        self._arrived: set[tuple[str, str]] = set()
+        self._debts: set[tuple[str, str, str]] = set()
+        self._changes = 0
+
+    # Rows
+    def _job(self, id: str) -> JobRow:
+        if id not in self._jobs:
+            raise rules.no_job(id)
+        return self._jobs[id]
+
+    def _task(self, id: str) -> TaskRow | None:
+        job = self._jobs.get(id.partition(".")[0])
+        return job.tasks.get(id) if job else None
+
+    def _held(self, worker: str, task: str, fence: int) -> TaskRow | None:
+        row = self._task(task)
+        return row if row and row.status.holds(fence, worker) else None
+
+    def _verdict(self, task: str, fence: int, outcome: str) -> Verdict:
+        row = self._task(task)
+        return row.status.verdict(fence, outcome) if row else Verdict.LOST
+
+    def _in_plan_order(self) -> list[TaskRow]:
+        """Every task: jobs by age, then plan order."""
+        return [task for job in self._jobs.values() for task in job.tasks.values()]
+
+    def _in_claim_order(self) -> list[TaskRow]:
+        return sorted(self._in_plan_order(), key=lambda task: -task.job.priority)
+
+    def _add_event(self, job: JobRow, type: EventType, data: dict[str, JSON], task: str | None = None) -> None:
+        self._changes += 1
+        job.changed = self._changes
+        job.events.append(Event(job.id, len(job.events) + 1, type, iso(self._wall()), task, data))
+
+    def _settle(self, job: JobRow) -> None:
+        event = rules.settle(job, self._wall())
+        if event:
+            self._add_event(job, *event)
+
+    # Plans and needs
+    def _insert(self, job: JobRow, drafts: Collection[Draft]) -> tuple[str, ...]:
+        """Drafts become tasks; those that are ready at once."""
+        new = [d for d in sorted(drafts, key=lambda d: (d.order, d.id)) if d.id not in job.tasks]
+        rows = [TaskRow(job, d, set() if d.adopted else set(d.needs), self._wall(), adopted=d.adopted) for d in new]
+        for row in rows:
+            job.tasks[row.id] = row
+            if row.adopted:
+                row.state, row.finished = TaskState.DONE, self._wall()
+        if len(job.tasks) > len(rows):
+            adopted = sum(row.adopted for row in rows)
+            self._add_event(job, EventType.PLANNED, {"tasks": len(rows), "adopted": adopted})
+        for row in rows:
+            row.unmet = {need for need in row.unmet if not self._is_met(need)}
+            if row.adopted:
+                self._add_event(job, EventType.ADOPTED, row.status.attempt(seconds=0.0), row.id)
+        return tuple(row.id for row in rows if self._make_ready(row))
+
+    def _is_met(self, need: Need) -> bool:
+        if need.is_key:
+            return any(key == need.ref for key, _ in self._arrived)
+        row = self._task(need.ref)
+        return row is not None and row.state is TaskState.DONE
+
+    def _make_ready(self, row: TaskRow) -> bool:
+        """A waiting task without unmet needs is ready; whether a claim can see it now."""
+        if row.state is not TaskState.WAITING or row.unmet:
+            return False
+        row.state = TaskState.READY
+        return row.claimable
+
+    def _meet_needs(self, *needs: Need) -> tuple[str, ...]:
+        """These are there; the tasks that became ready."""
+        ready = []
+        for row in self._in_plan_order():
+            if row.unmet.intersection(needs):
+                row.unmet.difference_update(needs)
+                ready += [row.id] if self._make_ready(row) else []
+                self._settle(row.job)
+        return tuple(ready)
+
+    def _reset_needs(self, job: JobRow) -> None:
+        """Whoever needs a task of this job that is done no more, and has not begun, waits for it."""
+        undone = {Need(t.id) for t in job.tasks.values() if t.state is not TaskState.DONE}
+        for row in self._in_plan_order():
+            again = undone.intersection(row.draft.needs) - row.unmet
+            if again and row.state in _NOT_BEGUN:
+                row.unmet |= again
+                if row.state is TaskState.READY:
+                    row.state, row.due = TaskState.WAITING, None
+
+    # Leases
+    def _lease(self, row: TaskRow, worker: str) -> Lease:
+        lease = row.lease(worker, self._wall())
+        if row is row.job.first:
+            row.job.started = row.job.started or self._wall()
+            self._settle(row.job)
+        return lease
+
+    def _finish(self, won: Mapping[str, Finish]) -> tuple[str, ...]:
+        """These are done, job by job; the tasks that became ready."""
+        rows = {row.id: row for task in won if (row := self._task(task))}
+        attempts = {task: row.status.attempt(seconds=won[task].seconds) for task, row in rows.items()}
+        for task, row in rows.items():
+            row.end(TaskState.DONE, "done", self._wall())
+            row.adopted = won[task].adopted
+        jobs = dict.fromkeys(row.job for row in rows.values())
+        opened: list[str] = []
+        for job in jobs:
+            mine = {task: finish for task, finish in won.items() if rows[task].job is job}
+            for task, finish in sorted(mine.items(), key=lambda item: item[1].adopted):
+                type = EventType.ADOPTED if finish.adopted else EventType.DONE
+                self._add_event(job, type, attempts[task], task)
+            opened += self._keep_results(job, mine)
+        ready = self._meet_needs(*map(Need, won))
+        for job in jobs:
+            self._settle(job)
+        return (*opened, *ready)
+
+    def _keep_results(self, job: JobRow, finishes: Mapping[str, Finish]) -> tuple[str, ...]:
+        """What some tasks made; the tasks that an opened plan makes ready."""
+        for result in (r for finish in finishes.values() for r in finish.results):
+            self._results.setdefault((job.new.owner, result.key), result)
+            if result.publishes:
+                self._debts.add((job.new.owner, job.id, result.key))
+        first = finishes.get(job.first.id)
+        return () if first is None or job.opened else self._open_plan(job, first.fence)
+
+    def _open_plan(self, job: JobRow, fence: int) -> tuple[str, ...]:
+        job.opened = True
+        drafts, job.drafts = job.drafts, {}
+        if job.drafted[0] != fence:
+            return ()
+        job.facts = job.drafted[1]
+        return self._insert(job, drafts.values()) if drafts else ()
+
+    def _lose(self, row: TaskRow) -> None:
+        row.losses, row.job.losses = row.losses + 1, row.job.losses + 1
+        self._add_event(row.job, EventType.LOST, row.status.attempt(losses=row.losses), row.id)
+        self._fail(row, "lost", rules.worn_out(row.losses), None)
+
+    def _fail(self, row: TaskRow, outcome: str, failure: Failure | None, delay: float | None) -> None:
+        """Ready again, perhaps after a delay; dead if there is a failure without one."""
+        row.failure = failure or row.failure
+        if failure and delay is None:
+            self._add_event(row.job, EventType.DEAD, row.status.failed_attempt(failure, None), row.id)
+            row.end(TaskState.DEAD, outcome, self._wall())
+        else:
+            row.end(TaskState.READY, outcome)
+            row.due = self._now() + delay if delay else None
+
+    def _refresh(self, row: TaskRow) -> None:
+        row.due = None
+        if row.state is not TaskState.READY:
+            self._add_event(row.job, EventType.REVIVED, {"state": row.state.value}, row.id)
+            row.state, row.failures, row.losses = TaskState.WAITING, 0, 0
+            row.adopted, row.finished, row.progress = False, None, 0.0

@@ -1,0 +1,134 @@
+"""The ledger on PostgreSQL: any number of processes and machines, by the database's clock."""
+
+import re
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rushes.domain.errors import RushesError, WrongHome
+from rushes.domain.job import NewJob
+from rushes.domain.task import Draft, Lease
+from rushes.domain.worker import Incarnation
+from rushes.ledger.clock import Millis
+from rushes.ledger.port import Renewed, Submitted
+from rushes.ledger.postgres.claims import UnconfirmedClaims
+from rushes.ledger.process import is_gone_from_here
+from rushes.ledger.rules import lease_over
+from rushes.ledger.sql import STATEMENTS, SqlLedger, intake, queries, work
+from rushes.postgres import changes
+from rushes.postgres.schema import migrate
+from rushes.postgres.store import Cursor, Postgres, Row, Transaction
+from rushes.statements import statements
+
+T = TypeVar("T")
+_HERE = Path(__file__).parent
+_VALUES = re.compile(r"(?<!:):(\w+)")
+SQL: Mapping[str, str] = {  # values as psycopg writes them
+    name: _VALUES.sub(r"%(\1)s", text) for name, text in statements(*STATEMENTS, _HERE / "dialect.sql").items()
+}
+
+
+class PostgresLedger(SqlLedger):
+    """Jobs, tasks, leases, results, events and workers in one database."""
+
+    def __init__(
+        self,
+        db: Postgres,
+        *,
+        wall: Millis | None = None,
+        is_gone: Callable[[Incarnation], bool] = is_gone_from_here,
+    ) -> None:
+        """`wall` stands for the database's clock in tests."""
+        super().__init__(is_gone)
+        self._db, self._wall = db, wall
+        self._schema = migrate(db, "ledger", _HERE / "migrations")
+        self._unconfirmed = UnconfirmedClaims()
+        db.ask(SQL["restored"], {})
+
+    def submit(self, new: NewJob, first: Draft) -> Submitted:
+        """As on every SQL ledger; idle workers are notified of a first task that is ready with the commit."""
+
+        def body(tx: Transaction) -> tuple[Cursor, bool]:
+            created = intake.submit(tx, new, first)
+            if created and self._db.notifier and not first.needs and not first.adopted:
+                tx.notify(self._db.notifier(first.lane, first.id))
+            return tx.run("job", id=new.id), created
+
+        answer, created = self._write("submit", body)
+        return Submitted(queries.job_of(answer.fetchall()[0]), created)  # it came with the commit
+
+    def claim(self, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
+        """Up to n ready tasks in those lanes; first those of a call whose answer was lost."""
+        at = self._wall and self._wall()
+        claim = secrets.randbits(62)
+        asked: dict[str, Any] = {"worker": worker, "at": at, "now": at and at / 1000, "n": min(n, self.batch)}
+        asked |= {"claim": claim, "lanes": list(lanes), "ids": list(hinted)}
+        try:
+            rows = self._claim_again(asked) or self._claim("claim_hinted" if hinted else "claim", asked)
+        except RushesError:
+            self._unconfirmed.add(claim, worker)
+            raise
+        if not rows and not self._db.ask(SQL["worker_lease"], asked):
+            raise lease_over(worker)
+        return work.leases(rows)
+
+    def renew(
+        self, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
+    ) -> Renewed:
+        """Enter or keep the worker's row for a lease, unless a newer version has changed the schema."""
+
+        def body(tx: Transaction) -> Renewed:
+            if tx.column("schema")[0] > self._schema:
+                hint = "Start this worker again with the newer version."
+                raise WrongHome("a newer rushes has changed this database", hint)
+            return work.renew(tx, worker, holding, progress, note)
+
+        return self._write("renew", body)
+
+    def changed(self, cursor: str = "") -> tuple[tuple[str, ...], str]:
+        """Jobs whose event number moved since the cursor; call again until there are none."""
+        rows = self._db.ask(SQL["changed"], {**changes.place(cursor), "limit": queries.CHANGES})
+        return tuple(row[0] for row in rows), changes.after(cursor, rows)
+
+    # Beside the port
+    def close(self) -> None:
+        """Close idle connections."""
+        self._db.close()
+
+    def _write(self, verb: str, body: Callable[[Transaction], T]) -> T:
+        patience = "1s" if verb == "sweep" else "5s"  # what a sweep cannot lock, the next one finds again
+        return self._db.write(f"ledger.{verb}", SQL, body, self._wall and self._wall(), patience)
+
+    def _read(self, body: Callable[["Reader"], T]) -> T:
+        return body(Reader(self._db, self._wall and self._wall()))
+
+    def _claim(self, name: str, asked: Mapping[str, Any]) -> list[Row]:
+        def body(tx: Transaction) -> Cursor:
+            return tx.run(name, **asked)
+
+        return self._write("claim", body).fetchall()  # the answer came with the commit
+
+    def _claim_again(self, asked: Mapping[str, Any]) -> list[Row]:
+        unconfirmed = self._unconfirmed.of(asked["worker"])
+        return self._claim("claim_again", {**asked, "unconfirmed": unconfirmed}) if unconfirmed else []
+
+
+class Reader:
+    """Looks at what is committed, each by a statement of its own."""
+
+    def __init__(self, db: Postgres, wall: int | None) -> None:
+        self._db = db
+        self.now = self.awake = None if wall is None else wall / 1000
+
+    def all(self, name: str, /, **values: object) -> list[Row]:
+        """All rows that a statement answers."""
+        return self._db.ask(SQL[name], values)
+
+    def one(self, name: str, /, **values: object) -> Row | None:
+        """Its first row."""
+        return next(iter(self.all(name, **values)), None)
+
+    def column(self, name: str, /, **values: object) -> list[Any]:
+        """The first value of each row."""
+        return [row[0] for row in self.all(name, **values)]

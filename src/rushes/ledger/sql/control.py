@@ -1,0 +1,86 @@
+"""Control: commands to jobs and workers, dead letters revived."""
+
+from collections.abc import Collection, Sequence
+
+from rushes.domain.event import EventType
+from rushes.domain.job import JobCommand
+from rushes.ledger.rules import apply_command, check_worker
+from rushes.ledger.sql.job_row import JobRow, JobRows
+from rushes.ledger.sql.transaction import Row, Transaction
+
+
+def command_worker(tx: Transaction, id: str, command: JobCommand) -> None:
+    """Drain or leave.
+
+    Raises:
+        NotFound: no such worker.
+    """
+    row = tx.one("worker_row", worker=id)
+    check_worker(id, command, known=row is not None, over=bool(row and row[1]))
+    if row and command is JobCommand.DRAIN:
+        tx.run("drain_worker", number=row[0])
+    elif row and not row[1]:
+        tx.run("leave_worker", number=row[0], now=tx.awake)
+
+
+def command_job(tx: Transaction, id: str, command: JobCommand, value: int) -> None:
+    """Pause, resume, cancel or change the priority; what is so already changes nothing.
+
+    Raises:
+        NotFound: no such job.
+        Refused: it is finished.
+    """
+    jobs = JobRows(tx)
+    job = jobs.find(id)
+    event = apply_command(job, command, value)
+    if event is None:
+        return
+    job.record(event[0], tx.wall, event[1])
+    if command is JobCommand.PRIORITY:
+        tx.run("rank_tasks", **job.keys, rank=-value)
+    else:
+        tx.run("park_job", **job.keys, parked=job.stopped)
+    if command is JobCommand.CANCEL:  # parked: no claim sees any, so that what is leased is all there is
+        tx.run("take_leases", **job.keys)
+    jobs.save()
+
+
+def revive(tx: Transaction, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+    """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on.
+
+    Raises:
+        NotFound: no such job.
+    """
+    jobs = JobRows(tx)
+    job = jobs.find(id)
+    if again and job.cancelled:
+        return ()
+    rows = tx.all("to_revive", **job.keys, again=again, stage=stage, every=not tasks, ids=list(tasks))
+    if job.cancelled:
+        job.cancelled = False
+        tx.run("park_job", **job.keys, parked=bool(job.paused))
+    tx.run("end_backoff", keys=[key for key, _, state in rows if state == "ready"])
+    _revive(tx, jobs, job, [row for row in rows if row[2] != "ready"])
+    jobs.save()
+    return tuple(row[1] for row in rows)
+
+
+def _revive(tx: Transaction, jobs: JobRows, job: JobRow, rows: Sequence[Row]) -> None:
+    """What was dead or done waits again, or is ready at once if nothing that it needs is missing."""
+    for _, task, state in rows:
+        job.record(EventType.REVIVED, tx.wall, {"state": state}, task)
+        job.dead, job.done = job.dead - (state == "dead"), job.done - (state == "done")
+    keys = [row[0] for row in rows]
+    tx.run("revive", keys=keys)
+    _reset_needs(tx, jobs, job)
+    job.live += len(tx.column("ready_revived", keys=keys, parked=job.stopped))
+
+
+def _reset_needs(tx: Transaction, jobs: JobRows, job: JobRow) -> None:
+    """Whoever needs a task of this job that is done no more, and has not begun, waits for it."""
+    jobs.load(tx.column("dependent_jobs", **job.keys))
+    waiting = tx.all("dependents", **job.keys)
+    for key, state in waiting:
+        jobs.of(key).live -= state == "ready"
+    if waiting:
+        tx.run("reset_needs", keys=[key for key, _ in waiting])

@@ -1,0 +1,69 @@
+-- Control: commands to workers and jobs, revival.
+
+-- name: drain_worker
+-- A worker is told to stop claiming.
+UPDATE rushes.worker SET draining = true WHERE number = :number;
+
+-- name: leave_worker
+-- A worker has left: its row is over if it holds nothing, else only its lease, and the next sweep takes what it left.
+UPDATE rushes.worker SET until = CASE WHEN until < :now THEN until ELSE :now END,
+    over = NOT EXISTS (SELECT 1 FROM rushes.task WHERE task.state = 'leased' AND task.worker = worker.number)
+WHERE number = :number;
+
+-- name: park_job
+-- Ready tasks of a job are hidden from claims, or shown again.
+UPDATE rushes.task SET parked = :parked
+WHERE key BETWEEN :first AND :last AND state = 'ready' AND parked <> :parked;
+
+-- name: take_leases
+-- What is leased of a cancelled job is nobody's any more.
+UPDATE rushes.task SET state = 'ready', worker = NULL, parked = true, progress = 0
+WHERE key BETWEEN :first AND :last AND state = 'leased';
+
+-- name: rank_tasks
+-- A job's priority, on its tasks.
+UPDATE rushes.task SET rank = :rank WHERE key BETWEEN :first AND :last AND rank <> :rank;
+
+-- name: to_revive
+-- Tasks that a revival means: dead ones; with `again` those that are done, without it those that back off.
+SELECT key, id, state FROM rushes.task
+WHERE key BETWEEN :first AND :last
+    AND (state = 'dead' OR CASE WHEN :again THEN state = 'done' ELSE due IS NOT NULL END)
+    AND (:stage = '' OR stage = :stage) AND (:every OR id = ANY (:ids))
+ORDER BY key;
+
+-- name: end_backoff
+-- These tasks are due now.
+UPDATE rushes.task SET due = NULL WHERE key = ANY (:keys);
+
+-- name: revive
+-- These tasks have fresh tries.
+UPDATE rushes.task SET state = 'waiting', failures = 0, losses = 0, due = NULL, progress = 0, parked = false,
+    finished = NULL
+WHERE key = ANY (:keys);
+
+-- name: dependent_jobs
+-- Jobs with tasks that need one of this job.
+SELECT DISTINCT task >> 20 FROM rushes.need WHERE ref BETWEEN :first AND :last;
+
+-- name: dependents
+-- Tasks, held, that have not begun and need a task of this job that is not done, and whether they were ready.
+SELECT key, state FROM rushes.task
+WHERE state IN ('waiting', 'ready', 'dead') AND key IN (
+    SELECT need.task FROM rushes.need JOIN rushes.task AS needed ON needed.key = need.ref
+    WHERE need.ref BETWEEN :first AND :last AND needed.state <> 'done')
+ORDER BY key FOR UPDATE OF task;
+
+-- name: reset_needs
+-- These tasks wait for what is not done or has not arrived.
+UPDATE rushes.task SET parked = false, due = NULL, state = CASE WHEN state = 'ready' THEN 'waiting' ELSE state END,
+    unmet = (
+        SELECT count(*) FROM rushes.need LEFT JOIN rushes.task AS needed ON needed.key = need.ref
+        WHERE need.task = task.key AND (needed.key IS NULL OR needed.state <> 'done')
+    ) + (SELECT count(*) FROM rushes.need_key WHERE need_key.task = task.key AND NOT met)
+WHERE key = ANY (:keys);
+
+-- name: ready_revived
+-- Revived tasks without unmet needs are ready.
+UPDATE rushes.task SET state = 'ready', parked = :parked
+WHERE key = ANY (:keys) AND state = 'waiting' AND unmet = 0 RETURNING key;

@@ -1,0 +1,166 @@
+"""Taking in: a job with its first task, pages of a plan, keys that arrive."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+from rushes.domain.event import EventType
+from rushes.domain.job import NewJob
+from rushes.domain.keys import JSON, parse_task_id
+from rushes.domain.task import Draft, Need, Verdict
+from rushes.ledger.rules import check_plan_size
+from rushes.ledger.sql.job_row import PLACE_BITS, JobRow, JobRows, held_tasks
+from rushes.ledger.sql.transaction import Row, Transaction, encode, legible
+
+_FACTS = ""  # the id of the draft row that carries the facts
+
+
+class Known(NamedTuple):
+    """What a new plan may rest on: keys of tasks, which of them are done, and blob keys that have arrived."""
+
+    keys: Mapping[str, int]
+    done: frozenset[str]
+    arrived: frozenset[str]
+
+
+def submit(tx: Transaction, new: NewJob, first: Draft) -> bool:
+    """Whether a job was made."""
+    numbers = tx.column("insert_job", id=new.id, owner=new.owner, priority=new.priority, at=tx.wall)
+    for number in numbers:
+        text = {"name": legible(new.name), "recipe": new.recipe, "payload": new.payload, "facts": ""}
+        tx.insert("job_text", [{"job": number, "team": new.team, "request_id": new.request_id, **text}])
+        jobs = JobRows(tx)
+        job = jobs.add(number, new)
+        job.record(EventType.SUBMITTED, tx.wall, {"name": new.name, "recipe": new.recipe})
+        job.opened = first.adopted
+        _insert_tasks(tx, jobs, job, [_checked(first)], before=job.keys["first"] - 1)
+        jobs.save()
+    return bool(numbers)
+
+
+def draft(tx: Transaction, task: str, fence: int, tasks: Sequence[Draft], facts: str) -> Verdict:
+    """Keep a page of the plan for the attempt that holds `task`."""
+    status = held_tasks(tx, JobRows(tx), (task,)).get(task)
+    if status is None or not status.holds(fence):
+        return Verdict.LOST if status is None else status.verdict(fence, "done")
+    page = {d.id: encode(asdict(_checked(d))) for d in tasks} | {_FACTS: facts}
+    job = status.key >> PLACE_BITS
+    tx.run("replace_drafts", job=job, fence=fence, ids=list(page))
+    tx.insert("draft", [{"job": job, "fence": fence, "id": id, "body": body} for id, body in page.items()])
+    check_plan_size(tx.column("count_drafts", job=job)[0] - 1)
+    return Verdict.OK
+
+
+def arrived(tx: Transaction, key: str, etag: str) -> tuple[str, ...]:
+    """Meet every need of a blob key; the tasks that became ready."""
+    tx.run("hold_keys", keys=[key])
+    if not tx.one("add_arrival", key=key, etag=etag, at=tx.wall):
+        return ()
+    jobs = JobRows(tx)
+    jobs.load(tx.column("jobs_awaiting", key=key))
+    met = tx.column("meet_key", key=key)
+    ready = make_ready(tx, jobs, tx.all("count_down_key", keys=met))
+    jobs.save()
+    return ready
+
+
+def open_plan(tx: Transaction, jobs: JobRows, job: JobRow, fence: int) -> tuple[str, ...]:
+    """The drafts of an attempt become tasks; those that can be claimed at once."""
+    job.opened = True
+    bodies = {id: body for by, id, body in tx.all("take_drafts", job=job.number) if by == fence}
+    if _FACTS in bodies:
+        tx.run("keep_facts", job=job.number, facts=bodies.pop(_FACTS))
+    drafts = [_draft(json.loads(body)) for body in bodies.values()]
+    return _insert_tasks(tx, jobs, job, drafts, job.keys["first"]) if drafts else ()
+
+
+def make_ready(tx: Transaction, jobs: JobRows, counted: Iterable[Row]) -> tuple[str, ...]:
+    """Tasks (key, id, state) whose count of unmet needs went down: those that can be claimed now."""
+    ready = sorted((key, id) for key, id, state in counted if state == "ready")
+    jobs.load({key >> PLACE_BITS for key, _ in ready})
+    for key, _ in ready:
+        jobs.of(key).live += 1
+    parked = {key for key, _ in ready if jobs.of(key).stopped}
+    if parked:
+        tx.run("park_tasks", keys=list(parked))
+    return tuple(id for key, id in ready if key not in parked)
+
+
+def _insert_tasks(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft], before: int) -> tuple[str, ...]:
+    """Drafts become tasks with keys after `before`, in plan order; those that can be claimed at once."""
+    known = _known(tx, jobs, job, drafts)
+    new = sorted((d for d in drafts if d.id not in known.keys), key=lambda d: (d.order, d.id))
+    keys = {**known.keys, **{d.id: key for key, d in enumerate(new, before + 1)}}
+    known = Known(keys, known.done | {d.id for d in new if d.adopted}, known.arrived)
+    rows = [_task(tx.wall, job, d, known) for d in new]
+    tx.insert("task", rows)
+    tx.insert("task_spec", [{"task": keys[d.id], "spec": d.spec} for d in new])
+    tx.insert("need", [row for d in new for row in _needs(d, keys)])
+    tx.insert("need_key", [row for d in new for row in _key_needs(d, known)])
+    _count(job, tx.wall, new, [row["state"] for row in rows])
+    return () if job.stopped else tuple(str(row["id"]) for row in rows if row["state"] == "ready")
+
+
+def _known(tx: Transaction, jobs: JobRows, job: JobRow, drafts: Sequence[Draft]) -> Known:
+    """Look up what a plan needs; jobs and blob keys that it needs are held, so that nothing is met unseen."""
+    own, refs = {d.id for d in drafts}, {ref for d in drafts for ref in _refs(d, is_key=False)}
+    blobs = sorted({ref for d in drafts for ref in _refs(d, is_key=True)})
+    if refs - own:
+        jobs.load_of(refs - own)
+    asked = list(refs | own if job.total else refs - own)  # a new job has no task yet
+    rows = tx.all("tasks_by_id", ids=asked) if asked else []
+    if blobs:
+        tx.run("hold_keys", keys=blobs)
+    there = tx.column("arrived_keys", keys=blobs) if blobs else []
+    done = frozenset(id for id, _, state in rows if state == "done")
+    return Known({id: key for id, key, _ in rows}, done, frozenset(there))
+
+
+def _task(at: int, job: JobRow, d: Draft, known: Known) -> dict[str, object]:
+    unmet = len(_refs(d, is_key=False) - known.done) + len(_refs(d, is_key=True) - known.arrived)
+    state = "done" if d.adopted else "waiting" if unmet else "ready"
+    return {
+        "key": known.keys[d.id], "id": d.id, "stage": d.stage, "chunk": d.chunk, "lane": d.lane, "place": d.order,
+        "rank": -job.priority, "state": state, "parked": state == "ready" and job.stopped,
+        "unmet": 0 if d.adopted else unmet, "fence": 0, "failures": 0, "losses": 0, "progress": 0.0,
+        "adopted": d.adopted, "outcome": "done" if d.adopted else None, "created": at,
+        "finished": at if d.adopted else None,
+    }  # fmt: skip
+
+
+def _needs(d: Draft, keys: Mapping[str, int]) -> Iterable[dict[str, object]]:
+    """A row for each task that a task needs; one that nobody knows has a number below zero and is never met."""
+    for n, ref in enumerate(sorted(_refs(d, is_key=False)), 1):
+        yield {"ref": keys.get(ref, -n), "task": keys[d.id]}
+
+
+def _key_needs(d: Draft, known: Known) -> Iterable[dict[str, object]]:
+    for ref in _refs(d, is_key=True) if not d.adopted else ():
+        yield {"key": ref, "task": known.keys[d.id], "met": ref in known.arrived}
+
+
+def _count(job: JobRow, at: int, new: Sequence[Draft], states: Sequence[object]) -> None:
+    """What a job gains by new tasks."""
+    planned = job.total > 0
+    adopted = [d for d in new if d.adopted]
+    job.total, job.done, job.live = job.total + len(new), job.done + len(adopted), job.live + states.count("ready")
+    if planned:
+        job.record(EventType.PLANNED, at, {"tasks": len(new), "adopted": len(adopted)})
+    for d in adopted:
+        data = {"stage": d.stage, "chunk": d.chunk, "fence": 0, "worker": None, "seconds": 0.0}
+        job.record(EventType.ADOPTED, at, data, d.id)
+
+
+def _refs(d: Draft, *, is_key: bool) -> set[str]:
+    return {need.ref for need in d.needs if need.is_key is is_key}
+
+
+def _checked(d: Draft) -> Draft:
+    if parse_task_id(d.id) != (d.job, d.stage, d.chunk):
+        raise ValueError(f"the id {d.id!r} is not that of {d.job!r}, {d.stage!r}, {d.chunk!r}")
+    return d
+
+
+def _draft(doc: JSON) -> Draft:
+    return Draft(**{**doc, "needs": tuple(Need(**need) for need in doc["needs"])})

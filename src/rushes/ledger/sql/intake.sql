@@ -1,0 +1,74 @@
+-- Taking in: jobs, drafts, plans, arrivals. These files are written for PostgreSQL with values as :name; see dialect.
+
+-- name: insert_job
+-- A new job, unless its id is taken.
+INSERT INTO rushes.job (id, owner, state, priority, created) VALUES (:id, :owner, 'created', :priority, :at)
+ON CONFLICT (id) DO NOTHING RETURNING number;
+
+-- name: job_rows
+-- Job rows held by this transaction, locked in order so that no two wait for each other.
+SELECT * FROM rushes.job WHERE number = ANY (:numbers) ORDER BY number FOR NO KEY UPDATE;
+
+-- name: job_row
+-- The same for one job by its id.
+SELECT * FROM rushes.job WHERE id = :id FOR NO KEY UPDATE;
+
+-- name: jobs_of
+-- The same for the jobs of these tasks, and for jobs with tasks that need one of them.
+SELECT * FROM rushes.job WHERE number IN (
+    SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
+    UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
+ORDER BY number FOR NO KEY UPDATE;
+
+-- name: free_jobs_of
+-- The same without those that somebody else holds.
+SELECT * FROM rushes.job WHERE number IN (
+    SELECT key >> 20 FROM rushes.task WHERE id = ANY (:ids)
+    UNION SELECT need.task >> 20 FROM rushes.task JOIN rushes.need ON need.ref = task.key WHERE task.id = ANY (:ids))
+ORDER BY number FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: replace_drafts
+-- Drop what earlier attempts drafted, and what this attempt drafts again.
+DELETE FROM rushes.draft WHERE job = :job AND (fence < :fence OR id = ANY (:ids));
+
+-- name: count_drafts
+-- How many rows an attempt has drafted, its facts included.
+SELECT count(*) FROM rushes.draft WHERE job = :job;
+
+-- name: take_drafts
+-- The plan of a job is open: what every attempt drafted.
+DELETE FROM rushes.draft WHERE job = :job RETURNING fence, id, body;
+
+-- name: keep_facts
+-- What the first task found.
+UPDATE rushes.job_text SET facts = :facts WHERE job = :job;
+
+-- name: tasks_by_id
+-- Tasks that a plan names.
+SELECT id, key, state FROM rushes.task WHERE id = ANY (:ids);
+
+-- name: arrived_keys
+-- Which of these blob keys have arrived.
+SELECT DISTINCT key FROM rushes.arrival WHERE key = ANY (:keys);
+
+-- name: add_arrival
+-- A blob key with this content, once.
+INSERT INTO rushes.arrival (key, etag, at) VALUES (:key, :etag, :at) ON CONFLICT DO NOTHING RETURNING key;
+
+-- name: jobs_awaiting
+-- Jobs with tasks that need a blob key.
+SELECT DISTINCT task >> 20 FROM rushes.need_key WHERE key = :key AND NOT met;
+
+-- name: meet_key
+-- The needs of a blob key are met.
+UPDATE rushes.need_key SET met = true WHERE key = :key AND NOT met RETURNING task;
+
+-- name: count_down_key
+-- One unmet need less for each of these tasks; at none left one that waited is ready.
+UPDATE rushes.task SET unmet = unmet - 1,
+    state = CASE WHEN state = 'waiting' AND unmet = 1 THEN 'ready' ELSE state END
+WHERE key = ANY (:keys) AND unmet > 0 RETURNING key, id, state;
+
+-- name: park_tasks
+-- Ready tasks of a stopped job are hidden from claims.
+UPDATE rushes.task SET parked = true WHERE key = ANY (:keys);

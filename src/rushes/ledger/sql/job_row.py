@@ -1,0 +1,139 @@
+"""Job rows that a transaction changes: locked in order, read once, written once, their events numbered in between."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from rushes.domain.event import EventType
+from rushes.domain.job import Counts, JobState, NewJob
+from rushes.domain.keys import JSON
+from rushes.ledger import rules
+from rushes.ledger.rules import TaskStatus
+from rushes.ledger.sql.transaction import Row, Transaction, encode
+
+PLACE_BITS = 20  # a task's key is its job's number and, in these bits, its place in the plan
+PLACE = (1 << PLACE_BITS) - 1  # key & PLACE == 0: the task that opens the plan
+_SAVED = ("number", "state", "priority", "paused", "cancelled", "opened", "total", "done", "dead", "live", "losses",
+          "failures", "last_event", "finished")  # fmt: skip
+
+
+@dataclass(slots=True)
+class JobRow:
+    """One job row; the fields are in the order of the table's first columns."""
+
+    number: int
+    id: str
+    owner: str
+    state: JobState
+    priority: int
+    paused: int = 0
+    cancelled: bool = False
+    opened: bool = False
+    total: int = 0
+    done: int = 0
+    dead: int = 0
+    live: int = 0
+    losses: int = 0
+    failures: int = 0
+    last_event: int = 0
+    finished: int | None = None
+    events: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counts:
+        """Its tasks by state."""
+        return Counts(self.total, self.done, self.dead, self.live, self.losses, self.failures)
+
+    @property
+    def chunking(self) -> bool:
+        """Never: a claim writes no job row, so that readers look at the first task instead."""
+        return False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its ready tasks are parked."""
+        return bool(self.paused or self.cancelled)
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """The first and the last key that a task of it can have."""
+        return {"first": self.number << PLACE_BITS, "last": (self.number << PLACE_BITS) + PLACE}
+
+    def record(self, type: EventType, at: int, data: JSON, task: str | None = None) -> None:
+        """Number an event; it is written with the row."""
+        self.last_event += 1
+        about = {"type": type.value, "at": at, "task": task, "body": encode(data)}
+        self.events.append({"job": self.number, "seq": self.last_event, **about})
+
+    def values(self) -> dict[str, object]:
+        """What `save_job` writes."""
+        return {name: getattr(self, name) for name in _SAVED}
+
+
+class JobRows:
+    """The job rows that a transaction holds, by number."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._rows: dict[int, JobRow] = {}
+
+    def load(self, numbers: Iterable[int]) -> None:
+        """Hold the rows that are not here yet, in order."""
+        missing = set(numbers) - self._rows.keys()
+        if missing:
+            self._keep(self._tx.all("job_rows", numbers=sorted(missing)))
+
+    def load_of(self, tasks: Collection[str], *, wait: bool = True) -> None:
+        """Hold the rows of these tasks' jobs, and of jobs that need them; without `wait` those that nobody holds."""
+        self._keep(self._tx.all("jobs_of" if wait else "free_jobs_of", ids=list(tasks)))
+
+    def find(self, id: str) -> JobRow:
+        """Hold the row of a job by its id.
+
+        Raises:
+            NotFound: no such job.
+        """
+        for job in self._keep(self._tx.all("job_row", id=id)):
+            return job
+        raise rules.no_job(id)
+
+    def add(self, number: int, new: NewJob) -> JobRow:
+        """A job that this transaction has made."""
+        job = JobRow(number, new.id, new.owner, JobState.CREATED, new.priority)
+        return self._rows.setdefault(number, job)
+
+    def of(self, key: int) -> JobRow:
+        """The row of a task's job."""
+        number = key >> PLACE_BITS
+        if number not in self._rows:
+            self.load((number,))
+        return self._rows[number]
+
+    def __contains__(self, key: int) -> bool:
+        return key >> PLACE_BITS in self._rows
+
+    def save(self) -> None:
+        """Write every row with its state and its new events."""
+        for job in self._rows.values():
+            event = rules.settle(job, self._tx.wall)
+            if event:
+                job.record(event[0], self._tx.wall, event[1])
+        self._tx.insert("event", [event for job in self._rows.values() for event in job.events])
+        for job in self._rows.values():
+            self._tx.run("save_job", **job.values(), changed=bool(job.events))
+
+    def _keep(self, rows: Iterable[Row]) -> list[JobRow]:
+        found = [JobRow(*row[:16]) for row in rows]
+        for job in found:
+            job.state = JobState(job.state)
+        return [self._rows.setdefault(job.number, job) for job in found]
+
+
+def task_statuses(tx: Transaction, ids: Iterable[str]) -> dict[str, TaskStatus]:
+    """Where these tasks stand; those that do not exist are left out."""
+    return {row[0]: TaskStatus(*row) for row in tx.all("task_statuses", ids=list(ids))}
+
+
+def held_tasks(tx: Transaction, jobs: JobRows, ids: Collection[str], *, wait: bool = True) -> dict[str, TaskStatus]:
+    """The same with their jobs held: as they stand, they stay."""
+    jobs.load_of(ids, wait=wait)
+    return {id: status for id, status in task_statuses(tx, ids).items() if status.key in jobs}

@@ -1,0 +1,56 @@
+"""What the verbs ask of a SQL backend: a transaction that has its moment and runs named statements."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: names may hold bytes that are no text
+
+
+class Reader(Protocol):
+    """A look at the database: named statements, and the moment if the database's own clock does not count."""
+
+    @property
+    def now(self) -> float | None:
+        """Seconds by which what is due counts."""
+
+    @property
+    def awake(self) -> float | None:
+        """Seconds by which leases count."""
+
+    def all(self, name: str, /, **values: object) -> list[Row]:
+        """All rows that a statement answers."""
+
+    def one(self, name: str, /, **values: object) -> Row | None:
+        """Its first row."""
+
+    def column(self, name: str, /, **values: object) -> list[Any]:
+        """The first value of each row."""
+
+
+class Transaction(Reader, Protocol):
+    """A transaction that writes: committed whole, or it leaves no trace."""
+
+    @property
+    def wall(self) -> int:
+        """Milliseconds since 1970, for people."""
+
+    @property
+    def now(self) -> float:
+        """Seconds by which what is due counts."""
+
+    @property
+    def awake(self) -> float:
+        """Seconds by which leases count."""
+
+    def run(self, name: str, /, **values: object) -> object:
+        """Run a statement whose answer nobody needs."""
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, object]], *, skip_existing: bool = False) -> None:
+        """Insert rows with the same columns."""
+
+
+def legible(text: str) -> str:
+    """Text that every database can carry: no NUL, no bytes that are no text."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -1,0 +1,41 @@
+-- Working: workers, leases and their ends.
+
+-- name: worker_row
+-- A worker's own row, held.
+SELECT number, over, draining FROM rushes.worker WHERE id = :worker FOR NO KEY UPDATE;
+
+-- name: worker_lease
+-- The worker if its lease is not over, and whether it drains.
+SELECT number, draining FROM rushes.worker
+WHERE id = :worker AND NOT over AND until > coalesce(:now, (SELECT now FROM rushes.clock));
+
+-- name: keep_worker
+-- Another lease for a worker.
+UPDATE rushes.worker SET until = :until, note = :note, seen = :seen WHERE number = :number;
+
+-- name: task_statuses
+-- Where tasks and their jobs stand, for the answer to a fence.
+SELECT task.id, task.stage, task.chunk, task.state, task.fence, worker.id, task.outcome, task.losses, job.cancelled,
+    job.paused, task.key
+FROM rushes.task JOIN rushes.job ON job.number = task.key >> 20
+LEFT JOIN rushes.worker ON worker.number = task.worker
+WHERE task.id = ANY (:ids) ORDER BY task.key;
+
+-- name: count_down
+-- Whoever needs these tasks has so many unmet needs less; at none left one that waited is ready.
+UPDATE rushes.task SET unmet = CASE WHEN unmet > met.n THEN unmet - met.n ELSE 0 END,
+    state = CASE WHEN state = 'waiting' AND unmet <= met.n THEN 'ready' ELSE state END
+FROM (SELECT need.task, count(*) AS n FROM rushes.need WHERE ref = ANY (:keys) GROUP BY need.task) AS met
+WHERE task.key = met.task AND unmet > 0 RETURNING task.key, task.id, task.state;
+
+-- name: release
+-- A lease ended without success: ready again, perhaps not before a time.
+UPDATE rushes.task SET state = 'ready', worker = NULL, outcome = :outcome, due = :due, parked = :parked, progress = 0,
+    failures = failures + :failures, losses = losses + :losses, failure = coalesce(:failure, failure)
+WHERE key = :key;
+
+-- name: dead_letter
+-- A lease ended without success for the last time.
+UPDATE rushes.task SET state = 'dead', worker = NULL, outcome = :outcome, finished = :at,
+    failures = failures + :failures, losses = losses + :losses, failure = :failure
+WHERE key = :key;

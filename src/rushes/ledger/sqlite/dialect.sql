@@ -1,0 +1,83 @@
+-- What SQLite says in its own way.
+
+-- name: claim
+-- Lease the next ready tasks of some lanes: higher priority first, then older jobs, then plan order.
+UPDATE task SET state = 'leased', worker = :number, fence = fence + 1, started = :at, outcome = NULL, progress = 0
+WHERE key IN (
+    SELECT ready.key FROM json_each(:lanes) AS wanted CROSS JOIN task AS ready ON ready.key IN (
+        SELECT key FROM task WHERE state = 'ready' AND NOT parked AND due IS NULL AND lane = wanted.value
+        ORDER BY rank, key LIMIT :n)
+    ORDER BY ready.rank, ready.key LIMIT :n)
+RETURNING rank, key, id, fence, stage, chunk, lane, (SELECT spec FROM task_spec WHERE task_spec.task = task.key),
+    failures, losses;
+
+-- name: claim_hinted
+-- The same among tasks that were hinted at.
+UPDATE task SET state = 'leased', worker = :number, fence = fence + 1, started = :at, outcome = NULL, progress = 0
+WHERE key IN (
+    SELECT key FROM task
+    WHERE id = ANY (:ids) AND +state = 'ready' AND NOT +parked AND +due IS NULL AND +lane = ANY (:lanes)
+    ORDER BY rank, key LIMIT :n)
+RETURNING rank, key, id, fence, stage, chunk, lane, (SELECT spec FROM task_spec WHERE task_spec.task = task.key),
+    failures, losses;
+
+-- name: claimable
+-- Whether a lane has a ready task.
+SELECT 1 FROM task WHERE state = 'ready' AND NOT parked AND due IS NULL AND lane = :lane LIMIT 1;
+
+-- name: finish
+-- Done, where the lease is still this worker's at that fence.
+UPDATE task SET state = 'done', worker = NULL, outcome = 'done', adopted = done.adopted, finished = :at
+FROM (SELECT value ->> 'id' AS id, value ->> 'fence' AS fence, value ->> 'adopted' AS adopted FROM json_each(:rows)) AS done
+WHERE task.id = done.id AND +task.fence = done.fence
+    AND +task.worker = (SELECT number FROM worker WHERE worker.id = :worker)
+RETURNING task.id, task.fence, task.key;
+
+-- name: keep_progress
+-- How far leases have come.
+UPDATE task SET progress = told.progress
+FROM (SELECT value ->> 'id' AS id, value ->> 'fence' AS fence, value ->> 'progress' AS progress FROM json_each(:rows)) AS told
+WHERE task.id = told.id AND +task.fence = told.fence AND +task.worker = :number;
+
+-- name: save_job
+-- Write a job row, which started when its first task did; with new events its change number is the highest.
+UPDATE job SET state = :state, priority = :priority, paused = :paused, cancelled = :cancelled, opened = :opened,
+    total = :total, done = :done, dead = :dead, live = :live, losses = :losses, failures = :failures,
+    last_event = :last_event, finished = :finished,
+    started = coalesce(started, (SELECT task.started FROM task WHERE task.key = job.number << 20)),
+    changed = CASE WHEN :changed THEN (SELECT max(changed) + 1 FROM job) ELSE changed END
+WHERE number = :number;
+
+-- name: changed
+-- Jobs whose event number moved since a change number.
+SELECT id, changed FROM job WHERE changed > :after ORDER BY changed LIMIT :limit;
+
+-- name: hold_keys
+-- Nothing: there is one writer at a time.
+SELECT 1 WHERE :keys IS NULL;
+
+-- name: to_sweep
+-- Whether a sweep has something to write besides workers that end and debts that are paid.
+SELECT EXISTS (SELECT 1 FROM worker JOIN task ON task.worker = worker.number AND task.state = 'leased' WHERE over)
+    OR EXISTS (SELECT 1 FROM draft JOIN job ON job.number = draft.job WHERE job.finished IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM task WHERE due <= :now);
+
+-- name: home
+-- A fact about the home.
+SELECT value FROM home WHERE name = :name;
+
+-- name: set_home
+-- Keep a fact about the home.
+INSERT INTO home (name, value) VALUES (:name, :value) ON CONFLICT DO UPDATE SET value = excluded.value;
+
+-- name: workers_left
+-- Workers whose rows another machine left behind.
+SELECT id FROM worker WHERE NOT over;
+
+-- name: end_all_leases
+-- No worker of before can still be here.
+UPDATE worker SET until = 0 WHERE NOT over;
+
+-- name: end_all_backoffs
+-- Times of another boot mean nothing here: what waits for one is due.
+UPDATE task SET due = 0 WHERE due IS NOT NULL;

@@ -1,0 +1,32 @@
+"""A circuit breaker for hints: a server that fails is left alone for a second, and no caller hears of it."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from rushes.telemetry import log
+
+T = TypeVar("T")
+_REST_SECONDS = 1.0
+
+
+class CircuitBreaker:
+    """Calls one server from any number of threads."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors, self._open_until = errors, 0.0
+
+    def call(self, request: Callable[[], T]) -> T | None:
+        """The answer, None if the server is away."""
+        if self.rest() > 0:
+            return None
+        try:
+            return request()
+        except self._errors as e:
+            log.warning("hints are unavailable: %s", e)
+            self._open_until = time.monotonic() + _REST_SECONDS
+            return None
+
+    def rest(self) -> float:
+        """Seconds until the server is tried again; 0.0 or less: at once."""
+        return self._open_until - time.monotonic()

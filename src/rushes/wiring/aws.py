@@ -1,0 +1,86 @@
+"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file beside whoever searches."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from rushes.aws.client import Service
+from rushes.aws.table import Table
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import Refused
+from rushes.index.port import Index
+from rushes.index.sqlite import SqliteIndex
+from rushes.ledger.dynamodb import DynamoLedger
+from rushes.ledger.port import Ledger
+from rushes.ledger.process import is_gone_from_here
+from rushes.records.dynamodb import DynamoRecords
+from rushes.records.port import Records
+from rushes.settings import Settings
+from rushes.transport.port import Transport
+from rushes.transport.sqs import SqsHints
+from rushes.wiring.setup import Setup, blobs_of, hints_of
+
+LONG_POLL_SECONDS = 25.0
+ELSEWHERE = "us-east-1"  # what services with the same API answer to
+
+
+class AwsSetup(Setup):
+    """One table, a queue for each lane, one bucket."""
+
+    def __init__(self, settings: Settings, home: Path) -> None:
+        super().__init__(settings, home)
+        self._name = settings.store.removeprefix("dynamodb://").strip("/")
+
+    @cached_property
+    def _table(self) -> Table:
+        table = Table(service_of(self._settings, "dynamodb"), self._name)
+        table.create()
+        return table
+
+    def ledger(self) -> Ledger:
+        """Items of the table."""
+        return DynamoLedger(self._table, is_gone=is_gone_from_here)
+
+    def records(self) -> Records:
+        """Items of the table."""
+        return DynamoRecords(self._table)
+
+    def index(self) -> Index:
+        """SQLite beside this process."""
+        return SqliteIndex(self._home / "index.sqlite")
+
+    def transport(self, lanes: Sequence[str]) -> Transport:
+        """Redis if it is named, else a queue for each lane."""
+        if self._settings.hints:
+            return hints_of(self._settings)
+        queues = SqsHints(service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._name)
+        queues.create(lanes)
+        return queues
+
+    def blobs(self) -> Blobs:
+        """A bucket."""
+        return blobs_of(self._settings, self._home, fleet=True)
+
+    def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
+        """The server has its own backup."""
+        raise Refused(
+            "this home's ledger is a DynamoDB table; rushes backup does not copy it",
+            "Use point-in-time recovery for the table and versioning for the bucket: see docs/guides/run-on-aws.md.",
+        )
+
+    def clock(self) -> float:
+        """By the date of an answer, which has whole seconds."""
+        service = service_of(self._settings, "dynamodb")
+        service.ask("describe_table", TableName=self._name)
+        now = service.wall_millis() / 1000
+        service.close()
+        return now
+
+
+def service_of(settings: Settings, name: str, answer_seconds: float = 5.0) -> Service:
+    """A client of one of Amazon's services, or of what stands in for it."""
+    s = settings
+    region = "" if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") else ELSEWHERE
+    own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
+    return Service(name, s.aws_endpoint, region if s.aws_endpoint else "", *own, answer_seconds=answer_seconds)

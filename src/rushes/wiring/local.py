@@ -1,0 +1,61 @@
+"""The set-up of one machine: SQLite and a folder, no server at all. Each part is imported when it is opened."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import Refused
+from rushes.index.port import Index
+from rushes.ledger.port import Ledger
+from rushes.records.port import Records
+from rushes.settings import Settings
+from rushes.transport.port import Transport
+from rushes.wiring.setup import Setup, blobs_of
+
+
+class LocalSetup(Setup):
+    """SQLite and a folder: no server at all."""
+
+    def __init__(self, settings: Settings, home: Path, *, take_over: bool = False) -> None:
+        super().__init__(settings, home)
+        self._take_over = take_over
+
+    def ledger(self) -> Ledger:
+        """SQLite in the home."""
+        from rushes.ledger.sqlite import SqliteLedger
+
+        return SqliteLedger(self._home / "ledger.sqlite", take_over=self._take_over)
+
+    def records(self) -> Records:
+        """SQLite in the home."""
+        from rushes.records.sqlite import SqliteRecords
+
+        return SqliteRecords(self._home / "records.sqlite")
+
+    def index(self) -> Index:
+        """SQLite in the home."""
+        from rushes.index.sqlite import SqliteIndex
+
+        return SqliteIndex(self._home / "index.sqlite")
+
+    def transport(self, _lanes: Sequence[str]) -> Transport:
+        """Looking again."""
+        from rushes.transport.poll import Poll
+
+        return Poll()
+
+    def blobs(self) -> Blobs:
+        """A bucket, or the home's folder."""
+        return blobs_of(self._settings, self._home)
+
+    def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
+        """SQLite copies itself while it is in use."""
+        from rushes.ledger.sqlite import SqliteLedger
+        from rushes.records.sqlite import SqliteRecords
+
+        if not isinstance(ledger, SqliteLedger) or not isinstance(records, SqliteRecords):
+            raise Refused("this home's ledger is not a file")
+        return {"ledger.sqlite": ledger.backup, "records.sqlite": records.backup}
+
+    def clock(self) -> None:
+        """This machine's."""

@@ -1,0 +1,64 @@
+"""The set-up of a fleet on PostgreSQL: ledger, records and index are tables; hints by NOTIFY or by Redis."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from rushes.blobs.port import Blobs
+from rushes.domain.errors import Refused
+from rushes.index.port import Index
+from rushes.index.postgres import PostgresIndex
+from rushes.ledger.port import Ledger
+from rushes.ledger.postgres import PostgresLedger
+from rushes.postgres.store import Postgres
+from rushes.records.port import Records
+from rushes.records.postgres import PostgresRecords
+from rushes.transport.notify import Notify
+from rushes.transport.port import Transport
+from rushes.wiring.setup import Setup, blobs_of, hints_of
+
+POOL = 10  # connections of one process (CONTRACTS: a worker's share)
+
+
+class PostgresSetup(Setup):
+    """One database and a bucket (or a folder that every worker sees)."""
+
+    @cached_property
+    def _db(self) -> Postgres:
+        return Postgres(self._settings.store, size=POOL, prepared=not self._settings.pgbouncer)
+
+    def ledger(self) -> Ledger:
+        """Tables."""
+        return PostgresLedger(self._db)
+
+    def records(self) -> Records:
+        """Tables."""
+        return PostgresRecords(self._db)
+
+    def index(self) -> Index:
+        """Tables."""
+        return PostgresIndex(self._db)
+
+    def transport(self, _lanes: Sequence[str]) -> Transport:
+        """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
+        s = self._settings
+        return hints_of(s) if s.hints else Notify(self._db, s.listen or ("" if s.pgbouncer else s.store))
+
+    def blobs(self) -> Blobs:
+        """A bucket, or the home's folder if it is shared."""
+        return blobs_of(self._settings, self._home, fleet=True)
+
+    def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
+        """The server has its own backup."""
+        raise Refused(
+            "this home's ledger is a PostgreSQL database; rushes backup does not copy it",
+            "Use pg_dump for the database and copy the bucket: see docs/guides/run-on-postgres.md.",
+        )
+
+    def clock(self) -> float:
+        """The database's."""
+        db = Postgres(self._settings.store, size=1, prepared=False)
+        try:
+            return float(db.ask("SELECT extract(epoch FROM clock_timestamp())", {})[0][0])
+        finally:
+            db.close()

@@ -1,0 +1,126 @@
+"""What every set-up opens in the same way. Backends are imported when they are opened: a laptop needs no driver."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from rushes.blobs.port import Blobs, Multipart
+from rushes.blobs.s3_place import Place, place_of
+from rushes.domain.errors import Refused
+from rushes.domain.video import Fingerprint, Footage
+from rushes.ledger.port import Ledger
+from rushes.settings import Settings, shown
+from rushes.sources.folder import Folder
+from rushes.sources.port import Awaited, Source
+from rushes.sources.storage_events import News
+from rushes.transport.port import Transport
+
+_REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
+
+
+class Setup:
+    """What every set-up opens in the same way: buckets, sources, storage events."""
+
+    def __init__(self, settings: Settings, home: Path) -> None:
+        self._settings, self._home = settings, home
+
+    def multipart(self) -> Multipart | None:
+        """Signed uploads to the bucket, if boto3 is here to sign them."""
+        s = self._settings
+        if not s.blobs or not s.presigned or not find_spec("boto3"):
+            return None
+        from rushes.blobs.s3_multipart import S3Multipart
+
+        return S3Multipart(_place(s, s.blobs), s.s3_public)
+
+    def source(self, place: str) -> Source:
+        """A folder or a bucket."""
+        if not place.startswith("s3://"):
+            return Folder(Path(place))
+        with needed("s3"):
+            from rushes.sources.bucket import Bucket
+        return Bucket(_place(self._settings, place))
+
+    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+        """Read by range, through copies in the home."""
+        with needed("s3"):
+            from rushes.sources.bucket import Originals
+        return Originals(_place(self._settings, "s3://any"), self._home / "copies").original
+
+    def awaited(self, ledger: Ledger) -> Awaited | None:
+        """Uploads to the home's bucket."""
+        if not self._settings.blobs:
+            return None
+        with needed("s3"):
+            from rushes.sources.arrivals import Arrivals
+        return Arrivals(ledger, _place(self._settings, self._settings.blobs))
+
+    def news(self) -> News | None:
+        """SQS."""
+        if not self._settings.storage_events:
+            return None
+        with needed("aws"):
+            from rushes.sources.event_queue import EventQueue
+            from rushes.wiring.aws import service_of
+        return EventQueue(service_of(self._settings, "sqs"), self._settings.storage_events)
+
+
+def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
+    """The bucket of the settings, else the home's folder.
+
+    Raises:
+        Refused: a fleet would not see that folder.
+    """
+    if settings.blobs:
+        with needed("s3"):
+            from rushes.blobs.s3 import S3Blobs
+        return S3Blobs(_place(settings, settings.blobs), home / "copies")
+    if fleet and not settings.shared:
+        raise Refused(
+            f"other machines cannot read {home / 'files'}",
+            'Set blobs = "s3://bucket/prefix", or shared = true if every worker has this folder mounted.',
+        )
+    return folder_blobs(home / "files")
+
+
+def folder_blobs(folder: Path) -> Blobs:
+    """A blob store in a folder."""
+    from rushes.blobs.folder import FolderBlobs
+
+    return FolderBlobs(folder)
+
+
+def _place(settings: Settings, url: str) -> Place:
+    return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
+
+
+def hints_of(settings: Settings) -> Transport:
+    """Redis or Valkey.
+
+    Raises:
+        Refused: it is not named as they are.
+    """
+    scheme, slashes, rest = settings.hints.partition("://")
+    with needed("redis"):
+        from rushes.transport.redis import RedisHints
+    try:
+        return RedisHints(_REDIS[scheme + slashes] + rest)
+    except (KeyError, ValueError) as e:
+        hint = "Write it as redis://host:port or valkey://host:port, with TLS as rediss:// or valkeys://."
+        raise Refused(f"unknown hints {shown(settings, 'hints')!r}", hint) from e
+
+
+@contextmanager
+def needed(extra: str) -> Iterator[None]:
+    """What is imported here comes with an extra of the package.
+
+    Raises:
+        Refused: it is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as e:
+        if (e.name or "").startswith("rushes"):
+            raise
+        raise Refused(f"{e.name} is not installed", f"Install it with: pip install 'rushes[{extra}]'") from e
