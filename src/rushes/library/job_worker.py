@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from rushes.domain.job import FINAL, Job
 from rushes.domain.task import Task, TaskState
 from rushes.home import Home
+from rushes.jobs.models import missing_by_stage
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.wiring import worker
