@@ -44,8 +44,8 @@ from rushes.library.hits import export_hits
 from rushes.library.home_worker import HomeWorker
 from rushes.library.idempotency import forget_requests
 from rushes.library.meaning import meaning
-from rushes.library.mend import damaged, mend
 from rushes.library.names import means, the_one
+from rushes.library.repair import damaged, repairing
 from rushes.library.run import report_of, submit_and_run, try_out
 from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.watch import wait, watch
@@ -325,7 +325,7 @@ class Library:
 
     def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
         """`repair` as an iterator of its progress, which ends with the report."""
-        return mend(self.home, damages, signals=signals)
+        return repairing(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""
