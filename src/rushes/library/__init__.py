@@ -32,7 +32,7 @@ from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.people import People
-from rushes.library.repair import find_damages, repair_results
+from rushes.library.repair import find_damages, repairing
 from rushes.library.run import report_of, submit_and_run, try_out
 from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.search import export_hits, next_hit, search, summary
@@ -266,7 +266,7 @@ class Library:
 
     def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
         """`repair` as an iterator of its progress, which ends with the report."""
-        return repair_results(self.home, damages, signals=signals)
+        return repairing(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""

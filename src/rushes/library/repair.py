@@ -1,4 +1,4 @@
-"""Making what is damaged again, here and now, round after round; killed anywhere, the next look tells the rest."""
+"""Making damaged results again, here and now, round after round; killed anywhere, the next `verify` finds the rest."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -14,11 +14,11 @@ from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.library.run import running
 from rushes.library.run_progress import RunProgress, RunReport
 
-REPAIRING = "repairing"  # records of this kind: results that are set aside and whose tasks are not ready again yet
+REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 
 
 def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
-    """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
+    """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
     owner = home.settings.owner
     found = verify(home.ledger, home.blobs, owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
@@ -28,7 +28,7 @@ def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyR
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def repair_results(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
     progress: RunProgress | None = None
     for some in rounds(home.ledger, damages):
