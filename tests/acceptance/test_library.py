@@ -17,7 +17,7 @@ from rushes.estimates.job_estimate import forget_estimate
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
-from rushes.library.home_worker import HomeWorker
+from rushes.library.work.home_worker import HomeWorker
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
@@ -55,7 +55,7 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.library.run"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.library.work.run"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]

@@ -27,17 +27,17 @@ from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.library.clips import Clip, Clips, cut
 from rushes.library.doctor import Check, doctor, health
-from rushes.library.home_worker import HomeWorker
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.people import People
-from rushes.library.repair import find_damages, repairing
-from rushes.library.run import report_of, submit_and_run, try_out
-from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.search import export_hits, next_hit, search, summary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
+from rushes.library.work.home_worker import HomeWorker
+from rushes.library.work.progress import RunProgress, RunReport
+from rushes.library.work.repair import find_damages, repairing
+from rushes.library.work.run import report_of, submit_and_run, try_out
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
 from rushes.uploads.expected import ExpectedUpload, expect_upload

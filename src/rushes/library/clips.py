@@ -21,9 +21,9 @@ from rushes.jobs.own_outputs import copy_out
 from rushes.jobs.steps import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
-from rushes.library.job_worker import JobWorker
 from rushes.library.names import stem
-from rushes.library.run import stopped
+from rushes.library.work.job_worker import JobWorker
+from rushes.library.work.run import stopped
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
 from rushes.worker.publish import sweep

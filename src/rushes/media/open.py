@@ -19,7 +19,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
 from rushes.domain.video import Footage, VideoTrack
-from rushes.media.reading.sniff import what_it_is_not
+from rushes.media.sniff import what_it_is_not
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
 VIDEO_CODECS = frozenset(

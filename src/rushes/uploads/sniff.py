@@ -1,6 +1,6 @@
 """Whether an upload may be footage, told from its first bytes before anything else is done with it."""
 
-from rushes.media.reading.sniff import what_it_is_not
+from rushes.media.sniff import what_it_is_not
 
 HEAD = 4096  # bytes that are looked at
 OTHER = {

@@ -62,7 +62,7 @@ class Setup:
             return None
         with needed("aws"):
             from rushes.sources.event_queue import EventQueue
-            from rushes.wiring.aws import service_of
+            from rushes.wiring.aws_client import service_of
         return EventQueue(service_of(self._settings, "sqs"), self._settings.storage_events)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rushes.domain.job import Counts, JobState
-from rushes.library.run_progress import DiskSpace, Snapshot
+from rushes.library.work.progress import DiskSpace, Snapshot
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of

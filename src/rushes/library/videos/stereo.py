@@ -16,7 +16,7 @@ from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
-from rushes.library.run import run, stopped
+from rushes.library.work.run import run, stopped
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues

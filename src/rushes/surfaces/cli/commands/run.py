@@ -7,8 +7,8 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.library import JobRequest, Library, RunReport
-from rushes.library.run_progress import FilmsAdded, ModelProgress, Snapshot
 from rushes.library.videos.beside import WrittenFile
+from rushes.library.work.progress import FilmsAdded, ModelProgress, Snapshot
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options

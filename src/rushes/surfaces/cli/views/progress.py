@@ -9,14 +9,14 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.job import FINAL
-from rushes.library.run_progress import (
+from rushes.library.work.progress import (  # fmt: skip
     DiskSpace,
     JobsProgress,
     RunProgress,
     Snapshot,
     StageProgress,
     StopSignal,
-)  # fmt: skip
+)
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.disk_space import fields, words

@@ -11,8 +11,8 @@ from rushes.jobs.maintenance.missing_results import find_missing
 from rushes.jobs.maintenance.repair import repair, rounds
 from rushes.jobs.maintenance.verify import Damage, VerifyReport, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
-from rushes.library.run import running
-from rushes.library.run_progress import RunProgress, RunReport
+from rushes.library.work.progress import RunProgress, RunReport
+from rushes.library.work.run import running
 
 REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 

@@ -17,8 +17,8 @@ from rushes.estimates.job_estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
 from rushes.jobs.progress import Watches
-from rushes.library.job_worker import JobWorker
-from rushes.library.run_progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
+from rushes.library.work.job_worker import JobWorker
+from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
 from rushes.telemetry import log
 from rushes.worker.inputs import DiskSpace, Input
 from rushes.worker.publish import sweep

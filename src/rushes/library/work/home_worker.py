@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rushes.engines.models.background_fetch import BackgroundFetch, OnFetch
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, missing_models
-from rushes.library.job_worker import JobModels, OnStop
+from rushes.library.work.job_worker import JobModels, OnStop
 from rushes.wiring import worker
 from rushes.worker.drain import stop_requests
 from rushes.worker.shell import Shell
