@@ -15,7 +15,7 @@ from rushes.index.deleted_jobs import is_deleted
 from rushes.jobs import control
 from rushes.jobs.models import missing_by_stage, model_question
 from rushes.jobs.own_outputs import own_output_reason
-from rushes.jobs.submit import display_name, request_of, submit
+from rushes.jobs.submit import display_name, request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
@@ -38,7 +38,7 @@ class JobRequest:
     chunk: str = ""  # seconds, or "large"
     language: str = ""
     priority: int = 0
-    again: int = 0  # a take number: asks anew although the results are there
+    again: int = 0  # a take number: recomputes although the results are there
     trial: bool = False  # only a few seconds from the middle, to learn how fast this machine is
     options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[Intak
     """Submit everything found at these places.
 
     Raises:
-        Refused: the wish itself cannot be had.
+        Refused: the request is invalid.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
     return take_in(home, find(map(home.source, named.values())), wanted, named)
@@ -86,7 +86,7 @@ def take_in(
 
 
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
-    """The models that a wish needs and that are not on this machine."""
+    """The models that a request needs and that are not on this machine."""
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
@@ -107,7 +107,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     """What a job for this original asks.
 
     Raises:
-        Refused: the wish itself cannot be had.
+        Refused: the request is invalid.
     """
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     _check_language(wanted.language)
@@ -141,12 +141,12 @@ def _submit(
     *,
     by_name: bool,
 ) -> IntakeResult:
-    """What was deleted stays so, until somebody names it: then it is asked for anew."""
+    """What was deleted stays so, until somebody names it: then it is a new request."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
-    asked, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
-    request = request_of(asked, home.specs)
+    spec, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
+    request = request_id_of(spec, home.specs)
     while True:
-        done = submit(home.ledger, home.transport, home.specs, asked, name, recipe, wanted.priority, (), request)
+        done = submit(home.ledger, home.transport, home.specs, spec, name, recipe, wanted.priority, (), request)
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:

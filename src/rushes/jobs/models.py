@@ -1,4 +1,4 @@
-"""Which models the stages of a wish ask for, by capability, and which of them are not on this machine."""
+"""Which models the stages of a request need, by capability, and which of them are not on this machine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -40,10 +40,10 @@ def required_models(home: Home, capability: str, profile: str) -> tuple[Model, .
 def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
     """The ids of models that these stages ask for and that are not here, by stage."""
     present = {kept.model.id for kept in home.models.ls() if kept.present}
-    asked = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
+    needed = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
     lacks = {
         stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
-        for stage, capabilities in asked.items()
+        for stage, capabilities in needed.items()
         if capabilities
     }
     return {stage: ids for stage, ids in lacks.items() if ids}
@@ -51,8 +51,8 @@ def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping
 
 def explain_missing_models(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
-    asked = JobSpec.from_text(job.payload)
-    lacks = missing_by_stage(home, asked.stages, asked.profile)
+    spec = JobSpec.from_text(job.payload)
+    lacks = missing_by_stage(home, spec.stages, spec.profile)
     return tuple(_missing_model(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 

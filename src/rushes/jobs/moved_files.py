@@ -14,7 +14,7 @@ from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs import control
 from rushes.jobs.dead_letters import DeadLetters
-from rushes.jobs.submit import request_of
+from rushes.jobs.submit import request_id_of
 from rushes.ledger.pages import all_tasks, every
 from rushes.plan.planner import JobSpec
 from rushes.sources.watch import look
@@ -35,7 +35,7 @@ def find_moved_unread(home: Home) -> dict[Fingerprint, Fingerprint]:
 def hand_over(home: Home, before: JobSpec, job: Job) -> None:
     """What was asked of the file where it lay is done by this job now; what has been read needs no file any more."""
     with contextlib.suppress(NotFound):
-        old = home.ledger.job(job_id(before.owner, request_of(before, home.specs)))
+        old = home.ledger.job(job_id(before.owner, request_id_of(before, home.specs)))
         if not old.facts and old.id != job.id and not os.path.lexists(home.originals / before.source.path):
             _end(home, old)
             log.warning("%s was moved before it was read: job %s ends, job %s continues", old.name, old.id, job.id)

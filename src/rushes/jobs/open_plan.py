@@ -31,15 +31,15 @@ class PlanOpener:
 
         Raises:
             LeaseLost: somebody else has the task now.
-            DamagedBlob: what probe found is damaged; it was set aside, so that it is found anew.
+            DamagedBlob: what probe found is damaged; it was set aside, so that probe runs again.
         """
         job = self.ledger.job(lease.job)
-        asked = JobSpec.from_text(job.payload)
+        spec = JobSpec.from_text(job.payload)
         key = results_of(lease.spec)["facts"]
-        found, facts = self._found(asked.owner, key)
-        asked = replace(asked, source=source_of(asked, found))
-        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.specs, lease.spec))
-        kept = job_facts(asked, facts, job.name)
+        found, facts = self._found(spec.owner, key)
+        spec = replace(spec, source=source_of(spec, found))
+        drafts = self._adopted(spec.owner, plan(job.id, spec, facts, self.specs, lease.spec))
+        kept = job_facts(spec, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
@@ -71,10 +71,10 @@ class PlanOpener:
         return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
 
 
-def source_of(asked: JobSpec, found: Manifest) -> Fingerprint:
+def source_of(spec: JobSpec, found: Manifest) -> Fingerprint:
     """The version of the original that probe read: the job may be older than its file."""
     read = found.facts.get("source")
-    return Fingerprint.from_json(read) if read else asked.source
+    return Fingerprint.from_json(read) if read else spec.source
 
 
 def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:

@@ -17,7 +17,7 @@ from rushes.plan.planner import JobSpec, results_of
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """One place of a video: the job that took it in from there, and what it asked."""
+    """One place of a video: the job that took it in from there, and its spec."""
 
     job: str
     spec: JobSpec

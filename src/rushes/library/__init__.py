@@ -81,7 +81,7 @@ class Library:
 
     # Taking in and working
     def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
-        """Submit files and folders; the same file with the same wish is the same job."""
+        """Submit files and folders; the same file with the same request is the same job."""
         return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(

@@ -18,15 +18,31 @@ from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage,
 from rushes.jobs.follow import follow
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.models import explain_missing_models
-from rushes.jobs.progress import Snapshot, StageProgress, Watch
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress
 from rushes.jobs.steps import Step, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
-__all__ = ["ActionPage", "Cause", "DeadLetters", "FailedPage", "FailureFilter", "FailureGroup", "Job", "Jobs", "Page",
-           "Reason", "Snapshot", "StageProgress", "Step", "WaitReason", "Watch", "video_of"]  # fmt: skip
+__all__ = [
+    "ActionPage",
+    "Cause",
+    "DeadLetters",
+    "FailedPage",
+    "FailureFilter",
+    "FailureGroup",
+    "Job",
+    "JobProgress",
+    "JobWatcher",
+    "Jobs",
+    "Page",
+    "Reason",
+    "StageProgress",
+    "Step",
+    "WaitReason",
+    "video_of",
+]  # fmt: skip
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 
@@ -153,9 +169,9 @@ class Jobs:
         row = self.get(job)
         return explain_missing_models(self.home, row, why(self.home.ledger, row))
 
-    def watch(self, job: str) -> Watch:
+    def watch(self, job: str) -> JobWatcher:
         """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
-        return Watch(self.home.ledger, self.get(job).id, self.home.slots)
+        return JobWatcher(self.home.ledger, self.get(job).id, self.home.slots)
 
     # Steering
     def command(self, job: str, command: JobCommand, value: int = 0) -> Job:

@@ -1,4 +1,4 @@
-"""Watching places: what is new there is taken in by itself, with the default recipe unless another is wished for."""
+"""Watching places: what is new there is taken in by itself, with the default recipe unless another is named."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ def watch(
     Uploads that jobs wait for in the home's bucket are told to the ledger, also when there is no place.
     A place that cannot be seen is told when that changes, and looked at again.
     Raises:
-        Refused: no folder or bucket to watch, or the wish itself cannot be had.
+        Refused: no folder or bucket to watch, or the request is invalid.
         NotFound: a place is not there.
         StoreAway: with `once`, a place could not be seen; everything else was taken in.
     """
@@ -165,7 +165,7 @@ class _Eye:
 
 
 def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
-    """The places, absolute. A folder that is not there is a slip of the pen; a bucket may come later."""
+    """The places, absolute. A folder must exist; a bucket may come later."""
     places = places or [place for place in home.settings.sources.split(",") if place]
     if not places and not home.settings.storage_events and not home.settings.blobs:
         raise Refused("no folder or bucket to watch", "Give a folder or a bucket, or set sources in rushes.toml.")

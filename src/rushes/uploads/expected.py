@@ -32,7 +32,7 @@ class UploadJob:
     job: str
     key: str
     request: str
-    asked: JobSpec
+    spec: JobSpec
     name: str
     wanted: JobRequest
 
@@ -40,7 +40,7 @@ class UploadJob:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
         needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
         ledger, hints, label = home.ledger, home.transport, display_name(self.name)
-        done = submit(ledger, hints, home.specs, self.asked, label, recipe, self.wanted.priority, needs, self.request)
+        done = submit(ledger, hints, home.specs, self.spec, label, recipe, self.wanted.priority, needs, self.request)
         return done.job
 
 
@@ -48,7 +48,7 @@ def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
-        Refused: the home is in no bucket, or the wish itself cannot be had.
+        Refused: the home is in no bucket, or the request is invalid.
     """
     expected = plan_upload_job(home, name, wanted)
     return ExpectedUpload(expected.submit(home), expected.key, home.blobs.address(expected.key))

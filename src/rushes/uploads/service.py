@@ -22,7 +22,7 @@ from rushes.files import sync
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import JobRequest, job_spec
-from rushes.jobs.submit import display_name, request_of
+from rushes.jobs.submit import display_name, request_id_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
@@ -252,10 +252,10 @@ class Uploads:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
         if self._in_bucket:
             return plan_upload_job(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
-        asked = job_spec(self.home, source, wanted)
-        request = request_of(asked, self.home.specs)
-        job = job_id(asked.owner, request)
-        return UploadJob(job, f"input/{job}/source{ending}", request, asked, label, wanted)
+        spec = job_spec(self.home, source, wanted)
+        request = request_id_of(spec, self.home.specs)
+        job = job_id(spec.owner, request)
+        return UploadJob(job, f"input/{job}/source{ending}", request, spec, label, wanted)
 
     def _to_folder(self, upload: Upload) -> str:
         self.staging_file(upload).move_to_final(upload.mtime_ns)

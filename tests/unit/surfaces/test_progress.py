@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rushes.domain.job import Counts, JobState
-from rushes.library.work.progress import DiskSpace, Snapshot
+from rushes.library.work.progress import DiskSpace, JobProgress
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
@@ -215,7 +215,7 @@ def test_a_second_signal_stops_at_once_and_a_log_says_so(capsys: pytest.CaptureF
     ]
 
 
-def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: Any) -> Snapshot:
+def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: Any) -> JobProgress:
     one = replace(stage("transcribe", done, 4, 1, running), remaining=None)
     return replace(snapshot(one, **more), remaining=None, elapsed=elapsed)
 

@@ -77,7 +77,7 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
             raise Refused(f"{name} of this backup is damaged", "Use another backup.")
     for name in seal:  # a log of another database would be replayed
         _unlink(home, f"{name}-wal", f"{name}-shm")
-    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: made anew
+    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: rebuilt
     databases = [name for name in seal if name.endswith(".sqlite")]
     for name in seal.keys() - set(databases):
         _replace(home / name, partial(_copy, backup_folder / name))

@@ -101,7 +101,7 @@ class Deletion:
         return len(taken - wanted)
 
     def _take_out(self, note: DeletionNote, spared: Collection[str]) -> Iterable[str]:
-        """Rows, then manifests, but for what was made anew or taken up since the note; those that had a row."""
+        """Rows, then manifests, but for what was made again or adopted since the note; those that had a row."""
         found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
         now = {key: written(self.blobs, name) for key, (name, _) in found.items() if key not in spared}
         mine = [key for key, data in now.items() if data in (None, found[key][1])]
@@ -149,7 +149,7 @@ class Deletion:
         try:
             self.blobs.publish(name, self.owner, sha256)
         except DamagedBlob as e:
-            log.warning("publishing %s: %s", name, e)  # verify finds it, and its repair owes the name anew
+            log.warning("publishing %s: %s", name, e)  # verify finds it, and its repair owes the name again
 
 
 def _notes_of(owner: str) -> str:

@@ -10,7 +10,7 @@ from rushes.ledger.port import Ledger
 
 
 def quarantine(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) -> None:
-    """Take a damaged result out of the way, unless others have mended it since, or do so now. Repeatable."""
+    """Take a damaged result out of the way, unless others have repaired it since, or do so now. Repeatable."""
     name = manifest_key(owner, key)
     data = written(blobs, name)
     bad = _damaged(blobs, owner, key, data or b"")

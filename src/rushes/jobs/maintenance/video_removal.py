@@ -1,4 +1,4 @@
-"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and that is wished for.
+"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and its deletion was requested.
 
 First a record says that it is gone; whatever a kill leaves undone, the same command or the next gc does.
 """
@@ -33,7 +33,7 @@ class RemovalReport:
 
 
 def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
-    """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
+    """Delete a video: jobs, results, clips, what people said of it; and with `originals` what was uploaded."""
     owner = home.settings.owner
     before = home.records.get(DELETED, owner, video.id)
     clips = [str(clip.doc["job"]) for clip in home.all_records(CLIP, video.id)]

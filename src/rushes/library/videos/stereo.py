@@ -35,7 +35,7 @@ class StereoOptions:
     output: str = "auto"  # what a depth model of one's own gives: depth or inverse
 
     def wanted(self, chunk: str = "", again: int = 0) -> JobRequest:
-        """The same as a wish for the whole film.
+        """The request for the whole film.
 
         Raises:
             Refused: there is no such format.
@@ -46,7 +46,7 @@ class StereoOptions:
         return JobRequest("3d", chunk=chunk, again=again, options=options)
 
     def trial(self) -> JobRequest:
-        """The same as a wish for a preview."""
+        """The request for a preview."""
         look = {"strength": self.strength, "convergence": self.convergence, "output": self.output}
         return JobRequest(only=("preview",), options={"preview": {"format": self._format(), **look}})
 
@@ -127,7 +127,7 @@ def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = Fal
 
 
 def check_output(home: Home, out: Path) -> None:
-    """Say before the work that a film cannot go there; one that we laid there is no hindrance.
+    """Say before the work that a film cannot go there; one that we wrote there may be replaced.
 
     Raises:
         Refused: says why.
@@ -172,7 +172,7 @@ def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
 def _laid(home: Home, blob: Path, target: Path) -> bool:
     """Copy the film there, in one step; whether it was not there yet."""
     if target.exists() and _same(blob, target):
-        remember(home, target)  # whoever laid it may have died before
+        remember(home, target)  # the process that wrote it may have died before
         return False
     check_target(target, (".mp4",))
     copy_out(home, blob, target)

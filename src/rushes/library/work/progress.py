@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.engines.models.store import ModelProgress
 from rushes.jobs.intake import IntakeResult
-from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.jobs.progress import JobProgress, StageProgress
 from rushes.worker.inputs import DiskSpace
 
 __all__ = [
-    "DiskSpace", "FilmsAdded", "JobsProgress", "ModelProgress", "RunProgress", "RunReport", "Snapshot", "StageProgress",
+    "DiskSpace",
+    "FilmsAdded",
+    "JobProgress",
+    "JobsProgress",
+    "ModelProgress",
+    "RunProgress",
+    "RunReport",
+    "StageProgress",
     "StopSignal",
 ]  # fmt: skip
 
@@ -26,7 +33,7 @@ class FilmsAdded:
 class JobsProgress:
     """The jobs at one moment."""
 
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[JobProgress, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rushes.engines.models.store import ModelProgress
 from rushes.estimates.job_estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
-from rushes.jobs.progress import Watches
+from rushes.jobs.progress import JobsWatcher
 from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
 from rushes.telemetry import log
@@ -106,7 +106,7 @@ def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     """The worker runs in a thread, so that a slow reader does not hold it up."""
     news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
     looked = threading.Event()
-    watches = Watches(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
+    watches = JobsWatcher(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
 
     def on_input(input: Input) -> None:
         if isinstance(input, DiskSpace) and input.enough != worker.shell.state.has_space:  # each lane reports it
@@ -133,7 +133,7 @@ def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     yield from _look(watches)
 
 
-def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: Watches) -> Iterator[RunProgress]:
+def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: JobsWatcher) -> Iterator[RunProgress]:
     look_at = time.monotonic() + LOOK_SECONDS
     while True:
         try:
@@ -147,7 +147,7 @@ def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: Watches)
         yield progress
 
 
-def _look(watches: Watches) -> list[JobsProgress]:
+def _look(watches: JobsWatcher) -> list[JobsProgress]:
     with suppress(RushesError):  # a busy store: the next look will do
         return [JobsProgress(tuple(watches.look()))]
     return []

@@ -52,7 +52,7 @@ class Retried:
 
 @dataclass(frozen=True, slots=True)
 class ActionPageOut:
-    """The tasks that were tried again or put away, and where the next ones begin ("" when all was done)."""
+    """The tasks that were tried again or dismissed, and where the next ones begin ("" when all was done)."""
 
     tasks: tuple[str, ...]
     cursor: str
@@ -208,7 +208,7 @@ def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> Ac
 
 @router.post("/failed/discard")
 def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
-    """Put it away, of one class or all; ask again with the cursor until there is none."""
+    """Dismiss them, of one class or all; ask again with the cursor until there is none."""
     asked = body or FailureFilterIn()
     return ActionPageOut.of(
         library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)

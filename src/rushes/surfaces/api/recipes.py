@@ -1,4 +1,4 @@
-"""What is wanted of films: recipes with what this machine needs for them, and wishes as programs send them."""
+"""What is wanted of films: recipes with what this machine needs for them, and requests as programs send them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -163,7 +163,7 @@ def list_runs(library: LibraryDep, active: ActiveDep, video_id: Id) -> list[JobS
 def run_video(
     request: Request, library: LibraryDep, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
 ) -> JSONResponse:
-    """Ask more of a video, or the same anew (`again`); what is there is adopted."""
+    """Request more of a video, or a new take of the same (`again`); existing results are adopted."""
     asked, video = body or JobRequestIn(), library.videos.get(video_id)
 
     def make() -> JSONResponse:

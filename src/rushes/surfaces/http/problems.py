@@ -45,9 +45,9 @@ HINTS = {
     "clip": "Request one: POST /api/v1/clips",
     "path": "List them: GET /api/v1/paths",
 }  # what is not found -> where such things are listed
-TITLES = {400: "Not possible as asked", 401: "Who are you?", 403: "Not allowed", 404: "Not found", 405: "No method",
-          408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host", 422: "Not clear",
-          423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
+TITLES = {400: "Not possible as asked", 401: "Authentication required", 403: "Not allowed", 404: "Not found",
+          405: "No method", 408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host",
+          422: "Not clear", 423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
 
 
 def problem(
@@ -89,7 +89,7 @@ async def _ours(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _conflict(_request: Request, error: Exception) -> JSONResponse:
-    return problem(409, str(error), "Read it again and decide anew.", "Conflict")
+    return problem(409, str(error), "Read it again, then retry.", "Conflict")
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

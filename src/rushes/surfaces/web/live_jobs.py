@@ -6,7 +6,7 @@ from threading import Lock
 from fastapi import Request
 
 from rushes.library import Library
-from rushes.library.jobs import Snapshot, Watch
+from rushes.library.jobs import JobProgress, JobWatcher
 from rushes.surfaces.http.deps import library_of
 
 MOST = 100  # jobs that are remembered
@@ -16,10 +16,10 @@ class LiveJobs:
     """The watches of one process; the one not looked at for longest is forgotten first."""
 
     def __init__(self) -> None:
-        self._watches: OrderedDict[str, Watch] = OrderedDict()
+        self._watches: OrderedDict[str, JobWatcher] = OrderedDict()
         self._guard = Lock()
 
-    def look(self, library: Library, job: str) -> Snapshot:
+    def look(self, library: Library, job: str) -> JobProgress:
         """The job now."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
             watch = self._watches.pop(job, None) or library.jobs.watch(job)
@@ -29,7 +29,7 @@ class LiveJobs:
             return watch.look()
 
 
-def look(request: Request, job: str) -> Snapshot:
+def look(request: Request, job: str) -> JobProgress:
     """A job as it is now, by the watches of this application."""
     state = request.app.state
     if not hasattr(state, "watched"):

@@ -8,7 +8,7 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.library import JobRequest, Library, RunReport
 from rushes.library.videos.beside import WrittenFile
-from rushes.library.work.progress import FilmsAdded, ModelProgress, Snapshot
+from rushes.library.work.progress import FilmsAdded, JobProgress, ModelProgress
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options
@@ -77,8 +77,8 @@ def run_shown(
     return report
 
 
-def _expecting(library: Library, notes: Notes) -> Callable[[Snapshot], tuple[float, float] | None]:
-    def expect(snapshot: Snapshot) -> tuple[float, float] | None:
+def _expecting(library: Library, notes: Notes) -> Callable[[JobProgress], tuple[float, float] | None]:
+    def expect(snapshot: JobProgress) -> tuple[float, float] | None:
         try:
             found = library.expected(snapshot.job)
         except RushesError:  # a busy store: the work matters more than its estimate

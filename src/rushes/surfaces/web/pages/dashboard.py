@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
-from rushes.library.jobs import Snapshot, video_of
+from rushes.library.jobs import JobProgress, video_of
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.tiles import tiles
@@ -28,7 +28,7 @@ class Running:
     """A job at work, as the first page shows it."""
 
     job: Job
-    seen: Snapshot
+    seen: JobProgress
     video: str
     expected: tuple[float, float] | None
 

@@ -1,4 +1,4 @@
-"""What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or put away together."""
+"""What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or dismissed together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

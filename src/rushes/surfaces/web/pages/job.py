@@ -13,7 +13,7 @@ from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand
 from rushes.domain.task import Task
 from rushes.library import Library
-from rushes.library.jobs import Snapshot, video_of
+from rushes.library.jobs import JobProgress, video_of
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.schemas import of_video
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, seconds, span_of, ticks
@@ -112,7 +112,7 @@ def _steer(library: Library, job: str, do: Order, stage: str, value: int) -> str
     }[do]
 
 
-def _times(library: Library, job: Job, seen: Snapshot) -> Times:
+def _times(library: Library, job: Job, seen: JobProgress) -> Times:
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None

@@ -11,7 +11,7 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library
-from rushes.library.jobs import Snapshot, video_of
+from rushes.library.jobs import JobProgress, video_of
 from rushes.library.videos import Video
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import LibraryDep
@@ -40,7 +40,7 @@ class Row:
     job: Job
     word: str
     video: Video | None
-    seen: Snapshot | None
+    seen: JobProgress | None
     where: str
 
     @property

@@ -144,7 +144,7 @@ def ask_again(
     stage: Annotated[Name, Form()] = "",
     anew: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Another recipe, one stage alone, or everything anew; what is there is adopted unless it is asked for anew."""
+    """Another recipe, one stage alone, or a new take of everything; else existing results are adopted."""
     video = library.videos.get(video_id)
     wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
     return back(request, _wished(library, video, wanted), f"/videos/{video.id}")
