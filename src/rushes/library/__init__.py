@@ -30,7 +30,7 @@ from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
 from rushes.library.people import People
-from rushes.library.repair import damaged, mend
+from rushes.library.repair import damaged, repairing
 from rushes.library.run import report_of, submit_and_run, try_out
 from rushes.library.run_progress import RunProgress, RunReport
 from rushes.library.search import export_hits, next_hit, search, summary
@@ -255,7 +255,7 @@ class Library:
 
     def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
         """`repair` as an iterator of its progress, which ends with the report."""
-        return mend(self.home, damages, signals=signals)
+        return repairing(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""

@@ -69,7 +69,7 @@ class JobWorker:
         """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
         while self._open and self.home.ledger.job(self._open[-1]).state in FINAL:
             self._open.pop()
-        if not self._open:  # unless somebody retries one of them
+        if not self._open:  # unless one of them was retried
             self._open = [job for job in self.jobs if self.home.ledger.job(job).state not in FINAL]
         if not self._open:
             return True

@@ -1,4 +1,4 @@
-"""Making what is damaged again, here and now, round after round; killed anywhere, the next look tells the rest."""
+"""Making damaged results again, here and now, round after round; killed anywhere, the next `verify` finds the rest."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -14,21 +14,21 @@ from rushes.jobs.maintenance.video_removal import deleted
 from rushes.library.run import running
 from rushes.library.run_progress import RunProgress, RunReport
 
-MENDING = "mending"  # records of this kind: results that are taken out of the ledger before their tasks are ready again
+REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 
 
 def damaged(home: Home, on_progress: Callable[[int, str], None]) -> Verified:
-    """What is damaged, what was when a repair was cut short, and what is missing: the ledger says nothing of these."""
+    """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
     owner = home.settings.owner
     found = verify(home.ledger, home.blobs, owner, on_progress)
-    begun = {r.id: Damage(**r.doc) for r in home.all_records(MENDING)}
+    begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
     known = home.ledger.known(owner, begun)
     lost = {damage.key: damage for damage in missing(home.ledger, owner, home.specs, deleted(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
 
-def mend(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
     """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
     progress: RunProgress | None = None
     for some in rounds(home.ledger, damages):
@@ -45,11 +45,11 @@ def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
     """Make the tasks of a round ready again; their jobs."""
     owner = home.settings.owner
     for damage in damages:
-        home.records.put(MENDING, owner, damage.key, asdict(damage))
+        home.records.put(REPAIRING, owner, damage.key, asdict(damage))
     tasks = repair(home.ledger, home.blobs, owner, damages)
     announce(home, tasks)
     for damage in damages:
-        home.records.delete(MENDING, owner, damage.key)
+        home.records.delete(REPAIRING, owner, damage.key)
     home.follower.check(owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
     return [IntakeResult(j.name, j) for j in jobs]

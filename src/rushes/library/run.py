@@ -4,7 +4,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 
@@ -103,16 +103,20 @@ def _fetch_models(home: Home, wanted: JobRequest) -> Iterator[ModelProgress]:
 
 
 def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
-    """The worker runs in a thread, so that whoever reads slowly does not hold it up."""
+    """The worker runs in a thread, so that a slow reader does not hold it up."""
     news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
     looked = threading.Event()
     watches = Watches(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
-    worker.shell.on_input = _disk_space_changes(news.put)
+
+    def on_input(input: Input) -> None:
+        if isinstance(input, DiskSpace) and input.enough != worker.shell.state.has_space:  # each lane reports it
+            news.put(input)
 
     def work() -> None:
         looked.wait(FIRST_SECONDS)
         worker.shell.run()
 
+    worker.shell.on_input = on_input
     listening = worker.listening(lambda number: news.put(StopSignal(number))) if signals else nullcontext()
     with listening, ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
@@ -147,19 +151,6 @@ def _look(watches: Watches) -> list[JobsProgress]:
     with suppress(RushesError):  # a busy store: the next look will do
         return [JobsProgress(tuple(watches.look()))]
     return []
-
-
-def _disk_space_changes(put: Callable[[RunProgress], None]) -> Callable[[Input], None]:
-    """Called in the worker's loop: each lane reports the disk, but only a change is news."""
-    enough = True
-
-    def on_input(input: Input) -> None:
-        nonlocal enough
-        if isinstance(input, DiskSpace) and input.enough != enough:
-            enough = input.enough
-            put(input)
-
-    return on_input
 
 
 def _report(

@@ -1,4 +1,4 @@
-"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file beside whoever searches."""
+"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file of the process that searches."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -25,7 +25,7 @@ def clear(root: Path) -> int:
     """Remove the folders whose process is gone; answers how many."""
     gone = 0
     for folder in root.glob("[0-9]*-*") if root.is_dir() else ():
-        with contextlib.suppress(OSError):  # somebody works in it, or clears it as well
+        with contextlib.suppress(OSError):  # it is in use, or another process clears it too
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

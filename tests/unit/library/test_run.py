@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from rushes.blobs.folder import FolderBlobs
-from rushes.domain.errors import NoRoom
+from rushes.domain.errors import NoRoom, WrongHome
 from rushes.domain.event import EventType
+from rushes.domain.job import JobState
 from rushes.domain.task import Failure
+from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
 from rushes.library.job_worker import JobWorker
-from rushes.library.run_progress import DiskSpace, RunReport
+from rushes.library.run_progress import DiskSpace, FilmsAdded, JobsProgress, RunReport
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes
@@ -43,6 +46,59 @@ def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     assert again.enough
     assert isinstance(progress, RunReport)
     assert progress.exit_code == 7, "it is no film"
+
+
+def test_a_run_reports_what_was_added_then_progress_and_its_report_last(library: Library, tmp_path: Path) -> None:
+    film = make(tmp_path / "film.mp4", Film(cfr(1)))
+    added, first, *more, report = library.running([film], PROBE)
+    assert isinstance(added, FilmsAdded)
+    assert [one.path for one in added.results] == [str(film)]
+    assert all(isinstance(one, JobsProgress) for one in (first, *more))
+    assert isinstance(report, RunReport)
+    assert [job.state for job in report.jobs] == [JobState.COMPLETED]
+
+
+def test_the_first_look_is_taken_before_the_work_begins(library: Library, tmp_path: Path) -> None:
+    progress = library.running([make(tmp_path / "film.mp4", Film(cfr(1)))], PROBE)
+    seen = [one.snapshots for one in progress if isinstance(one, JobsProgress)]
+    assert [[s.job.counts.done for s in some] for some in (seen[0], seen[-1])] == [[0], [1]]
+
+
+def test_to_leave_a_run_is_to_stop_it(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 7)  # it would wait for ever
+
+    def leave() -> None:
+        for progress in library.running(films(tmp_path, 1), PROBE):
+            if isinstance(progress, DiskSpace):
+                break
+
+    thread = threading.Thread(target=leave, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert library.home.ledger.workers() == ()
+
+
+def test_a_worker_that_its_ledger_refuses_ends_the_run(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_more: object) -> object:
+        raise WrongHome("a newer version has changed it")
+
+    monkeypatch.setattr(library.home.ledger, "renew", refuse)
+    with pytest.raises(WrongHome, match="a newer version"):
+        library.run(films(tmp_path, 1), PROBE)
+
+
+def test_a_run_works_on_its_own_films_alone_though_nothing_was_ever_measured_here(
+    library: Library, tmp_path: Path
+) -> None:
+    film = make(tmp_path / "film.mp4", Film(cfr(1)))
+    with film.open("ab") as file:
+        file.truncate(20 * 2**20)  # as large as a long film
+    report = library.run([film], JobRequest(only=("develop",)), beside=False)
+    assert [job.id for job in all_jobs(library.home.ledger, "me")] == [job.id for job in report.jobs]
+    assert library.expected(report.jobs[0]) is not None, "its own chunks were measured"
 
 
 @pytest.mark.parametrize("width", [40, 100])
@@ -89,11 +145,11 @@ def test_the_job_whose_try_is_due_first_is_named(library: Library, tmp_path: Pat
     delays = dict(zip(jobs, (600.0, 300.0), strict=True))
     for lease in leases:
         library.home.ledger.fail(worker, lease.task, lease.fence, DIED, delays[lease.job])
-    worker_of_jobs = JobWorker(library.home, jobs, slots=1)
-    worker_of_jobs.run()
-    assert worker_of_jobs.due_in is not None
-    assert 0 < worker_of_jobs.due_in <= 300.0
-    assert worker_of_jobs.due_job == jobs[1]
+    work = JobWorker(library.home, jobs, slots=1)
+    work.run()
+    assert work.due_in is not None
+    assert 0 < work.due_in <= 300.0
+    assert work.due_job == jobs[1]
 
 
 def test_a_run_stays_for_a_job_of_its_own_that_is_tried_again(library: Library, tmp_path: Path) -> None:

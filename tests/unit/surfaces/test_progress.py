@@ -228,6 +228,21 @@ def test_until_something_is_measured_the_estimate_says_what_is_left_of_a_film() 
     assert heads.look([measured]) == [measured]
 
 
+def test_an_estimate_that_comes_with_the_first_chunks_is_told_once_and_not_at_the_end() -> None:
+    said, answers = list[str](), [None, (90.0, 120.0)]
+    heads = Heads(lambda *words: said.append(str(words)), lambda _snapshot: answers.pop(0))
+    measured = snapshot(stage("transcribe", 1, 4))
+    for one in (unmeasured(0), unmeasured(1), measured, measured):
+        heads.look([one])
+    _header, estimate = said
+    assert "estimate 90-120 s (p50-p90 on this machine)" in estimate
+    assert not answers
+    late = Heads(lambda *words: said.append(str(words)), lambda _s: None)
+    for one in (unmeasured(0, id="job_b"), snapshot(stage("transcribe", 4, 4), id="job_b")):
+        late.look([one])
+    assert len(said) == 3, "a header, and no estimate of what is over"
+
+
 def test_films_that_take_turns_use_up_their_estimates_by_what_is_done() -> None:
     heads, other = Heads(lambda *_words: None, lambda _snapshot: (90.0, 120.0)), unmeasured(0, id="job_b")
     seen = [heads.look([unmeasured(*at), other])[0].remaining for at in ((1, 0.0), (2, 0.5))]

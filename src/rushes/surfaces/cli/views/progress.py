@@ -1,7 +1,6 @@
 """Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -51,10 +50,9 @@ class Row:
         return self.done >= self.total
 
 
-class Watcher(ABC):
+class Watcher:
     """Shows the progress of a run."""
 
-    @abstractmethod
     def begin(self, films: int) -> None:
         """So many videos were added; nothing is known of them yet."""
 
@@ -68,19 +66,15 @@ class Watcher(ABC):
             case StopSignal():
                 self.stop()
 
-    @abstractmethod
     def look(self, snapshots: Sequence[Snapshot]) -> None:
         """The jobs at one moment; called a few times a second."""
 
-    @abstractmethod
     def stop(self) -> None:
         """A signal asked to stop."""
 
-    @abstractmethod
     def disk_space(self, space: DiskSpace) -> None:
         """The disk has no space for more, or has again."""
 
-    @abstractmethod
     def close(self) -> None:
         """The work has stopped."""
 
@@ -223,9 +217,6 @@ class Plain(Watcher):
                 end = f"{row.done}/{row.total}  {speed_factor(row.speed)}"
                 self._session.remark(f"{name}{row.name} done, {end}".rstrip())
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 class Lines(Watcher):
     """JSON lines: a status per running stage at most once a second, a stage when it ends."""
@@ -237,9 +228,6 @@ class Lines(Watcher):
     def begin(self, films: int) -> None:
         """So many videos."""
         self._session.message("status", stage="probe", films=films)
-
-    def stop(self) -> None:
-        """The summary says it."""
 
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
@@ -260,9 +248,6 @@ class Lines(Watcher):
             shown = [*(r for r in rows if r.active), total_of([snapshot])] if rows else [Row("probe", 0, 1, 0.0, 1)]
             for row in shown:
                 self._session.message("status", **_line(snapshot, row))
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class Heads:
