@@ -11,9 +11,7 @@ from typing import Self
 from rushes.annotations import sidecars
 from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.domain.job import Job
-from rushes.engines.local import LocalEngine
-from rushes.engines.models.bench import Pace, bench
-from rushes.engines.models.store import Kept, ModelStore
+from rushes.engines.models.store import Kept, ModelStore, Pace
 from rushes.estimates.estimate import Estimate, estimate, expected, learn, resume
 from rushes.estimates.forecast import Forecast, forecast
 from rushes.home import VERSION, Home, machine
@@ -161,6 +159,9 @@ class Library:
 
     def bench_models(self, names: Sequence[str] = ()) -> list[Pace]:
         """How long each model that is here (or is named) takes on this machine."""
+        from rushes.engines.local import LocalEngine  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.engines.models.bench import bench  # noqa: PLC0415
+
         engine = LocalEngine(self.models)
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
         return [pace for model in here if (pace := bench(engine, model))]

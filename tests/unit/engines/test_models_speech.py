@@ -6,8 +6,9 @@ import pytest
 
 from rushes.domain.errors import ModelMissing, Refused
 from rushes.engines.models.languages import bcp47, spoken
-from rushes.engines.models.speech import Ears, ears, hearing, speech_model, speech_models
+from rushes.engines.models.speech import Ears, ears, speech_model, speech_models
 from rushes.engines.models.store import ModelStore
+from rushes.stages.speech.listener import hearing
 
 TINY, BASE = "whisper-tiny.en@1a5afae0", "whisper-base@d01c3014"
 

@@ -2,25 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from rushes.engines.models.manifest import Model
+from rushes.engines.models.store import Pace
 from rushes.engines.port import RATE, Engine, Hearing, Pcm, Picture
 
 _TIMES = 3
 _SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The least processor time of a few answers, and how long loading took."""
-
-    model: str
-    asked: str  # what one answer is about
-    cpu_seconds: float
-    loading: float
 
 
 def bench(engine: Engine, model: Model) -> Pace | None:

@@ -1,16 +1,14 @@
-"""Speech: which models a profile means, and how they are asked."""
+"""Speech: which models a profile means."""
 
 from dataclasses import dataclass
 
 from rushes.domain.errors import Refused
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import Hearing
 
 ENGLISH = "whisper-tiny.en"
 EVERY = "whisper-base"
 PROFILES = ("fast", "balanced", "high_quality")
-_BEAMS = {"fast": 1, "balanced": 5, "high_quality": 5}
 _JOIN = "+"
 
 
@@ -56,8 +54,3 @@ def ears(question: str) -> Ears:
     """The inverse of speech_model."""
     names = question.split(_JOIN)
     return Ears(every=names[-1], english=names[0])
-
-
-def hearing(profile: str, language: str) -> Hearing:
-    """How a window is first asked about."""
-    return Hearing(language=language or None, beam=_BEAMS.get(profile, 5))

@@ -18,6 +18,16 @@ Progress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a model is here: the least processor time of a few answers, and how long loading took."""
+
+    model: str
+    asked: str  # what one answer is about
+    cpu_seconds: float
+    loading: float
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """A model of the manifest and whether its files are here."""
 

@@ -22,8 +22,7 @@ from rushes.library.videos.beside import Beside, write_all, write_sidecar, write
 from rushes.library.videos.compare import Compared, compare
 from rushes.library.videos.envelopes import Envelope, envelopes
 from rushes.library.videos.export import export, shots_of
-from rushes.library.videos.frames import frame
-from rushes.library.videos.stereo import Published, published
+from rushes.library.videos.published import Published
 from rushes.records.port import Record
 
 __all__ = ["Anchor", "Beside", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos"]
@@ -85,6 +84,8 @@ class Videos:
         Raises:
             NotFound: no frame is kept there.
         """
+        from rushes.library.videos.frames import frame  # noqa: PLC0415 - av is loaded when it is needed
+
         return frame(self.home, video, us)
 
     def envelopes(
@@ -122,6 +123,8 @@ class Videos:
 
     def films_3d(self, video: Video) -> list[Published]:
         """Every film in 3D that was made of it."""
+        from rushes.library.videos.stereo import published  # noqa: PLC0415 - av is loaded when it is needed
+
         return published(self.home, video)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:

@@ -17,6 +17,7 @@ from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.run import run, stopped
+from rushes.library.videos.published import Published
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of
 from rushes.media.subtitles import cues
@@ -77,16 +78,6 @@ class Film3D:
     format: str
     subtitles: str = ""
     made: bool = True  # false: it lay there already
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A film in 3D of a video of the library."""
-
-    format: Format
-    name: str  # as it is published
-    size: int
-    file: str  # what a copy is called, as players read it
 
 
 def published(home: Home, video: Video) -> list[Published]:
