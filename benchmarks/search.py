@@ -94,7 +94,14 @@ def timed(ask: Callable[[], object], times: int = 9) -> float:
 
 def plans(path: Path) -> list[str]:
     """Plans of questions in which a table is read from end to end."""
-    known = {"windows": '[["v", 0, 1]]', "kinds": '["speech"]', "videos": '["v"]', "limit": 9, "ids": "[]", "first": "a"}
+    known = {
+        "windows": '[["v", 0, 1]]',
+        "kinds": '["speech"]',
+        "videos": '["v"]',
+        "limit": 9,
+        "ids": "[]",
+        "first": "a",
+    }
     bad, asked = list[str](), statements(Path(sqlite.__file__).with_name("statements.sql"))
     with sqlite3.connect(path) as db:
         for name in ASKED:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rushes.annotations import Anchor, correct, every, rename, select
+from rushes.blobs.documents import read_document
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.index.follower import Follower
@@ -175,7 +176,7 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
 
 def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Path) -> None:
     with Library(home) as library:
-        late = {key: library.home.blobs.read(key) or b"" for key in library.home.blobs.keys("results/")}
+        late = {key: read_document(library.home.blobs, key) or b"" for key in library.home.blobs.keys("results/")}
         library.remove(only(library).id)
         assert all(library.home.blobs.create(key, manifest) for key, manifest in late.items())
         library.gc()

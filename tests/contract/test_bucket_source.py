@@ -15,8 +15,8 @@ from ledger_kit import first_of, new_job
 from tests.faulty_http import Way, expired, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
-from rushes.blobs.s3_door import connect
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.client import connect
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint
@@ -32,16 +32,16 @@ _fresh = itertools.count()
 
 
 @pytest.fixture(params=["ministack_s3", "seaweed_s3"])
-def place(request: pytest.FixtureRequest) -> Place:
-    server: Place = request.getfixturevalue(request.param)
+def place(request: pytest.FixtureRequest) -> BucketLocation:
+    server: BucketLocation = request.getfixturevalue(request.param)
     return replace(server, prefix=f"source{next(_fresh)}")
 
 
-def _found(place: Place) -> list[FoundFile]:
+def _found(place: BucketLocation) -> list[FoundFile]:
     return [entry for entry in Bucket(place).look() if isinstance(entry, FoundFile)]
 
 
-def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
+def test_everything_that_looks_like_footage_is_found(place: BucketLocation) -> None:
     store = connect(place)
     for key in ("b.mp4", "a/c.MOV", ODD, "a/notes.txt", ".hidden/d.mp4", "a/.e.mp4"):
         store.put(key, b"film")
@@ -49,7 +49,7 @@ def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
     assert found == {f"{place.url}/{key}": 4 for key in ("b.mp4", "a/c.MOV", ODD)}
 
 
-def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: Place) -> None:
+def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: BucketLocation) -> None:
     connect(place).put("film", b"film")
     connect(place).put("film2.mp4", b"film")
     (found,) = Bucket(place.below("film")).look()
@@ -57,7 +57,7 @@ def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: Place)
     assert found.path == f"{place.url}/film"
 
 
-def test_a_list_and_a_look_agree_who_it_is(place: Place) -> None:
+def test_a_list_and_a_look_agree_who_it_is(place: BucketLocation) -> None:
     connect(place).put("a.mp4", b"film")
     assert _found(place) == _found(place.below("a.mp4"))
     (found,) = _found(place)
@@ -65,13 +65,13 @@ def test_a_list_and_a_look_agree_who_it_is(place: Place) -> None:
     assert Fingerprint.from_json({"path": "x", "size": 1, "mtime_ns": 1, "etag": "e"}).etag == "e"
 
 
-def test_an_empty_file_and_an_empty_place_are_told(place: Place) -> None:
+def test_an_empty_file_and_an_empty_place_are_told(place: BucketLocation) -> None:
     assert [type(e) for e in Bucket(place).look()] == [LeftOut]
     connect(place).put("empty.mp4", b"")
     assert {e.reason for e in Bucket(place).look() if isinstance(e, LeftOut)} == {"it is empty"}
 
 
-def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: Place) -> None:
+def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: BucketLocation) -> None:
     def cause(**other: Any) -> tuple[type | None, int, str]:
         (told,) = Bucket(replace(place, patience=0.1, **other)).look()
         assert isinstance(told, LeftOut)
@@ -83,14 +83,14 @@ def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: Place) -> N
     assert cause(bucket="nowhere") == (StoreMissing, 6, "Create it")
 
 
-def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: Place) -> None:
+def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: BucketLocation) -> None:
     (told,) = Bucket(replace(seaweed_s3, key="stranger")).look()
     assert isinstance(told, LeftOut)
     assert isinstance(told.cause, StoreRefuses)
     assert told.cause.exit_code == 4
 
 
-def test_a_machine_without_credentials_is_told(seaweed_s3: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_credentials_is_told(seaweed_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     with way_to(seaweed_s3.endpoint) as (way, url):
         way.spoil("PUT", "/latest/api/token", expired, times=20)
         monkeypatch.setenv("AWS_METADATA_ENDPOINT", url)
@@ -103,18 +103,18 @@ def test_a_machine_without_credentials_is_told(seaweed_s3: Place, monkeypatch: p
 
 
 @pytest.fixture
-def film(place: Place) -> bytes:
+def film(place: BucketLocation) -> bytes:
     film = os.urandom(1 << 20) * 9 + b"the end"  # three blocks
     connect(place).put("film.mp4", film)
     return film
 
 
 @pytest.fixture
-def originals(place: Place, tmp_path: Path) -> Originals:
+def originals(place: BucketLocation, tmp_path: Path) -> Originals:
     return Originals(place, tmp_path / "scratch")
 
 
-def test_an_original_is_read_from_anywhere(place: Place, film: bytes, originals: Originals) -> None:
+def test_an_original_is_read_from_anywhere(place: BucketLocation, film: bytes, originals: Originals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     assert far.name == "film.mp4"
     with far.open() as file:
@@ -127,7 +127,7 @@ def test_an_original_is_read_from_anywhere(place: Place, film: bytes, originals:
         assert file.read() == film
 
 
-def test_only_what_is_needed_is_fetched_and_only_once(place: Place, film: bytes, tmp_path: Path) -> None:
+def test_only_what_is_needed_is_fetched_and_only_once(place: BucketLocation, film: bytes, tmp_path: Path) -> None:
     with way_to(place.endpoint) as (way, url):
         originals = Originals(replace(place, endpoint=url), tmp_path / "scratch")
         taken_in = _found(place)[0].fingerprint
@@ -138,7 +138,7 @@ def test_only_what_is_needed_is_fetched_and_only_once(place: Place, film: bytes,
         assert len(way.seen) == 1
 
 
-def test_another_version_is_never_mixed_in(place: Place, film: bytes, originals: Originals) -> None:
+def test_another_version_is_never_mixed_in(place: BucketLocation, film: bytes, originals: Originals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     with far.open() as file:
         file.read(10)
@@ -148,7 +148,7 @@ def test_another_version_is_never_mixed_in(place: Place, film: bytes, originals:
             file.read(10)
 
 
-def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, originals: Originals) -> None:
+def test_an_original_that_is_gone_is_missing(place: BucketLocation, film: bytes, originals: Originals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     connect(place).delete("film.mp4")
     with far.open() as file, pytest.raises(SourceMissing):
@@ -156,12 +156,12 @@ def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, original
 
 
 @pytest.fixture
-def way(ministack_s3: Place) -> Iterator[tuple[Way, Place]]:
+def way(ministack_s3: BucketLocation) -> Iterator[tuple[Way, BucketLocation]]:
     with way_to(ministack_s3.endpoint) as (way, url):
         yield way, replace(ministack_s3, endpoint=url, prefix=f"source{next(_fresh)}", patience=60.0)
 
 
-def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path: Path) -> None:
+def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, BucketLocation], tmp_path: Path) -> None:
     connect(way[1]).put("film.mp4", b"film" * 1000)
     far = Originals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
     way[0].spoil("GET", "film.mp4", slow_down, 2)
@@ -170,7 +170,7 @@ def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path:
         assert file.read() == b"film" * 1000
 
 
-def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, Place], tmp_path: Path) -> None:
+def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, BucketLocation], tmp_path: Path) -> None:
     connect(way[1]).put("film.mp4", b"film" * 1000)
     far = Originals(replace(way[1], patience=0.5), tmp_path).original(_found(way[1])[0].fingerprint)
     way[0].spoil("GET", "film.mp4", slow_down, 50)
@@ -225,7 +225,7 @@ def _ready(ledger: MemoryLedger) -> int:
 def test_an_event_makes_ready_what_waited_for_its_key_once() -> None:
     ledger = MemoryLedger()
     _waiting(ledger, "input/a", "input/b")
-    here = Arrivals(ledger, Place("b", "home"))
+    here = Arrivals(ledger, BucketLocation("b", "home"))
     assert here.heard(_event(_record("home/input/a", bucket="other"))) == ()
     assert here.heard(_event(_record("elsewhere/input/a"))) == ()
     (task,) = here.heard(_event(_record("home/input/a")))
@@ -233,7 +233,7 @@ def test_an_event_makes_ready_what_waited_for_its_key_once() -> None:
     assert (task.endswith("probe"), _ready(ledger)) == (True, 1)
 
 
-def test_a_sweep_finds_what_a_lost_event_hid(place: Place) -> None:
+def test_a_sweep_finds_what_a_lost_event_hid(place: BucketLocation) -> None:
     ledger = MemoryLedger()
     _waiting(ledger, "input/a.mp4", "input/late.mp4")
     here = Arrivals(ledger, place)

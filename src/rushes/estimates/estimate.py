@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rushes.blobs.documents import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.stage import Scope
@@ -187,7 +188,7 @@ def _calibrate(home: Home, path: str, wanted: JobRequest, missing: Sequence[str]
 
 
 def _has_room(home: Home) -> bool:
-    room = home.blobs.room()
+    room = free_bytes(home.blobs)
     return room is None or room >= home.settings.reserve_mb * 2**20
 
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from rushes.annotations import sidecars
 from rushes.annotations.people import Seen, everybody
+from rushes.blobs.documents import remove_unfinished
 from rushes.domain.errors import ModelMissing, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState
@@ -348,7 +349,7 @@ class Library:
         Uploads(self.home).expire()
         forget_requests(self.home)
         self.home.follower.check(self._owner)
-        self.home.blobs.tidy()
+        remove_unfinished(self.home.blobs)
         clear(self.home.scratch)
         return cleared
 

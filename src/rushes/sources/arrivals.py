@@ -1,6 +1,6 @@
 """Keys of the home's bucket that jobs wait for: told by storage events, and found by a look where an event was lost."""
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.location import BucketLocation
 from rushes.ledger.port import Ledger
 from rushes.sources.bucket import Bucket
 from rushes.sources.storage_events import Arrival, arrivals
@@ -9,7 +9,7 @@ from rushes.sources.storage_events import Arrival, arrivals
 class Arrivals:
     """Tells the ledger what has arrived below the home's prefix, by keys without it."""
 
-    def __init__(self, ledger: Ledger, home: Place, uploads: str = "input") -> None:
+    def __init__(self, ledger: Ledger, home: BucketLocation, uploads: str = "input") -> None:
         """`uploads` is the part of the home that others write to."""
         self._ledger, self._home = ledger, home
         self._uploads = Bucket(home.below(uploads))

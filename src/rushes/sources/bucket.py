@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
-from rushes.blobs.s3_door import connect, translated
-from rushes.blobs.s3_place import SCHEME, Place
-from rushes.blobs.scratch import Scratch
+from rushes.blobs.local_cache import LocalCache
+from rushes.blobs.s3.client import connect, translate_errors
+from rushes.blobs.s3.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.sources.folder import AUDIO, VIDEO
@@ -26,13 +26,13 @@ _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 class Bucket:
     """A key as it is named, or everything below it that looks like footage. What S3 shows is whole."""
 
-    place: Place
+    place: BucketLocation
     grows: bool = False
 
     def look(self) -> Iterator[FoundFile | LeftOut]:
         """As the port says."""
         try:
-            with translated("listing a bucket"):
+            with translate_errors("listing a bucket"):
                 yield from self._all()
         except StoreAway as e:
             yield LeftOut(self.place.url, str(e), cause=type(e)(f"{self.place.url}: {e}", e.advice))
@@ -41,13 +41,13 @@ class Bucket:
         """As the port says."""
         named, below = self.place.prefix, f"{self.place.prefix}/" if self.place.prefix else ""
         if bucket == self.place.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
-            with translated("looking at a key"):
+            with translate_errors("looking at a key"):
                 found = [self._looked_at(meta) for meta in _named(_whole(self.place), key)]
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
     def keys(self) -> Iterator[tuple[str, str]]:
         """Every key below, with its ETag: what a lost storage event would have told."""
-        with translated("listing a bucket"):
+        with translate_errors("listing a bucket"):
             for meta in _list(_whole(self.place), self.place.prefix):
                 yield meta["path"], _etag(meta)
 
@@ -68,10 +68,10 @@ class Bucket:
 class Originals:
     """Opens originals in any bucket that the same credentials reach; parts of them are kept in bounded scratch."""
 
-    def __init__(self, door: Place, scratch: Path, most: int = 10 << 30) -> None:
+    def __init__(self, door: BucketLocation, scratch: Path, most: int = 10 << 30) -> None:
         """`door` says how buckets are reached; its own bucket and prefix do not matter."""
         self._door = door
-        self._scratch = Scratch(scratch, most)
+        self._scratch = LocalCache(scratch, most)
         self._stores: dict[str, S3Store] = {}
 
     def original(self, taken_in: Fingerprint) -> "Far":
@@ -93,7 +93,7 @@ class Far:
     store: S3Store
     key: str
     taken_in: Fingerprint
-    scratch: Scratch
+    scratch: LocalCache
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class Far:
 
     def _fetch(self, file: BinaryIO, start: int, end: int) -> None:
         try:
-            with translated(f"reading {self.name}"):
+            with translate_errors(f"reading {self.name}"):
                 data = self._range(start, end)
         except FileNotFoundError as e:
             raise SourceMissing(f"{self.taken_in.path} is not there") from e
@@ -133,7 +133,7 @@ class Far:
             raise SourceChanged(f"{self.name} has changed since it was taken in") from e
 
 
-def _whole(place: Place) -> S3Store:
+def _whole(place: BucketLocation) -> S3Store:
     return connect(replace(place, prefix=""))
 
 
@@ -145,7 +145,7 @@ def _named(store: S3Store, key: str) -> list[Any]:
 
 
 def _now(store: S3Store, bucket: str, key: str) -> Fingerprint:
-    with translated("looking at a key"):
+    with translate_errors("looking at a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
     raise SourceMissing(f"{SCHEME}{bucket}/{key} is not there")

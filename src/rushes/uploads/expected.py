@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import job_id
@@ -51,7 +52,7 @@ def promise(home: Home, name: str, wanted: JobRequest) -> Promised:
         Refused: the home is in no bucket, or the wish itself cannot be had.
     """
     expected = expect(home, name, wanted)
-    return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
+    return Promised(expected.submit(home), expected.key, address(home.blobs, expected.key))
 
 
 def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
@@ -59,7 +60,7 @@ def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
-    source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
+    source = Fingerprint(address(home.blobs, key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
     return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rushes.blobs.port import Blobs, Multipart
-from rushes.blobs.s3_place import Place, place_of
+from rushes.blobs.s3.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
 from rushes.home import Stores
@@ -37,7 +37,7 @@ class Shared:
         s = self._settings
         if not s.blobs or not s.presigned or not find_spec("boto3"):
             return None
-        from rushes.blobs.s3_multipart import S3Multipart
+        from rushes.blobs.s3.multipart import S3Multipart
 
         return S3Multipart(_place(s, s.blobs), s.s3_public)
 
@@ -141,8 +141,8 @@ def blobs_of(settings: Settings, home: Path, *, fleet: bool = False) -> Blobs:
     return FolderBlobs(home / "files")
 
 
-def _place(settings: Settings, url: str) -> Place:
-    return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
+def _place(settings: Settings, url: str) -> BucketLocation:
+    return parse_location(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
 
 
 def hints_of(settings: Settings) -> Transport:

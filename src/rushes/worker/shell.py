@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rushes.blobs.documents import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import LeaseLost, NoRoom, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
@@ -294,7 +295,7 @@ class Shell:
             self._mail.put(inputs.StopRequested(at_once=True))
 
     def _has_room(self) -> bool:
-        room = self._o.blobs.room()
+        room = free_bytes(self._o.blobs)
         enough = room is None or room >= self._o.reserve
         if enough != self.state.room:
             self._mail.put(inputs.DiskSpace(enough, room or 0, self._o.reserve))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import NoRoom
 from rushes.domain.event import EventType
 from rushes.domain.task import Failure
@@ -18,6 +17,7 @@ from rushes.surfaces.cli.commands.run import watched
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes
 from rushes.worker.inputs import DiskSpace
+from tests.disk_space import report_free_bytes
 from tests.unit.cli_worker import films, take
 from tests.unit.media_files import Film, cfr, make
 
@@ -35,7 +35,7 @@ def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[DiskSpace] = []
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if heard else 7)
+    report_free_bytes(monkeypatch, lambda: 1 << 50 if heard else 7)
     ran = library.run(films(tmp_path, 1), PROBE, on_room=heard.append)
     assert heard[0] == DiskSpace(enough=False, free=7, kept=library.home.settings.reserve_mb * 2**20)
     assert heard[-1].enough
@@ -50,10 +50,10 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
     session.err.console = type(session.err.console)(file=shown, force_terminal=True, width=width)
     patience = time.monotonic() + 60
 
-    def room(_blobs: FolderBlobs) -> int:
+    def room() -> int:
         return 1 << 50 if "nearly full" in shown.getvalue() or time.monotonic() > patience else 7
 
-    monkeypatch.setattr(FolderBlobs, "room", room)
+    report_free_bytes(monkeypatch, room)
     assert session.bars
     ran = watched(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
     assert ran.exit_code == 7, "it is no film"
@@ -65,7 +65,7 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
 def test_where_there_is_no_room_nothing_is_tried_out(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 7)
+    report_free_bytes(monkeypatch, lambda: 7)
     with pytest.raises(NoRoom):
         library.estimate(films(tmp_path, 1), PROBE)
 

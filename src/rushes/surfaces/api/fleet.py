@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from rushes.blobs.documents import free_bytes, read_document
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.worker import Worker
@@ -77,7 +78,7 @@ def get_stats(library: ALibrary) -> Stats:
     home = library.home
     alive = [w for w in home.ledger.workers() if w.alive]
     slots = sum(w.incarnation.slots for w in alive)
-    return Stats(library.summary(), counted(home), len(alive), slots, home.blobs.room())
+    return Stats(library.summary(), counted(home), len(alive), slots, free_bytes(home.blobs))
 
 
 @router.get("/settings")
@@ -106,7 +107,7 @@ def parts_of(home: Home) -> dict[str, str]:
     parts: dict[str, Callable[[], object]] = {
         "ledger": home.ledger.workers,
         "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
-        "blobs": lambda: home.blobs.read("results/ready"),
+        "blobs": lambda: read_document(home.blobs, "results/ready"),
         "index": lambda: find_video(home.index, home.settings.owner, "ready"),
     }
     return {name: _answers(ask) for name, ask in parts.items()}
@@ -146,7 +147,7 @@ def _lines(request: Request, home: Home) -> Iterator[str]:
     alive = {'state="alive"': sum(w.alive for w in workers), 'state="gone"': sum(not w.alive for w in workers)}
     yield from _metric("rushes_workers", "gauge", "workers", alive)
     yield from _metric("rushes_tasks_leased", "gauge", "tasks at work", {"": sum(len(w.held) for w in workers)})
-    room = home.blobs.room()
+    room = free_bytes(home.blobs)
     if room is not None:
         yield from _metric("rushes_free_bytes", "gauge", "room for results", {"": room})
 

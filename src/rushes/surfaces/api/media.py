@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.index.port import Video
 from rushes.jobs.originals import original
@@ -83,14 +84,14 @@ def _poster(video: Video) -> Response:
 def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
     """From the folder, or by parts from a far store."""
     try:
-        place = File(desk.home.blobs.address(name))
+        place = File(address(desk.home.blobs, name))
         return _file(request, place, kind) if place.is_file() else _far(request, desk, name, kind)
     except Refused as e:
         raise NotFound("there is no such file") from e
 
 
 def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
-    found = desk.home.blobs.part(name, 0, 0)
+    found = desk.home.blobs.read(name, 0, 0)
     if found is None:
         raise NotFound("there is no such file", "It comes when its stage is done.")
     etag = f'"{found.version}"'
@@ -122,7 +123,7 @@ def wanted(said: str, size: int) -> tuple[int, int]:
 def _parts(desk: Desk, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
     """Piece by piece; one that is replaced meanwhile ends early, so that no player gets half of each."""
     while start < end:
-        part = desk.home.blobs.part(name, start, min(end, start + PIECE))
+        part = desk.home.blobs.read(name, start, min(end, start + PIECE))
         if part is None or part.version != version or not part.data:
             return
         yield part.data

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.annotations import PATH, every, keep_path, take_back
+from rushes.blobs.documents import free_bytes
 from rushes.domain.stage import StageSpec
 from rushes.estimates.forecast import forecast
 from rushes.home import machine
@@ -58,7 +59,7 @@ def show_add(
         uploads=_unfinished(request),
         paths=list(every(library.home, PATH)),
         roots=_roots(request, library),
-        room=library.home.blobs.room(),
+        room=free_bytes(library.home.blobs),
         profile=library.home.settings.profile,
         missing=missing_models(library.home, JobRequest(recipe=chosen)),
         shown=SHOWN,

@@ -8,6 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from rushes.blobs.documents import free_bytes
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.home import Home
@@ -57,7 +58,7 @@ def show_dashboard(request: Request, library: ALibrary) -> Response:
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
         summary=figures(request, newest),
-        room=home.blobs.room(),
+        room=free_bytes(home.blobs),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
         more=len(running) - SHOWN,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
@@ -201,7 +202,7 @@ def _jobs(library: Library, video: Video) -> list[Job]:
 
 
 def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
-    address, now = library.home.blobs.address, hands(library.home.ledger.workers())
+    now = hands(library.home.ledger.workers())
     return [
         ("file", video.path),
         ("film", f"{length(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),
@@ -211,7 +212,7 @@ def _facts(library: Library, video: Video, made: Made) -> list[tuple[str, str]]:
         ("made", made.counts),
         *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in _jobs(library, video)),
         ("watch", nearby(made.proxy) if made.proxy else ""),
-        ("poster", nearby(address(video.poster)) if video.poster else ""),
+        ("poster", nearby(address(library.home.blobs, video.poster)) if video.poster else ""),
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
 from rushes.index.port import Video
@@ -35,7 +36,7 @@ def made_of(library: Library, video: Video, lines: Sequence[Observation]) -> Mad
     """Count what there is of a video by now."""
     index, owner = library.home.index, video.owner
     words = sum(len(line.words) or len(line.text.split()) for line in lines)
-    proxy = library.home.blobs.address(video.proxy) if video.proxy else ""
+    proxy = address(library.home.blobs, video.proxy) if video.proxy else ""
     texts = len(index.lines(owner, video.id, "text"))
     objects, places = ({seen.text for seen in index.lines(owner, video.id, kind)} for kind in ("object", "place"))
     shots = len(shots_of(library, video))
