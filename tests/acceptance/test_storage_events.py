@@ -164,8 +164,8 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
         site.say(body)
     with Library(site.home) as library:
         assert site.watch(library) == []
-        assert library.home.news is not None
-        assert library.home.news.poison == 2
+        assert library.home.storage_events is not None
+        assert library.home.storage_events.poison == 2
     assert site.left == 0
 
 

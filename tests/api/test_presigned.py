@@ -134,10 +134,10 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     data = film.read_bytes()
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
-    uploads, awaited = server.app.state.uploads, server.library.home.awaited
+    uploads, expected_uploads = server.app.state.uploads, server.library.home.expected_uploads
     uploads._straight(uploads.get(at.rpartition("/")[2])).gathered("")
-    assert awaited
-    assert awaited.sweep() == ()
+    assert expected_uploads
+    assert expected_uploads.sweep() == ()
     assert probe_state(server, job) is TaskState.WAITING
     assert ask(server, at)["upload"]["state"] == "arrived"
     assert probe_state(server, job) is TaskState.READY

@@ -99,7 +99,7 @@ def _events(home: Home) -> Check | None:
     """Whether the queue that buckets tell can be read, if one is named."""
     if not home.settings.storage_events:
         return None
-    waiting = home.news.waiting() if home.news else 0
+    waiting = home.storage_events.waiting() if home.storage_events else 0
     return Check("events", ok=True, detail=f"{home.settings.storage_events}, {waiting} waiting for rushes watch")
 
 

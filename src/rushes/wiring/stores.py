@@ -18,8 +18,8 @@ from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
-from rushes.sources.port import Awaited, Source
-from rushes.sources.storage_events import News
+from rushes.sources.port import ExpectedUploads, Source
+from rushes.sources.storage_events import StorageEvents
 from rushes.transport.port import Transport
 
 _POSTGRES, _DYNAMODB = ("postgres://", "postgresql://"), "dynamodb://"
@@ -49,21 +49,21 @@ class Shared:
             from rushes.sources.bucket import Bucket
         return Bucket(_place(self._settings, place))
 
-    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
         """Read by range, through copies in the home."""
         with needed("s3"):
-            from rushes.sources.bucket import Originals
-        return Originals(_place(self._settings, "s3://any"), self._home / "copies").original
+            from rushes.sources.bucket import BucketOriginals
+        return BucketOriginals(_place(self._settings, "s3://any"), self._home / "copies").original
 
-    def awaited(self, ledger: Ledger) -> Awaited | None:
+    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
         """Uploads to the home's bucket."""
         if not self._settings.blobs:
             return None
         with needed("s3"):
-            from rushes.sources.arrivals import Arrivals
-        return Arrivals(ledger, _place(self._settings, self._settings.blobs))
+            from rushes.sources.expected_uploads import BucketUploads
+        return BucketUploads(ledger, _place(self._settings, self._settings.blobs))
 
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """SQS."""
         if not self._settings.storage_events:
             return None

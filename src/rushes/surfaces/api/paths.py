@@ -11,7 +11,7 @@ from rushes.annotations import PATH, every, keep_path, take_back
 from rushes.domain.errors import NotFound
 from rushes.library.desk import Desk
 from rushes.records.port import Record
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, check_places, taken
 from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place
@@ -61,8 +61,8 @@ def forget_path(desk: ADesk, path_id: Id) -> Response:
 def validate_path(desk: ADesk, path_id: Id) -> Checked:
     """Look at a place without taking anything in."""
     path = str(_path(desk, path_id).doc["path"])
-    looked = list(islice(desk.home.source(path).look(), LOOKS + 1))
-    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
+    looked = list(islice(desk.home.source(path).scan(), LOOKS + 1))
+    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, SkippedFile) and e.fault]
     return Checked(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 

@@ -8,7 +8,7 @@ from fastapi import Request
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.surfaces.api.videos import check_places
 
 LOOKS = 1000  # entries that are looked at
@@ -36,15 +36,15 @@ def there(request: Request, library: Library, place: str) -> There:
     except RushesError as e:
         return There(place, error=str(e), hint=e.advice)
     films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
-    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, LeftOut) and e.fault]
+    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, SkippedFile) and e.fault]
     return There(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
 
 
-def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
+def _look(request: Request, library: Library, place: str) -> list[FoundFile | SkippedFile]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("a place begins with / or s3://", "Write the whole path, as the server sees it.")
     check_places(request, library.home, [place])
-    return list(islice(library.home.source(place).look(), LOOKS + 1))
+    return list(islice(library.home.source(place).scan(), LOOKS + 1))
 
 
 def _folders(place: str) -> list[str]:
