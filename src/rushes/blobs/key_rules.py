@@ -1,4 +1,4 @@
-"""Which keys, owners and hashes a blob store accepts: nothing that could mean another place."""
+"""Which keys, owners and hashes a blob store accepts: nothing that could lead elsewhere."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The follower: brings the index up to date with what the ledger and the records say has changed, in film time.
+"""The follower: brings the index up to date with changes of the ledger and the records, in film time.
 
 At least once, idempotent, and safe to kill anywhere: what was begun is queued in the index itself.
 """
@@ -44,7 +44,7 @@ from rushes.records.port import Record, Records
 from rushes.telemetry import log
 
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
-CORRECTION = "correction"  # say what stands at a place: doc = {"video", "kind", "start_us", "end_us", "text"}
+CORRECTION = "correction"  # correct a range: doc = {"video", "kind", "start_us", "end_us", "text"}
 SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
 SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
@@ -53,7 +53,7 @@ _TOGETHER = 50  # jobs whose events are held at a time
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _JobUpdate:
     """What is new of one job: its events after a number, and its row, read after them: their plan is on it."""
 
     id: str
@@ -77,7 +77,7 @@ class Follower:
             return self._catch_up(limit) if mine else 0
 
     def reindex(self, patience: float = 60.0) -> int:
-        """Make the whole index anew; answers how many jobs were read."""
+        """Build the whole index again; answers how many jobs were read."""
         with self.index.lock(patience) as mine:
             if not mine:
                 return 0
@@ -91,20 +91,20 @@ class Follower:
 
     def check(self, owner: str) -> int:
         """Take out what the ledger does not know any more (set aside by gc or repair); answers how many results."""
-        gone = 0
+        removed = 0
         with self.index.lock(60.0) as mine:
             for video in self.index.catalog(owner) if mine else ():
-                gone += self._remove_unknown(owner, video.id)
+                removed += self._remove_unknown(owner, video.id)
             self._select_all()
             self._people.update()
-        return gone
+        return removed
 
     def _catch_up(self, limit: int) -> int:
         self._read_records()
         self._queue_changed()
         jobs = self.index.backlog(limit).jobs
         for at in range(0, len(jobs), _TOGETHER):
-            self._follow_some([self._news(*some) for some in jobs[at : at + _TOGETHER]])
+            self._follow_some([self._read_job(*some) for some in jobs[at : at + _TOGETHER]])
         self._select_all()
         self._people.update()
         return len(jobs)
@@ -153,24 +153,24 @@ class Follower:
     def _people(self) -> PeopleUpdater:
         return PeopleUpdater(self.records, self.blobs, self.index)
 
-    def _news(self, id: str, number: int) -> _News:
+    def _read_job(self, id: str, number: int) -> _JobUpdate:
         events, job = self._events(id, number), None
         with suppress(NotFound):
             job = self.ledger.job(id)
-        return _News(id, number, events, job)
+        return _JobUpdate(id, number, events, job)
 
-    def _follow_some(self, some: Sequence[_News]) -> None:
-        gone = deleted_among(self.records, [news.job for news in some if news.job])
-        for news in some:
-            self._follow(news, gone=news.id in gone)
+    def _follow_some(self, some: Sequence[_JobUpdate]) -> None:
+        deleted = deleted_among(self.records, [update.job for update in some if update.job])
+        for update in some:
+            self._follow(update, deleted=update.id in deleted)
             self._select_all()
 
-    def _follow(self, news: _News, *, gone: bool) -> None:
-        if news.job is None or gone:
-            return self.index.apply(JobRead(news.id, news.number))
-        if news.job.facts and (news.events or not news.number):
-            self._take_in(news.job, news.events, everything=not news.number)
-        return self.index.apply(JobRead(news.id, news.events[-1].number if news.events else news.number))
+    def _follow(self, update: _JobUpdate, *, deleted: bool) -> None:
+        if update.job is None or deleted:
+            return self.index.apply(JobRead(update.id, update.number))
+        if update.job.facts and (update.events or not update.number):
+            self._take_in(update.job, update.events, everything=not update.number)
+        return self.index.apply(JobRead(update.id, update.events[-1].number if update.events else update.number))
 
     def _events(self, job: str, after: int) -> Sequence[Event]:
         found: list[Event] = []
@@ -323,8 +323,8 @@ def _is_sidecar(result: IndexedResult) -> bool:
 def _correction(record: Record) -> Correction | None:
     try:
         doc = record.doc
-        place = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
-        return Correction(record.id, *place, str(doc["text"]))
+        where = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
+        return Correction(record.id, *where, str(doc["text"]))
     except (KeyError, TypeError, ValueError) as error:
         log.warning("correction %s is left out: %s", record.id, error)
         return None

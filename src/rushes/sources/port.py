@@ -1,4 +1,4 @@
-"""Sources: places that videos come from. One bad entry is reported and never stops the rest."""
+"""Sources: what videos come from. One bad entry is reported and never stops the rest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,11 +41,11 @@ class SkippedFile:
     path: str
     reason: str
     fault: bool = True  # false: skipped as it should be, and only reported
-    cause: RushesError | None = None  # the place itself cannot be looked at
+    cause: RushesError | None = None  # the source itself cannot be read
 
 
 class Source(Protocol):
-    """A place that videos come from: a file or folder, a bucket."""
+    """What videos come from: a file, a folder, a bucket."""
 
     @property
     def grows(self) -> bool:
@@ -55,7 +55,7 @@ class Source(Protocol):
         """Everything that is there now, in order, each thing once."""
 
     def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
-        """What lies now at a key that a storage event named, if it is of this place.
+        """What lies now at a key that a storage event named, if it is in this source.
 
         Raises:
             StoreAway: nobody can tell.

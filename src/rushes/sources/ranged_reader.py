@@ -20,7 +20,7 @@ class RangedReader(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Any place can be read next."""
+        """Any offset can be read next."""
         return True
 
     def tell(self) -> int:

@@ -12,7 +12,7 @@ _GONE = 100_000  # files that are remembered after they went
 
 
 def find(sources: Iterable[Source]) -> Iterator[FoundFile | SkippedFile]:
-    """Everything at some places, each thing once."""
+    """Everything in some sources, each file once."""
     known: set[str] = set()
     for source in sources:
         for entry in source.scan():
