@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.documents import read_document
+from rushes.blobs.s3.location import BucketLocation
 from rushes.surfaces.web.pages import add
 from rushes.uploads import direct
 from tests.api.kit import Serving, serving
@@ -64,7 +65,7 @@ def goes_on_after_a_reload(page: Page, film: Path, told: str) -> None:
 
 @pytest.fixture
 def bucketed(
-    tmp_path: Path, seaweed_s3: Place, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seaweed_s3: BucketLocation, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Serving]:
     """A server whose films lie in a bucket, which takes them in the smallest parts it can."""
     monkeypatch.setattr(direct, "PART", 5 << 20)
@@ -76,7 +77,7 @@ def bucketed(
 
 
 def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
-    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: BucketLocation, complaints: list[str]
 ) -> None:
     large.write_bytes(large.read_bytes() + bytes(8 << 20))
     page = opened(bucketed, "/add")
@@ -92,12 +93,12 @@ def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
     goes_on_after_a_reload(page, large, "5.2 MB of")
     (upload,) = bucketed.library.uploads.all()
     assert (upload.state, bool(upload.multipart)) == ("arrived", True)
-    assert bucketed.library.home.blobs.read(upload.key) == large.read_bytes()
+    assert read_document(bucketed.library.home.blobs, upload.key) == large.read_bytes()
     complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]  # it was meant, and cut on purpose
 
 
 def test_a_bucket_that_the_browser_cannot_reach_is_left_alone(
-    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: BucketLocation, complaints: list[str]
 ) -> None:
     page = opened(bucketed, "/add")
     page.route(f"{seaweed_s3.endpoint}/**", lambda route: route.abort())

@@ -111,7 +111,7 @@ def room_for_one(patch: pytest.MonkeyPatch) -> list[str]:
     local, asked = MemoryBlobs.local, list[str]()
 
     def copy(blobs: MemoryBlobs, owner: str, sha256: str) -> Path:
-        for left in blobs._scratch.iterdir():
+        for left in blobs._copies.iterdir():
             left.unlink()
         asked.append(sha256)
         return local(blobs, owner, sha256)

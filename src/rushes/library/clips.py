@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
@@ -250,7 +251,7 @@ def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created:
         copy_out(home, home.blobs.local(owner, artifact.sha256), out)
         path = str(out)
     elif artifact.publish:
-        path = home.blobs.address(artifact.publish)
+        path = address(home.blobs, artifact.publish)
     else:
         path = str(home.blobs.local(owner, artifact.sha256))
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
@@ -202,25 +203,24 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     """The result that was committed before, if all of it is sound; a damaged one is removed."""
     name = manifest_key(owner, key)
     try:
-        data = blobs.read(name)
+        data = read_document(blobs, name)
     except DamagedBlob:  # in a bucket, where the bytes cannot be read to compare them
-        blobs.remove(name)
+        blobs.delete(name)
         return None
     if data is None:
         return None
     try:
         manifest = parse_manifest(data, key)
     except DamagedBlob:
-        blobs.remove(name, was=data)
+        blobs.delete(name, was=data)
         return None
-    bad = [a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256)]
+    bad = [a.sha256 for a in manifest.artifacts if not blobs.verify(owner, a.sha256)]
     if not bad:
         return result_of(manifest, hashlib.sha256(data).hexdigest())
-    for sha256 in bad:
-        blobs.quarantine(owner, sha256)
-    if all(blobs.sound(owner, sha256) for sha256 in bad):
+    repaired = [blobs.verify(owner, sha256, quarantine=True) for sha256 in bad]
+    if all(repaired):
         return _adopt(blobs, owner, key)  # others repaired it meanwhile
-    blobs.remove(name, was=data)
+    blobs.delete(name, was=data)
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.annotations.faces import faces_document
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
@@ -84,7 +85,7 @@ def write_all(home: Home, video: Video) -> list[WrittenFile]:
         except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
             log.info("%s has no %s: %s", video.name, kind, e)
     files += _sidecar(home, video, film)
-    if video.poster and (data := home.blobs.read(video.poster)):
+    if video.poster and (data := read_document(home.blobs, video.poster)):
         files.append(_write(home, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
     return files
 

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
@@ -86,7 +87,7 @@ def list_films(home: Home, video: Video) -> list[PublishedFilm]:
     there, films = set(home.blobs.keys(place)), []  # one question to a far store, not one for each format
     for format, look in LOOKS.items():
         name = f"{place}{format}.mp4"
-        if name in there and (part := home.blobs.part(name, 0, 0)):
+        if name in there and (part := home.blobs.read(name, 0, 0)):
             films.append(PublishedFilm(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
     return films
 
@@ -113,7 +114,7 @@ def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = Fal
         raise Refused(f"{path} is not a single video", "A preview needs one file.")
     manifest = _result(home, ran.jobs[0], "preview", "preview")
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
-    where = home.blobs.address(strip.publish) if strip.publish else ""
+    where = address(home.blobs, strip.publish) if strip.publish else ""
     return StereoPreview(where, facts["strength"], facts["convergence"], facts["frames"])
 
 
@@ -141,7 +142,7 @@ def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
     frames = int(manifest.facts["frames"])
     source = JobSpec.from_text(job.payload).source
     if out is None and source.far:
-        return Film3D(home.blobs.address(film.publish or ""), film.size, frames, format)
+        return Film3D(address(home.blobs, film.publish or ""), film.size, frames, format)
     original = home.originals / source.path
     target = out or original.with_name(f"{original.stem}.{LOOKS[Format(format)].name}.mp4")
     blob = home.blobs.local(job.owner, film.sha256)

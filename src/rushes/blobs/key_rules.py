@@ -1,9 +1,9 @@
-"""Which keys, owners and hashes a blob store accepts: nothing that could mean another place."""
+"""Which keys, owners and hashes a blob store accepts: nothing that could lead elsewhere."""
 
 import re
 
 from rushes.domain.errors import Refused
-from rushes.domain.keys import blob_key, is_owner
+from rushes.domain.keys import blob_key, is_owner, parse_blob_key
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -11,7 +11,7 @@ _LONGEST_PART = 200  # bytes; file systems allow 255, and temporary names need s
 _LONGEST = 1024  # bytes, as on S3
 
 
-def blob_place(owner: str, sha256: str) -> str:
+def checked_blob_key(owner: str, sha256: str) -> str:
     """The key of a blob. Raises Refused if owner or hash are not what they say."""
     if not is_owner(owner):
         raise Refused(f"not an owner: {owner!r}")
@@ -27,6 +27,16 @@ def checked_key(key: str) -> str:
     if key.startswith("blobs/"):
         raise Refused(f"blobs are named by their hash alone: {key[:80]!r}")
     return key
+
+
+def deletable_key(key: str) -> str:
+    """The key itself, if it may name a blob, a document or a published file. Raises Refused."""
+    if not key.startswith("blobs/"):
+        return checked_key(key)
+    try:
+        return checked_blob_key(*parse_blob_key(key))
+    except ValueError as error:
+        raise Refused(f"not a key: {key[:80]!r}") from error
 
 
 def _is_key(key: str) -> bool:

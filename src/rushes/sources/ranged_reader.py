@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Ranged(io.RawIOBase):
+class RangedReader(io.RawIOBase):
     """A file of `size` bytes; `block` answers a local file with the bytes of one block."""
 
     def __init__(self, size: int, block_size: int, block: Callable[[int], Path]) -> None:
@@ -20,7 +20,7 @@ class Ranged(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Any place can be read next."""
+        """Any offset can be read next."""
         return True
 
     def tell(self) -> int:

@@ -8,7 +8,7 @@ SCHEME = "s3://"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketLocation:
     """A bucket, or a part of it. Empty means as AWS tools find it: environment, role of the machine."""
 
     bucket: str
@@ -23,13 +23,13 @@ class Place:
         """As people write it."""
         return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
 
-    def below(self, part: str) -> "Place":
-        """A part of this place."""
+    def below(self, part: str) -> "BucketLocation":
+        """A folder of it."""
         return replace(self, prefix=f"{self.prefix}/{part}".strip("/"))
 
 
-def place_of(url: str, endpoint: str = "", key: str = "", secret: str = "") -> Place:
-    """The place that s3://bucket/prefix names (a bare bucket is one as well).
+def parse_location(url: str, endpoint: str = "", key: str = "", secret: str = "") -> BucketLocation:
+    """The location that s3://bucket/prefix names (a bare bucket is one as well).
 
     Raises:
         Refused: it names none.
@@ -37,4 +37,4 @@ def place_of(url: str, endpoint: str = "", key: str = "", secret: str = "") -> P
     bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
     if not bucket or "://" in bucket or bucket.endswith(":"):
         raise Refused(f"not a bucket: {url!r}", "Write it as s3://bucket/prefix.")
-    return Place(bucket, prefix.strip("/"), endpoint, key, secret)
+    return BucketLocation(bucket, prefix.strip("/"), endpoint, key, secret)

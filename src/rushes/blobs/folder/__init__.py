@@ -13,29 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.blobs.folder_files import (
-    NO_LINKS,
-    READ,
-    Temp,
-    abandoned,
-    age_of,
-    copied,
-    link,
-    look,
-    new_temp,
-    placed,
-    put_back,
-    reader,
-    sha256_of,
-    size_of,
-)
-from rushes.blobs.names import blob_place, checked_key
-from rushes.blobs.port import Blob, Part
+from rushes.blobs.documents import TEMP
+from rushes.blobs.folder.files import Temp, age_of, copied, look, new_temp, placed, put_back, reader, sha256_of
+from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
+from rushes.files import DISK_FULL, NO_LINKS, READ, link_once, sync
 from rushes.telemetry import effect
 
-_TEMP = ".temp"
-_ASIDE = ".quarantine"
+_QUARANTINE = ".quarantine"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -45,56 +31,44 @@ class FolderBlobs:
     def __init__(self, root: Path) -> None:
         with _translated(f"opening the blob store {root}"):
             root.mkdir(parents=True, exist_ok=True)
-            self._root = root.resolve()
+            self.folder = root.resolve()
+        self.root = str(self.folder)
         self._synced: set[str] = set()  # folders whose entry in their parent is known to be on disk
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
-        blob_place(owner, "0" * 64)
+        checked_blob_key(owner, "0" * 64)
         with reader(source) as file, _translated("storing a blob"), self._temp(file) as temp:
-            key = blob_place(owner, temp.sha256)
+            key = checked_blob_key(owner, temp.sha256)
             with effect("blob"), self._folder(_parent(key), make=True) as folder:
                 while not placed(temp, folder):
                     pass  # gc took an old one away under our hands: once is rare
-                os.fsync(folder)  # also when it was there: its writer may not have come this far
+                sync(folder)  # also when it was there: its writer may not have come this far
             return Blob(temp.sha256, temp.size)
 
-    def size(self, owner: str, sha256: str) -> int | None:
-        with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
-            return None if folder is None else size_of(folder, sha256)
-
-    def age(self, owner: str, sha256: str) -> float | None:
-        with _translated("looking at a blob"), self._maybe(blob_place(owner, sha256)) as folder:
+    def stat(self, owner: str, sha256: str) -> BlobStat | None:
+        with _translated("looking at a blob"), self._maybe(checked_blob_key(owner, sha256)) as folder:
             found = None if folder is None else look(folder, sha256)
-            return None if found is None else age_of(found)
+            return None if found is None else BlobStat(found.st_size, age_of(found))
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
-        file = self._open(blob_place(owner, sha256))
+        file = self._open(checked_blob_key(owner, sha256))
         if file is None:
             raise DamagedBlob(f"blob {sha256[:12]} is not there")
         return file
 
     def local(self, owner: str, sha256: str) -> Path:
         self.open(owner, sha256).close()
-        return self._root / blob_place(owner, sha256)
+        return self.folder / checked_blob_key(owner, sha256)
 
-    def sound(self, owner: str, sha256: str) -> bool:
-        file = self._open(blob_place(owner, sha256))
-        if file is None:
-            return False
-        with _translated("reading a blob"), file:
-            return sha256_of(file) == sha256
-
-    def quarantine(self, owner: str, sha256: str) -> None:
-        key = blob_place(owner, sha256)
-        with effect("drop"):
-            self._take(key, lambda file: sha256_of(file) != sha256, kept=f"{_ASIDE}/{owner}")
-
-    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        key = blob_place(owner, sha256)
-        with effect("drop"):
-            if not older:
-                return self._unlink(key)
-            return self._take(key, lambda file: age_of(os.fstat(file.fileno())) >= older)
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        key = checked_blob_key(owner, sha256)
+        if self._asked(key, lambda file: sha256_of(file) == sha256):
+            return True
+        if quarantine:
+            with effect("drop"):
+                self._take(key, lambda file: sha256_of(file) != sha256, kept=f"{_QUARANTINE}/{owner}")
+            return self.verify(owner, sha256)
+        return False
 
     def create(self, key: str, data: bytes) -> bool:
         name = checked_key(key).rpartition("/")[2]
@@ -104,33 +78,29 @@ class FolderBlobs:
             effect("manifest"),
             self._folder(_parent(key), make=True) as folder,
         ):
-            created = link(temp, folder, name)
-            os.fsync(folder)  # the loser goes on with the winner's document: it must be on disk as well
+            created = link_once(temp.name, name, temp.folder, folder)
+            sync(folder)  # the loser goes on with the winner's document: it must be on disk as well
         return created
 
-    def read(self, key: str) -> bytes | None:
-        file = self._open(checked_key(key))
-        if file is None:
-            return None
-        with _translated(f"reading {key}"), file:
-            return file.read()
-
-    def part(self, key: str, start: int, end: int) -> Part | None:
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
         file = self._open(checked_key(key))
         if file is None:
             return None
         with _translated(f"reading {key}"), file:
             found = os.fstat(file.fileno())
             file.seek(start)
-            data = file.read(max(0, end - start))
-        return Part(data, found.st_size, f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}")
+            data = file.read() if end is None else file.read(max(0, end - start))
+        return ByteRange(data, found.st_size, f"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}")
 
-    def remove(self, key: str, was: bytes | None = None) -> None:
+    def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
+        def may_go(file: BinaryIO) -> bool:
+            is_old = not older or age_of(os.fstat(file.fileno())) >= older
+            return is_old and (was is None or file.read() == was)
+
         with effect("drop"):
-            if was is None:
-                self._unlink(checked_key(key))
-            else:
-                self._take(checked_key(key), lambda file: file.read() == was)
+            if was is None and not older:
+                return self._unlink(deletable_key(key))
+            return self._take(deletable_key(key), may_go)
 
     def keys(self, prefix: str) -> Iterator[str]:
         with _translated("listing keys"):
@@ -142,30 +112,13 @@ class FolderBlobs:
             for _ in range(5):  # a tidy may take a fresh link away: once is rare, five times does not happen
                 with self._linked(owner, sha256) as temp, contextlib.suppress(FileNotFoundError):
                     os.rename(temp.name, last, src_dir_fd=temp.folder, dst_dir_fd=folder)
-                    return os.fsync(folder)
+                    return sync(folder)
         raise StoreAway(f"publishing {name}: its temporary file vanished")
-
-    def address(self, name: str) -> str:
-        return str(self._root / checked_key(name))
-
-    def room(self) -> int | None:
-        with _translated("measuring free space"):
-            disk = os.statvfs(self._root)
-        return disk.f_bavail * disk.f_frsize
-
-    def tidy(self) -> int:
-        """Delete temporary files of processes that are gone (a live one holds a lock on its own); how many."""
-        gone = 0
-        with _translated("tidying"), self._folder(_TEMP, make=True) as temps, os.scandir(temps) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError, BlockingIOError):
-                    gone += abandoned(temps, entry.name)
-        return gone
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, make: bool = False) -> Iterator[int]:
         with contextlib.ExitStack() as held:
-            folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             held.callback(os.close, folder)
             walked = ""
             for part in filter(None, path.split("/")):
@@ -184,7 +137,7 @@ class FolderBlobs:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=parent)
         if path not in self._synced:  # once per process: another may have made it and not synced it yet
-            os.fsync(parent)
+            sync(parent)
             self._synced.add(path)
 
     @contextlib.contextmanager
@@ -214,7 +167,7 @@ class FolderBlobs:
                 return False
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(key.rpartition("/")[2], dir_fd=folder)
-                os.fsync(folder)
+                sync(folder)
                 return True
         return False
 
@@ -223,7 +176,7 @@ class FolderBlobs:
 
         It is looked at again where nobody else finds it: what came between the look and the deed is put back.
         """
-        name, aside = key.rpartition("/")[2], kept or _ASIDE
+        name, aside = key.rpartition("/")[2], kept or _QUARANTINE
         away = f"{name}.{secrets.token_hex(4)}"
         if not self._asked(key, may):
             return False
@@ -239,8 +192,8 @@ class FolderBlobs:
                 put_back(Temp(there, away), folder, name)
             elif not kept:
                 os.unlink(away, dir_fd=there)
-            os.fsync(there)
-            os.fsync(folder)
+            sync(there)
+            sync(folder)
             return goes
         return False
 
@@ -253,11 +206,11 @@ class FolderBlobs:
 
     @contextlib.contextmanager
     def _temp(self, source: BinaryIO) -> Iterator[Temp]:
-        with self._folder(_TEMP, make=True) as temps:
+        with self._folder(TEMP, make=True) as temps:
             name, file = new_temp(temps)
             try:
                 sha256, size = copied(source, file)
-                os.fsync(file)
+                sync(file)
                 yield Temp(temps, name, sha256, size)
             finally:
                 with contextlib.suppress(FileNotFoundError):
@@ -267,7 +220,7 @@ class FolderBlobs:
     @contextlib.contextmanager
     def _linked(self, owner: str, sha256: str) -> Iterator[Temp]:
         """A temporary second name of a blob, or a copy where links are not possible."""
-        with self._folder(_TEMP, make=True) as temps, self.open(owner, sha256) as blob:
+        with self._folder(TEMP, make=True) as temps, self.open(owner, sha256) as blob:
             temp = Temp(temps, secrets.token_hex(12), sha256, os.fstat(blob.fileno()).st_size)
             if not self._link_again(owner, temp):
                 with self._temp(blob) as copy:
@@ -280,7 +233,7 @@ class FolderBlobs:
                     os.unlink(temp.name, dir_fd=temps)
 
     def _link_again(self, owner: str, temp: Temp) -> bool:
-        with self._folder(_parent(blob_place(owner, temp.sha256))) as folder:
+        with self._folder(_parent(checked_blob_key(owner, temp.sha256))) as folder:
             try:
                 os.link(temp.sha256, temp.name, src_dir_fd=folder, dst_dir_fd=temp.folder, follow_symlinks=False)
             except OSError as error:
@@ -314,7 +267,7 @@ def _translated(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno in DISK_FULL:
             raise NoRoom(f"{doing}: the disk is full") from error
         if error.errno in {errno.ENOTDIR, errno.ELOOP, errno.EISDIR}:
             raise Refused(f"{doing}: a link or a file stands where a folder should be") from error

@@ -1,4 +1,4 @@
-"""Files that browsers send straight to the bucket in parts: signed addresses, and what has come of them.
+"""Files that browsers send to the bucket in parts: presigned addresses, and which parts have come.
 
 The bucket's list of parts is the truth: nothing that a browser says of a part is needed.
 """
@@ -14,25 +14,25 @@ import boto3  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
-from rushes.blobs.names import checked_key
-from rushes.blobs.port import Sent
-from rushes.blobs.s3_place import Place
+from rushes.blobs.key_rules import checked_key
+from rushes.blobs.port import UploadedPart
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import StoreAway
 from rushes.telemetry import effect
 
-_GONE = ("NoSuchUpload", "NoSuchKey", "404")
+_MISSING = ("NoSuchUpload", "NoSuchKey", "404")
 
 
 class S3Multipart:
     """The same bucket (or prefix of one) as the blobs; `public` is where browsers reach it, if not where we do."""
 
-    def __init__(self, place: Place, public: str = "") -> None:
-        self._place, self._public = place, public
+    def __init__(self, location: BucketLocation, public: str = "") -> None:
+        self._location, self._public = location, public
 
     @property
     def origin(self) -> str:
-        anybody = self._connected(self._public or self._place.endpoint, "any", "any")  # who signs does not matter
-        named = {"Bucket": self._place.bucket, "Key": "any"}
+        anybody = self._connected(self._public or self._location.endpoint, "any", "any")  # who signs does not matter
+        named = {"Bucket": self._location.bucket, "Key": "any"}
         parts = urlsplit(str(anybody.generate_presigned_url("get_object", named, 1)))
         return f"{parts.scheme}://{parts.netloc}"
 
@@ -40,22 +40,22 @@ class S3Multipart:
         return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
 
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
-        named = {"Bucket": self._place.bucket, "Key": self._key(key), "UploadId": id}
+        named = {"Bucket": self._location.bucket, "Key": self._key(key), "UploadId": id}
         asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
-        with _translated("signing an address"):
+        with _translate_errors("signing an address"):
             return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
 
-    def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
+    def parts(self, key: str, id: str) -> tuple[UploadedPart, ...] | None:
         found, after, more = [], 0, True
         with _absent():
             while more:
                 page = self._ask("list_parts", Key=self._key(key), UploadId=id, PartNumberMarker=after)
-                found += [_sent(part) for part in page.get("Parts", ())]
+                found += [_uploaded_part(part) for part in page.get("Parts", ())]
                 after, more = page.get("NextPartNumberMarker", 0), page.get("IsTruncated", False)
             return tuple(found)
         return None
 
-    def complete(self, key: str, id: str, parts: Sequence[Sent]) -> None:
+    def complete(self, key: str, id: str, parts: Sequence[UploadedPart]) -> None:
         named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
         with effect("publish"):
             self._ask("complete_multipart_upload", Key=self._key(key), UploadId=id, MultipartUpload={"Parts": named})
@@ -67,8 +67,8 @@ class S3Multipart:
     def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
         then = datetime.now(UTC) - timedelta(seconds=seconds)
         pages = self._client.get_paginator("list_multipart_uploads")
-        with _translated("list_multipart_uploads"):
-            answers = list(pages.paginate(Bucket=self._place.bucket, Prefix=f"{self._key(folder)}/"))
+        with _translate_errors("list_multipart_uploads"):
+            answers = list(pages.paginate(Bucket=self._location.bucket, Prefix=f"{self._key(folder)}/"))
         found = [upload for page in answers for upload in page.get("Uploads", ())]
         old = [upload for upload in found if upload["Initiated"] < then and upload["UploadId"] not in but]
         for upload in old:
@@ -77,24 +77,26 @@ class S3Multipart:
         return len(old)
 
     def _key(self, key: str) -> str:
-        return f"{self._place.prefix}/{checked_key(key)}".lstrip("/")
+        return f"{self._location.prefix}/{checked_key(key)}".lstrip("/")
 
     def _ask(self, operation: str, **request: Any) -> Any:
-        with _translated(operation):
-            return getattr(self._client, operation)(Bucket=self._place.bucket, **request)
+        with _translate_errors(operation):
+            return getattr(self._client, operation)(Bucket=self._location.bucket, **request)
 
     @cached_property
     def _client(self) -> Any:
-        return self._connected(self._place.endpoint, self._place.key, self._place.secret)
+        return self._connected(self._location.endpoint, self._location.key, self._location.secret)
 
     @cached_property
     def _signer(self) -> Any:
-        return self._connected(self._public, self._place.key, self._place.secret) if self._public else self._client
+        return (
+            self._connected(self._public, self._location.key, self._location.secret) if self._public else self._client
+        )
 
     def _connected(self, endpoint: str, key: str, secret: str) -> Any:
         config = Config(
             signature_version="s3v4",
-            s3={"addressing_style": "path" if endpoint or "." in self._place.bucket else "virtual"},
+            s3={"addressing_style": "path" if endpoint or "." in self._location.bucket else "virtual"},
             connect_timeout=3,
             read_timeout=15,
             retries={"mode": "standard", "total_max_attempts": 2},
@@ -105,18 +107,18 @@ class S3Multipart:
         return session.client("s3", endpoint_url=endpoint or None, config=config)
 
 
-def _sent(part: Any) -> Sent:
+def _uploaded_part(part: Any) -> UploadedPart:
     age = max(0.0, (datetime.now(UTC) - part["LastModified"]).total_seconds())
-    return Sent(part["PartNumber"], part["Size"], part["ETag"], age)
+    return UploadedPart(part["PartNumber"], part["Size"], part["ETag"], age)
 
 
 @contextlib.contextmanager
-def _translated(doing: str) -> Iterator[None]:
+def _translate_errors(doing: str) -> Iterator[None]:
     """A bucket that does not answer, or not us, is away; what is not there is FileNotFoundError."""
     try:
         yield
     except ClientError as e:
-        if e.response["Error"]["Code"] in _GONE:
+        if e.response["Error"]["Code"] in _MISSING:
             raise FileNotFoundError(doing) from e
         raise StoreAway(f"{doing}: {e}"[:300], "Check the key and what it may do in the bucket.") from e
     except BotoCoreError as e:

@@ -9,6 +9,7 @@ import io
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -16,12 +17,13 @@ from typing import BinaryIO, TypeVar
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 
-from rushes.blobs.names import blob_place, checked_key
-from rushes.blobs.port import Blob, Part
-from rushes.blobs.s3_door import connect, translated
-from rushes.blobs.s3_place import Place
-from rushes.blobs.scratch import Scratch
+from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.local_cache import LocalCache
+from rushes.blobs.port import Blob, BlobStat, ByteRange
+from rushes.blobs.s3.client import connect, translate_errors
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, StoreAway
+from rushes.domain.keys import parse_blob_key
 from rushes.telemetry import effect
 
 _PART = 8 << 20  # of a multipart upload: four at a time took 42 MB for 300 MB, one PUT 514
@@ -33,34 +35,38 @@ _TRIES = 3  # of what came damaged or in conflict
 T = TypeVar("T")
 
 
-class S3Blobs:
-    """A bucket (or a prefix of one); `local` and large reads go through a bounded scratch folder."""
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A small document, its ETag, and the token of who created it."""
 
-    def __init__(self, place: Place, scratch: Path, most: int = 10 << 30) -> None:
-        """`scratch` is a folder of this machine, of which `most` bytes may be used."""
-        self._place = place
-        self._store: S3Store = connect(place)
-        self._scratch = Scratch(scratch, most)
+    data: bytes
+    version: str
+    token: str
+
+
+class S3Blobs:
+    """A bucket (or a prefix of one); `local` and large reads go through a bounded local cache."""
+
+    def __init__(self, location: BucketLocation, cache: Path, most: int = 10 << 30) -> None:
+        """`cache` is a folder of this machine, of which `most` bytes may be used."""
+        self._store: S3Store = connect(location)
+        self._cache = LocalCache(cache, most)
+        self.root, self.folder = location.url, cache
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
-        blob_place(owner, "0" * 64)
+        checked_blob_key(owner, "0" * 64)
         data, blob = _measured(source)
-        key = blob_place(owner, blob.sha256)
+        key = checked_blob_key(owner, blob.sha256)
         with effect("blob"):
             if not self._is_young(key, blob.size):
                 self._upload(key, source if data is None else data, blob)
         return blob
 
-    def size(self, owner: str, sha256: str) -> int | None:
-        found = self._head(blob_place(owner, sha256))
-        return None if found is None else found[0]
-
-    def age(self, owner: str, sha256: str) -> float | None:
-        found = self._head(blob_place(owner, sha256))
-        return None if found is None else found[1]
+    def stat(self, owner: str, sha256: str) -> BlobStat | None:
+        return self._head(checked_blob_key(owner, sha256))
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
-        """A small blob is read whole, a large one through scratch: both are verified."""
+        """A small blob is read whole, a large one through the cache: both are verified."""
         size = self._there(owner, sha256)
         if size <= _SMALL:
             return io.BytesIO(_tried(lambda: self._read_blob(owner, sha256)))
@@ -69,30 +75,18 @@ class S3Blobs:
     def local(self, owner: str, sha256: str) -> Path:
         return self._local(owner, sha256, self._there(owner, sha256))
 
-    def sound(self, owner: str, sha256: str) -> bool:
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        """A bucket can only look just before it sets a blob aside."""
+        key = checked_blob_key(owner, sha256)
         try:
             _tried(lambda: self._fetch(owner, sha256, None))
         except DamagedBlob:
+            if quarantine:
+                self._cache.drop(f"{owner}-{sha256}")
+                with effect("drop"), translate_errors("setting a blob aside"), contextlib.suppress(FileNotFoundError):
+                    self._copy(key, f".quarantine/{owner}/{sha256}.{secrets.token_hex(4)}")
+                    self._store.delete(key)
             return False
-        return True
-
-    def quarantine(self, owner: str, sha256: str) -> None:
-        """A bucket can only look just before."""
-        key = blob_place(owner, sha256)
-        self._scratch.drop(f"{owner}-{sha256}")
-        with effect("drop"), translated("setting a blob aside"), contextlib.suppress(FileNotFoundError):
-            if not self.sound(owner, sha256):
-                self._copy(key, f".quarantine/{owner}/{sha256}.{secrets.token_hex(4)}")
-                self._store.delete(key)
-
-    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        """A bucket can only look just before."""
-        key = blob_place(owner, sha256)
-        found = self._head(key)
-        if found is None or found[1] < older:
-            return False
-        self._delete(key)
-        self._scratch.drop(f"{owner}-{sha256}")
         return True
 
     def create(self, key: str, data: bytes) -> bool:
@@ -101,76 +95,70 @@ class S3Blobs:
         labels = {"sha256": hashlib.sha256(data).hexdigest(), "token": token}
         with effect("manifest"):
             for _ in range(_TRIES):
-                with translated(f"creating {key}"), contextlib.suppress(AlreadyExistsError):
+                with translate_errors(f"creating {key}"), contextlib.suppress(AlreadyExistsError):
                     self._store.put(checked_key(key), data, mode="create", attributes=labels)
                     return True
                 if found := self._document(key):
-                    return found[1] == token
+                    return found.token == token
         raise StoreAway(f"creating {key}: others create and delete it all the time")
 
-    def read(self, key: str) -> bytes | None:
-        found = self._document(checked_key(key))
-        return None if found is None else found[0]
-
-    def part(self, key: str, start: int, end: int) -> Part | None:
-        """A part cannot be verified, so only players read by parts."""
-        with translated(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
+        """A range cannot be verified, so only players read by ranges."""
+        if end is None:
+            found = self._document(checked_key(key))
+            return None if found is None else ByteRange(found.data[start:], len(found.data), found.version)
+        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(checked_key(key))
             end = min(end, meta["size"])
             data = bytes(self._store.get_range(key, start=start, end=end)) if start < end else b""
-            return Part(data, meta["size"], (meta["e_tag"] or "").strip('"'))
+            return ByteRange(data, meta["size"], (meta["e_tag"] or "").strip('"'))
         return None
 
-    def remove(self, key: str, was: bytes | None = None) -> None:
+    def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
         """A bucket can only look just before."""
-        if was is None or self._is_still(checked_key(key), was):
-            self._delete(checked_key(key))
+        found = self._head(deletable_key(key))
+        if found is None or (older and found.age < older) or (was is not None and not self._is_still(key, was)):
+            return False
+        with effect("drop"), translate_errors(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
+            self._store.delete(key)
+        if key.startswith("blobs/"):
+            self._cache.drop("-".join(parse_blob_key(key)))
+        return True
 
     def keys(self, prefix: str) -> Iterator[str]:
         folder = prefix.rpartition("/")[0]
-        with translated("listing keys"):
+        with translate_errors("listing keys"):
             found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
         # SeaweedFS lists what is in b/ before b-d, and a prefix of S3Store is a folder, not a beginning
         return iter(sorted(key for key in found if key.startswith(prefix) and not key.startswith(".")))
 
     def publish(self, name: str, owner: str, sha256: str) -> None:
-        key = blob_place(owner, sha256)
-        with effect("publish"), translated(f"publishing {checked_key(name)}"):
+        key = checked_blob_key(owner, sha256)
+        with effect("publish"), translate_errors(f"publishing {checked_key(name)}"):
             try:
                 self._copy(key, name)
             except FileNotFoundError as e:
                 raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
 
-    def address(self, name: str) -> str:
-        return f"{self._place.url}/{checked_key(name)}"
-
-    def room(self) -> int | None:
-        """Free bytes where copies lie: work needs them, the bucket has no end."""
-        return self._scratch.room()
-
-    def tidy(self) -> int:
-        return self._scratch.tidy()
-
     def _there(self, owner: str, sha256: str) -> int:
-        size = self.size(owner, sha256)
-        if size is None:
+        found = self.stat(owner, sha256)
+        if found is None:
             raise DamagedBlob(f"blob {sha256[:12]} is not there")
-        return size
+        return found.size
 
-    def _head(self, key: str) -> tuple[int, float] | None:
-        """Size and age."""
-        with translated("looking at a blob"), contextlib.suppress(FileNotFoundError):
+    def _head(self, key: str) -> BlobStat | None:
+        with translate_errors("looking at a blob"), contextlib.suppress(FileNotFoundError):
             meta = self._store.head(key)
-            return meta["size"], max(0.0, (datetime.now(UTC) - meta["last_modified"]).total_seconds())
+            return BlobStat(meta["size"], max(0.0, (datetime.now(UTC) - meta["last_modified"]).total_seconds()))
         return None
 
     def _is_young(self, key: str, size: int) -> bool:
         found = self._head(key)
-        return found is not None and found[0] == size and found[1] < _YOUNG
+        return found is not None and found.size == size and found.age < _YOUNG
 
     def _upload(self, key: str, source: Path | bytes, blob: Blob) -> None:
         labels = {"sha256": blob.sha256}
-        with translated("storing a blob"):
+        with translate_errors("storing a blob"):
             if isinstance(source, bytes):
                 self._store.put(key, source, attributes=labels, use_multipart=False)
             else:
@@ -180,7 +168,7 @@ class S3Blobs:
 
     def _local(self, owner: str, sha256: str, size: int) -> Path:
         name = f"{owner}-{sha256}"
-        return _tried(lambda: self._scratch.copy(name, size, lambda file: self._fetch(owner, sha256, file)))
+        return _tried(lambda: self._cache.copy(name, size, lambda file: self._fetch(owner, sha256, file)))
 
     def _read_blob(self, owner: str, sha256: str) -> bytes:
         file = io.BytesIO()
@@ -195,8 +183,8 @@ class S3Blobs:
         """
         digest = hashlib.sha256()
         try:
-            with translated("reading a blob"):
-                for piece in self._store.get(blob_place(owner, sha256)).stream(1 << 20):
+            with translate_errors("reading a blob"):
+                for piece in self._store.get(checked_blob_key(owner, sha256)).stream(1 << 20):
                     digest.update(piece)
                     if to is not None:
                         to.write(piece)
@@ -205,29 +193,25 @@ class S3Blobs:
         if digest.hexdigest() != sha256:
             raise DamagedBlob(f"blob {sha256[:12]} has other bytes than its name says")
 
-    def _document(self, key: str) -> tuple[bytes, str] | None:
-        """A small document and the token of who created it."""
+    def _document(self, key: str) -> _Document | None:
         return _tried(lambda: self._read_document(key))
 
-    def _read_document(self, key: str) -> tuple[bytes, str] | None:
+    def _read_document(self, key: str) -> _Document | None:
         try:
-            with translated(f"reading {key}"):
+            with translate_errors(f"reading {key}"):
                 answer = self._store.get(key)
                 data, labels = bytes(answer.bytes()), answer.attributes
+                version = (answer.meta["e_tag"] or "").strip('"')
         except FileNotFoundError:
             return None
         if hashlib.sha256(data).hexdigest() != labels.get("sha256", hashlib.sha256(data).hexdigest()):
             raise DamagedBlob(f"{key} has other bytes than were written")
-        return data, labels.get("token", "")
+        return _Document(data, version, labels.get("token", ""))
 
     def _is_still(self, key: str, was: bytes) -> bool:
-        with translated(f"reading {key}"), contextlib.suppress(FileNotFoundError):
+        with translate_errors(f"reading {key}"), contextlib.suppress(FileNotFoundError):
             return bytes(self._store.get(key).bytes()) == was
         return False
-
-    def _delete(self, key: str) -> None:
-        with effect("drop"), translated(f"deleting {key}"), contextlib.suppress(FileNotFoundError):
-            self._store.delete(key)
 
     def _copy(self, key: str, to: str) -> None:
         answer = self._store.head(key)

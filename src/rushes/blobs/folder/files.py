@@ -1,8 +1,6 @@
 """Files of a blob folder: complete and synced before they have a name, and given it at most once."""
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -13,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rushes.files import create_locked, link_once, write_all
+
 _PIECE = 1 << 20
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO must not hang the reader
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,9 @@ def new_temp(temps: int) -> tuple[str, int]:
     """A new file of this process, which a lock says is alive."""
     while True:
         name = secrets.token_hex(12)
-        file = os.open(name, _NEW, 0o444, dir_fd=temps)  # read only for everybody: published names share its bytes
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file).st_nlink:  # else a tidy was between the two calls
+        file = create_locked(name, 0o444, temps)  # read only for everybody: published names share its bytes
+        if file is not None:
             return name, file
-        os.close(file)
 
 
 def copied(source: BinaryIO, file: int) -> tuple[str, int]:
@@ -51,9 +46,7 @@ def copied(source: BinaryIO, file: int) -> tuple[str, int]:
     while piece := source.read(_PIECE):
         digest.update(piece)
         size += len(piece)
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(file, rest) :]
+        write_all(file, piece)
     return digest.hexdigest(), size
 
 
@@ -65,33 +58,9 @@ def sha256_of(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def link(temp: Temp, folder: int, name: str) -> bool:
-    """Give a temporary file its name, unless something has it already: one winner among any number."""
-    try:
-        os.link(temp.name, name, src_dir_fd=temp.folder, dst_dir_fd=folder, follow_symlinks=False)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        return _renamed_if_new(temp, folder, name)
-    return True
-
-
-def _renamed_if_new(temp: Temp, folder: int, name: str) -> bool:
-    """The same on file systems without links: everybody takes the folder's lock first."""
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        os.rename(temp.name, name, src_dir_fd=temp.folder, dst_dir_fd=folder)
-        return True
-    return False
-
-
 def placed(temp: Temp, folder: int) -> bool:
     """Give a blob its name, or find it there, and make it young, so that gc leaves it alone; not if gc was faster."""
-    if not link(temp, folder, temp.sha256) and size_of(folder, temp.sha256) != temp.size:
+    if not link_once(temp.name, temp.sha256, temp.folder, folder) and size_of(folder, temp.sha256) != temp.size:
         os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
     with contextlib.suppress(FileNotFoundError):
         os.utime(temp.sha256, dir_fd=folder, follow_symlinks=False)
@@ -101,7 +70,7 @@ def placed(temp: Temp, folder: int) -> bool:
 
 def put_back(taken: Temp, folder: int, name: str) -> None:
     """Give a file that was taken away its name again, unless there is a new one by now."""
-    link(taken, folder, name)
+    link_once(taken.name, name, taken.folder, folder)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(taken.name, dir_fd=taken.folder)
 
@@ -124,14 +93,3 @@ def look(folder: int, name: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     return found if stat.S_ISREG(found.st_mode) else None
-
-
-def abandoned(temps: int, name: str) -> bool:
-    """Delete a file whose process is gone."""
-    file = os.open(name, READ, dir_fd=temps)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=temps)
-    finally:
-        os.close(file)
-    return True
