@@ -1,7 +1,8 @@
 """How many no-op tasks a second the ledger takes through its own verbs on PostgreSQL, against other queues.
 
 Every commit is durable on both sides. In batches: jobs of 40 tasks and a join, claim and complete as many as the ledger
-takes at once, with a result each (fence, count-down, event, counters). One at a time: submit, claim, complete.
+takes at once, with a result each (fence, count-down, event, counters), against as many as suit the others best. In
+eights, as a worker with eight slots claims them, on both sides; without a bar. One at a time: submit, claim, complete.
 graphile-worker is compared where Node is. Rounds are interleaved; medians of tasks per wall second and, because
 machines are shared, per CPU second of clients and server together.
 """
@@ -102,7 +103,9 @@ def fill_ours(url: str, tasks: int, name: str = "") -> None:
     _settle(url)
 
 
-def drain_ours(url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDER_WAY[1]) -> int:
+def drain_ours(
+    url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDER_WAY[1], size: int = PostgresLedger.batch
+) -> int:
     """Claim and complete until nothing is left, perhaps several batches under way: one is made ready, others commit."""
     ledger = PostgresLedger(Postgres(url))
     me = Incarnation(f"drainer-{os.getpid()}-{time.monotonic_ns()}", "bench", "bench", os.getpid(), "")
@@ -112,7 +115,7 @@ def drain_ours(url: str, ready: Ready, limit: int = 10**9, under_way: int = UNDE
 
     def work() -> None:
         renewed = time.monotonic()
-        while sum(done) < limit and (leases := ledger.claim(me.id, ["cpu"], ledger.batch)):
+        while sum(done) < limit and (leases := ledger.claim(me.id, ["cpu"], size)):
             done.append(ledger.complete(me.id, finishes(leases)).verdicts.count("ok"))
             if time.monotonic() - renewed > RENEW_SECONDS:
                 ledger.renew(me, {}, {})
@@ -219,6 +222,22 @@ def compare(bench: Bench, quick: bool, processes: int, count: int) -> bool:
     table(f"{processes} process(es)", spent, "rushes", ("ours/wall", "ours/CPU"))
     verdicts = [_judged(spent, name, BARS[name][processes]) for name in bench.peers]
     return all(verdicts)
+
+
+def eights(bench: Bench, quick: bool, count: int) -> bool:
+    """Ours against pgqueuer in claims of eight, in turns."""
+    tasks = 820 if quick else 8_200
+    spent: dict[str, list[Spent]] = {"rushes": [], "pgqueuer": []}
+    for n in range(count):
+        url, peer = bench.database(f"eights_{n}"), bench.database(f"eights_peer_{n}")
+        fill_ours(url, tasks)
+        bench.peers["pgqueuer"].fill(peer, tasks)
+        _settle(peer)
+        spent["rushes"].append(measured(bench, functools.partial(drain_ours, under_way=1, size=8), url, 1))
+        spent["pgqueuer"].append(measured_peer(bench, "pgqueuer", "eights", peer, tasks, 1))
+        print(".", end="", file=sys.stderr, flush=True)
+    table("claims of eight", spent, "rushes", ("ours/wall", "ours/CPU"))
+    return True
 
 
 def single(bench: Bench, quick: bool, count: int) -> bool:
@@ -355,7 +374,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small run: the figures mean little")
     parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--part", choices=["one", "two", "single", "growth", "latency", "all"], default="all")
+    parser.add_argument("--part", choices=["one", "two", "eights", "single", "growth", "latency", "all"], default="all")
     asked = parser.parse_args(argv)
     count, ok = asked.rounds or (1 if asked.quick else ROUNDS), True
     with tempfile.TemporaryDirectory() as place:
@@ -364,6 +383,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for processes, part in ((1, "one"), (2, "two")):
                 if asked.part in (part, "all"):
                     ok &= compare(bench, asked.quick, processes, count)
+            if asked.part in ("eights", "all"):
+                ok &= eights(bench, asked.quick, count)
             if asked.part in ("single", "all"):
                 ok &= single(bench, asked.quick, count)
             if asked.part in ("growth", "all"):

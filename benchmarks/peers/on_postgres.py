@@ -1,8 +1,8 @@
 """No-op jobs on pgqueuer: run in an environment of its own, which has nothing of ours.
 
 python on_postgres.py fill URL COUNT puts jobs in. drain URL says that it is ready, begins when it is told by a line,
-and prints [count, begin, end, cpu] when the queue is empty. single URL COUNT does the same with jobs one by one,
-enqueued, taken and ended. latency URL COUNT prints seconds from enqueue to start.
+and prints [count, begin, end, cpu] when the queue is empty. eights URL does so with eight at a time, single URL COUNT
+with jobs one by one, enqueued, taken and ended. latency URL COUNT prints seconds from enqueue to start.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def fill(url: str, count: int) -> None:
     await connection.close()
 
 
-async def drain(url: str) -> None:
+async def drain(url: str, batch: int = BATCH) -> None:
     """Work until the queue is empty."""
     connection = await asyncpg.connect(url)
     manager = QueueManager(Queries(AsyncpgDriver(connection)))
@@ -48,7 +48,7 @@ async def drain(url: str) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     begin, cpu = time.monotonic(), time.process_time()
-    await manager.run(batch_size=BATCH, mode=QueueExecutionMode.drain)
+    await manager.run(batch_size=batch, mode=QueueExecutionMode.drain)
     print(json.dumps([done, begin, time.monotonic(), time.process_time() - cpu]), flush=True)
     await connection.close()
 
@@ -111,7 +111,7 @@ def main(what: str, url: str, count: str = "0") -> None:
     if what in ("fill", "latency", "single"):
         asyncio.run({"fill": fill, "latency": latency, "single": single}[what](url, int(count)))
     else:
-        asyncio.run(drain(url) if what == "drain" else serve(url))
+        asyncio.run(serve(url) if what == "serve" else drain(url, 8 if what == "eights" else BATCH))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,6 @@ from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import Awaited, Source
 from rushes.sources.storage_events import News
-from rushes.stages.port import Stage
-from rushes.stages.registry import load_stages, specs_of
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")
@@ -155,14 +153,11 @@ class Home:
         return self.stores.clock()
 
     @cached_property
-    def stages(self) -> Mapping[str, Stage]:
-        """Every stage there is."""
-        return load_stages()
-
-    @cached_property
     def specs(self) -> Mapping[str, StageSpec]:
         """What each stage says of itself."""
-        return specs_of(self.stages)
+        from rushes.stages.registry import load_stages, specs_of  # noqa: PLC0415 - stages import their media libraries
+
+        return specs_of(load_stages())
 
     @cached_property
     def models(self) -> ModelStore:

@@ -42,7 +42,7 @@ def test_two_films_of_one_name_do_not_write_over_each_other(
         assert second == {f"a.mov{name.removeprefix('a')}" for name in first}
         assert _video_beside(tmp_path / "a.rushes.jsonl") == "vid_film01"
         assert _video_beside(tmp_path / "a.mov.rushes.jsonl") == "vid_film02"
-    assert "a.rushes.jsonl lies beside a.mp4: a.mov.rushes.jsonl is written instead" in caplog.text
+    assert "a.rushes.jsonl already belongs to a.mp4: writing a.mov.rushes.jsonl instead" in caplog.text
 
 
 def test_a_film_that_was_made_anew_keeps_the_names_beside_it(library: Library, tmp_path: Path) -> None:

@@ -146,11 +146,11 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 
 
 @pytest.fixture
-def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> RetentionRules:
-    """RetentionRules under which the pieces of the toy's chunks may go after a day."""
-    toy = library.home.stages["toy_chunk"]
-    monkeypatch.setattr(toy, "spec", replace(toy.spec, intermediate=("piece",)))
-    return RetentionRules(library.home.specs, keep_days=1, clip_days=30, young_seconds=0.0)
+def rules(library: Library) -> RetentionRules:
+    """Rules under which the pieces of the toy's chunks may go after a day."""
+    spec = library.home.specs["toy_chunk"]
+    specs = {**library.home.specs, "toy_chunk": replace(spec, intermediate=("piece",))}
+    return RetentionRules(specs, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:

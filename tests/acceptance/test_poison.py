@@ -96,7 +96,7 @@ def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discar
     assert ran.jobs[0].state is JobState.FAILED
     assert all(t.state is TaskState.DONE for t in good)
     (group,) = library.jobs.failed.groups()
-    assert (group.kind, group.causes[0].verdict) == ("NeverWorks", "will not work as it is")
+    assert (group.kind, group.causes[0].verdict) == ("NeverWorks", "will not work without a change")
     assert library.jobs.failed.retry_all("NeverWorks") == (bad.id,)
     assert library.jobs.failed.groups() == ()
     library.run([], slots=1)

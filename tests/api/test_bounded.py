@@ -19,7 +19,7 @@ from rushes.surfaces.web.pages import add, failed
 from tests.api.kit import WORKER, Serving, begin, serving, submit
 from tests.api.test_lists import fill
 
-BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
+BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work without a change")
 PAGE = 200
 
 

@@ -10,9 +10,7 @@ from typing import Self
 
 from rushes.annotations import sidecars
 from rushes.domain.job import Job
-from rushes.engines.local import LocalEngine
-from rushes.engines.models.benchmark import ModelSpeed, benchmark
-from rushes.engines.models.store import ModelStatus, ModelStore
+from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, estimate
 from rushes.estimates.forecast import Forecast, forecast
 from rushes.estimates.job_estimate import job_estimate
@@ -150,6 +148,9 @@ class Library:
 
     def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
         """How long each model that is here (or is named) takes on this machine."""
+        from rushes.engines.local import LocalEngine  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.engines.models.benchmark import benchmark  # noqa: PLC0415
+
         engine = LocalEngine(self.models)
         here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
         return [timing for model in here if (timing := benchmark(engine, model))]

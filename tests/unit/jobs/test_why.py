@@ -12,7 +12,7 @@ from rushes.domain.worker import Incarnation, Worker
 from rushes.jobs.why import Reason, reason_of
 
 JOB = Job("job_a", "me", "", "r", "film.mp4", "searchable", "{}", "{}", JobState.RUNNING, False, 0, Counts(), 1, "")
-FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work as it is")
+FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work without a change")
 
 
 def task(

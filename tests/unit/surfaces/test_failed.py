@@ -12,9 +12,11 @@ from rushes.surfaces.cli.main import main
 from tests.unit.cli_worker import films, kill
 
 Invoke = Callable[..., Result]
-TEXT = Failure("BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work as it is", ("line one", "line two"))
-SHORT = Failure("BadMedia", "it ends too early", "Copy it again.", "works after you act")
-GONE = Failure("SourceMissing", "it is not there", "Put it back.", "works after you act")
+TEXT = Failure(
+    "BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work without a change", ("line one", "line two")
+)
+SHORT = Failure("BadMedia", "it ends too early", "Copy it again.", "works after you fix the cause")
+GONE = Failure("SourceMissing", "it is not there", "Put it back.", "works after you fix the cause")
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_each_distinct_reason_of_a_class_is_told_with_its_count_hint_and_verdict
         "why    it is not there",
     ]
     at = lines.index("why    2 times: it is a [31mtext")
-    assert lines[at + 1 : at + 3] == ["means  will not work as it is", "do     Name a film."]
+    assert lines[at + 1 : at + 3] == ["means  will not work without a change", "do     Name a film."]
     assert "line two" not in "\n".join(lines)
     assert "line two" in rushes("failed", "ls", "--verbose").stdout
 

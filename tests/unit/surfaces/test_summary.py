@@ -137,7 +137,7 @@ def test_a_job_that_somebody_paused_meanwhile_is_no_error(shelf: Shelf, capsys: 
 
 
 def dead(stage: str, chunk: int | None, message: str, kind: str = "KillsItsWorker") -> Task:
-    failure = Failure(kind, message, "Look at its log.", "will not work as it is")
+    failure = Failure(kind, message, "Look at its log.", "will not work without a change")
     spec = '{"span":[1320000,1380000,1,1000]}'
     return Task("t", DONE.id, stage, chunk, "cpu", 1, TaskState.DEAD, 1, 0, 10, 0, spec, failure=failure)
 

@@ -18,6 +18,16 @@ OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in a
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSpeed:
+    """How fast a model is here: the least processor time of a few answers, and how long loading took."""
+
+    model: str
+    subject: str  # what one answer is about
+    cpu_seconds: float
+    loading: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStatus:
     """A model of the manifest, and whether its files are on this machine."""
 

@@ -22,8 +22,7 @@ from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, 
 from rushes.library.videos.compare import Comparison, compare
 from rushes.library.videos.envelopes import Envelope, envelopes
 from rushes.library.videos.export import export, shots_of
-from rushes.library.videos.frames import frame
-from rushes.library.videos.stereo import PublishedFilm, list_films
+from rushes.library.videos.published import PublishedFilm
 from rushes.records.port import Record
 
 __all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
@@ -85,6 +84,8 @@ class Videos:
         Raises:
             NotFound: no frame is kept there.
         """
+        from rushes.library.videos.frames import frame  # noqa: PLC0415 - av is loaded when it is needed
+
         return frame(self.home, video, us)
 
     def envelopes(
@@ -122,6 +123,8 @@ class Videos:
 
     def films_3d(self, video: Video) -> list[PublishedFilm]:
         """Every film in 3D that was made of it."""
+        from rushes.library.videos.stereo import list_films  # noqa: PLC0415 - av is loaded when it is needed
+
         return list_films(self.home, video)
 
     def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:

@@ -16,6 +16,7 @@ from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
+from rushes.library.videos.published import PublishedFilm
 from rushes.library.work.run import run, stopped
 from rushes.media.stereo.text import ass
 from rushes.media.stereo.view import LOOKS, Format, format_of
@@ -77,16 +78,6 @@ class Film3D:
     format: str
     subtitles: str = ""
     made: bool = True  # false: it lay there already
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFilm:
-    """A film in 3D of a video of the library."""
-
-    format: Format
-    name: str  # as it is published
-    size: int
-    file: str  # what a copy is called, as players read it
 
 
 def list_films(home: Home, video: Video) -> list[PublishedFilm]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rushes.domain.observation import Observation
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.speech import SpeechModels, decoding_options
+from rushes.engines.models.speech import SpeechModels
 from rushes.engines.port import RATE, DecodingOptions, Pcm, SpeechEngine, Transcription, Word
 from rushes.stages.speech import doubts
 from rushes.stages.speech.lines import lines, steady
@@ -17,6 +17,7 @@ from rushes.stages.speech.windows import Range, Window
 _SURE = 0.6
 _SHORT = 3 * RATE
 _CONTEXT = 30 * RATE
+_BEAMS = {"fast": 1, "balanced": 5, "high_quality": 5}
 _GLANCE = 5 * RATE  # 0.1 CPU-seconds instead of 1.3 (base)
 
 
@@ -123,3 +124,8 @@ def _moved(word: Word, window: Window) -> Word:
     pairs = list(zip(_stretches(window), window.groups, strict=True))
     (a, b), (start, _) = next((p for p in pairs if middle < p[0][1]), pairs[-1])
     return replace(word, start=min(max(word.start, a), b) - a + start, end=min(max(word.end, a), b) - a + start)
+
+
+def decoding_options(profile: str, language: str) -> DecodingOptions:
+    """How a window is first asked about."""
+    return DecodingOptions(language=language or None, beam_size=_BEAMS.get(profile, 5))
