@@ -43,7 +43,7 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
-    worker = HomeWorker(library.home, lanes=library.home.lanes, until_idle=until_idle, on_fetch=_fetch_teller(session))
+    worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
     view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
     worker.shell.on_input = view.on_input
     _begin(session, library, worker)
