@@ -104,7 +104,7 @@ class Service:
                 raise NotAllowed("no credentials for AWS were found") from e
             except BotoCoreError as e:
                 if once or last:
-                    raise StoreAway(f"AWS did not answer: {e}") from e
+                    raise StoreAway(f"AWS does not respond: {e}") from e
         raise AssertionError("the last try tells how it ended")
 
     def wait_for(self, what: str, **request: Any) -> None:

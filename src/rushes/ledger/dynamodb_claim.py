@@ -55,7 +55,7 @@ def _living(store: Store, worker: str) -> WorkerRow:
     turn = store.turn(store.recall([(f"worker#{worker}", "worker")]))
     row = turn.worker(worker)
     if row is None or row.over or store.sightings.see(row) <= 0:
-        raise LeaseLost(f"the lease of worker {worker} is over")
+        raise LeaseLost(f"the lease of worker {worker} has expired")
     return row
 
 

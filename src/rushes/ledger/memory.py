@@ -63,7 +63,7 @@ class MemoryLedger(MemoryMoves):
         with self._lock:
             row = self._workers.get(worker)
             if row is None or row.over or row.until <= self._now():
-                raise LeaseLost(f"the lease of worker {worker} is over")
+                raise LeaseLost(f"the lease of worker {worker} has expired")
             tasks = [t for t in self._in_order() if t.claimable and t.draft.lane in lanes]
             if hinted:
                 tasks = [t for t in tasks if t.draft.id in hinted]

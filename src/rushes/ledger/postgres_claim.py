@@ -65,7 +65,7 @@ class Claims:
             self._doubts[worker] = time.monotonic() + _DOUBT_SECONDS
             raise
         if not rows and not self._db.ask(self._sql["may_claim"], who):
-            raise LeaseLost(f"the lease of worker {worker} is over")
+            raise LeaseLost(f"the lease of worker {worker} has expired")
         return self._leases(rows)
 
     def forget(self) -> None:

@@ -61,7 +61,7 @@ def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], fact
     turn.run("draft_facts", job=number, fence=fence, facts=facts)
     turn.run("drafts_add", job=number, fence=fence, rows=encode([_draft(d) for d in tasks]))
     if turn.column("draft_count", job=number, fence=fence)[0] >= FIRST:  # as on SQLite
-        raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
+        raise OverLimit(f"the plan has too many tasks (limit: {FIRST})", "Use larger chunks with --chunk.")
     return Verdict.OK
 
 

@@ -47,7 +47,7 @@ class SqliteLedger:
     ) -> None:
         kind = place.network_file_system(path.parent, mounts())
         if kind:
-            raise WrongHome(f"{path.parent} lies on a network file system ({kind})", "Keep the home on a local disk.")
+            raise WrongHome(f"{path.parent} is on a network file system ({kind})", "Keep the home on a local disk.")
         seconds, lasting = clock or boot_seconds, awake or clock or awake_seconds
         self._is_gone = is_gone
         self._flows = False  # the last claim found something: the next need not look first whether there is any
@@ -236,6 +236,6 @@ def _check_host(turn: Transaction, host: str, boot: str, take_over: bool) -> Non
     left = turn.column("left_behind")
     if left and not same and not take_over:
         raise WrongHome(
-            f"another machine has used this home and {len(left)} of its workers may still run ({left[0]})",
-            "Stop them there. If that machine is gone for good: rushes init --take-over",
+            f"another machine has used this home, and {len(left)} of its workers may still be running ({left[0]})",
+            "Stop them there. If that machine no longer exists: rushes init --take-over",
         )

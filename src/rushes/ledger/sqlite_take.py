@@ -40,7 +40,7 @@ def draft(turn: Transaction, task: str, fence: int, tasks: Sequence[Draft], fact
     turn.run("draft_facts", fence, facts, number)
     turn.many("draft_add", [_draft(number, fence, d) for d in tasks])
     if turn.column("draft_count", number, fence)[0] >= FIRST:  # keys of two jobs are never neighbours
-        raise OverLimit(f"a plan has fewer than {FIRST} tasks", "Choose larger chunks with --chunk.")
+        raise OverLimit(f"the plan has too many tasks (limit: {FIRST})", "Use larger chunks with --chunk.")
     return Verdict.OK
 
 

@@ -150,7 +150,7 @@ def bury(
 def _own_row(turn: Transaction, worker: str) -> tuple[int, bool]:
     row = turn.one("worker_row", worker)
     if row is None or row[2] or row[1] <= turn.awake:
-        raise LeaseLost(f"the lease of worker {worker} is over")
+        raise LeaseLost(f"the lease of worker {worker} has expired")
     return row[0], bool(row[3])
 
 

@@ -84,7 +84,7 @@ class Notify(Poll):
             self._db.ask("SELECT pg_notify(%(channel)s, 'well')", {"channel": channel})
             if not list(db.notifies(timeout=CHECK_SECONDS, stop_after=1)):
                 hint = "Set listen to the address of the server itself: a pooler carries no LISTEN."
-                raise StoreAway("what is told by NOTIFY does not come through", hint)
+                raise StoreAway("a test NOTIFY did not arrive", hint)
         return "LISTEN/NOTIFY"
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class Notify(Poll):
                     while not self._closed:
                         self._turn(db)
             except psycopg.Error as e:
-                log.warning("hints do not come: %s", e)
+                log.warning("cannot receive hints: %s", e)
                 self._sleep(_TICK)
 
     @contextlib.contextmanager
@@ -168,5 +168,5 @@ class Notify(Poll):
             sender, lane, tasks = json.loads(told.payload)
             hint = str(lane), [str(task) for task in tasks]
         except (ValueError, TypeError, RecursionError) as e:
-            return log.warning("a hint that is none of ours is passed over: %s", e)
+            return log.warning("ignored a foreign hint: %s", e)
         return super().announce(*hint) if sender != self._me else None

@@ -130,12 +130,12 @@ class RedisHints:
         try:
             self._server.ping()
         except redis.AuthenticationError as e:
-            raise StoreRefuses(f"it refuses us: {e}") from e
+            raise StoreRefuses(f"access denied: {e}") from e
         except (redis.RedisError, OSError) as e:
-            raise StoreAway(f"it does not answer: {e}", "Check that the server is there.") from e
+            raise StoreAway(f"no response: {e}", "Check that the server is running.") from e
         self.announce(lane, ["well"])
         if self.wait((lane,), CHECK_SECONDS) != ("well",):
-            raise StoreAway("what is told does not come through")
+            raise StoreAway("a test hint did not arrive")
         return "Redis or Valkey"
 
     def wake(self) -> None:
@@ -190,7 +190,7 @@ class RedisHints:
         try:
             return question()
         except (redis.RedisError, OSError) as e:
-            log.warning("hints are away: %s", e)
+            log.warning("hints are not available: %s", e)
             self._away_until = time.monotonic() + _REST
             return None
 

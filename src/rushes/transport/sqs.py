@@ -213,7 +213,7 @@ class SqsHints:
         return list(dict.fromkeys(tasks))
 
     def _drop(self, poison: _Receipt) -> None:
-        log.warning("a message that is no hint was deleted from %s", poison.queue)
+        log.warning("deleted a message that is not a hint from %s", poison.queue)
         with self._changed:
             self.poison += 1
             self._settled.append(poison)
@@ -244,7 +244,7 @@ class SqsHints:
         try:
             return question()
         except RushesError as e:
-            log.warning("hints are away: %s", e)
+            log.warning("hints are not available: %s", e)
             self._away_until = time.monotonic() + _REST
             return None
 
