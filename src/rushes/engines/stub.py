@@ -28,7 +28,7 @@ class StubEngine:
 
     def __init__(self) -> None:
         if os.environ.get(FLAG) != "1":
-            raise Refused("the stub engine invents its answers", f"It is for tests only, which set {FLAG}=1.")
+            raise Refused("the stub engine returns invented answers", f"It is for tests only, which set {FLAG}=1.")
 
     def voiced(self, pcm: Pcm) -> Sequence[tuple[int, int]]:
         """Spans of samples that are loud, less than 0.3 s apart."""

@@ -31,7 +31,7 @@ def load_stages() -> dict[str, Stage]:
         stage = point.load()
         name = _checked(stage, point.value)
         if name in stages:
-            raise Refused(f"{point.value}: there is a stage {name!r} already", "Give it another name.")
+            raise Refused(f"{point.value}: the stage {name!r} already exists", "Give it another name.")
         stages[name] = stage
     return stages
 
@@ -44,7 +44,7 @@ def cards_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
 def _checked(stage: object, where: str) -> str:
     card = getattr(stage, "card", None)
     if not isinstance(card, StageSpec) or not callable(getattr(stage, "run", None)):
-        raise Refused(f"{where} is no stage: it needs a card and a run(work)", "See the guide: write a stage.")
+        raise Refused(f"{where} is not a stage: it needs a card and a run(work)", "See the guide: write a stage.")
     if not is_name(card.name) or not card.outputs or not all(map(is_name, card.outputs)):
-        raise Refused(f"{where}: {card.name!r} or its outputs are no good names", "Use lower case letters, digits, _.")
+        raise Refused(f"{where}: {card.name!r} or its outputs are invalid names", "Use lower case letters, digits, _.")
     return card.name

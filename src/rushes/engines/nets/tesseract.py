@@ -39,7 +39,7 @@ class Tesseract:
         )
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-            raise ModelMissing(f"tesseract: {said[0]}", "Install the languages that were asked for.")
+            raise ModelMissing(f"tesseract: {said[0]}", "Install the requested languages.")
         return _lines(csv.DictReader(io.StringIO(done.stdout.decode()), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
