@@ -59,7 +59,7 @@ def estimate(
         NoRoom: nothing can be tried out here now.
     """
     if not _has_room(home):
-        raise NoRoom("the disk is nearly full: nothing can be tried out on it")
+        raise NoRoom("the disk is nearly full, so nothing can be measured")
     found = add(home, places, replace(wanted, only=("probe",), skip=(), trial=True))
     looked_at = [one for one in found if not one.skipped]
     _work(home, looked_at, signals)

@@ -64,7 +64,7 @@ def _make(data: Path, version: int, user: int | None) -> None:
     argv += ["--locale=C", "--no-instructions"]
     made = subprocess.run(argv, capture_output=True, text=True, check=False, **as_user(user))
     if made.returncode:
-        raise Refused(f"PostgreSQL cannot make its files in {data}:\n{made.stderr.strip()}", "Choose another folder.")
+        raise Refused(f"PostgreSQL cannot create its files in {data}:\n{made.stderr.strip()}", "Choose another folder.")
 
 
 def _user() -> int | None:

@@ -50,6 +50,6 @@ class Background:
             try:
                 do()
             except Exception:  # noqa: BLE001 - the next errand must find its thread
-                log.exception("an errand failed")
+                log.exception("a background task failed")
             with self._lock:
                 self._unfinished -= 1

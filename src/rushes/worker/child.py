@@ -105,7 +105,7 @@ class Child:
             except (EOFError, OSError):
                 break
             except Exception:  # noqa: BLE001 - whatever it is: a slot that nobody hears must end
-                log.exception("a slot said something odd")
+                log.exception("unexpected message from a slot")
                 break
         self.kill("hung up")
         code = self._process.wait()

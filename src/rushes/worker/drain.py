@@ -75,7 +75,7 @@ class SpotNotice:
                 status, body = self._get()
         except (OSError, http.client.HTTPException) as e:
             if not self._silent:
-                log.warning("no Spot notice can be had from %s: %s", self._host, e)
+                log.warning("cannot read Spot notices from %s: %s", self._host, e)
             self._silent = True
             return ""
         self._silent = False

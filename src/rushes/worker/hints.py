@@ -75,7 +75,7 @@ class Hints:
         try:
             tasks = self._transport.wait(deed.lanes, deed.seconds, deed.n)
         except Exception:  # noqa: BLE001 - a hint is worth no failure
-            log.exception("no hint can be heard")
+            log.exception("cannot receive hints")
             time.sleep(PAUSE_SECONDS)
         if self._left:
             self.announce(tasks)  # taken by somebody who leaves: it is for others

@@ -55,7 +55,7 @@ class Outbox:
             self.tell(inputs.OutboxEntryWritten(letter))
             return False
         except Exception as e:  # noqa: BLE001 - one plan that cannot be made must not end the worker
-            log.warning("the plan cannot be made", exc_info=True, extra=self.about(letter.lease))
+            log.warning("the plan failed", exc_info=True, extra=self.about(letter.lease))
             self._fail(worker, letter, e)
             return False
         return True
@@ -70,7 +70,7 @@ class Outbox:
         if isinstance(letter, commands.GiveBack):
             self.ledger.give_back(worker, [(lease.task, lease.fence)], letter.reason)
             self.tell(inputs.OutboxEntryWritten(letter))
-            log.info("handed back: %s", letter.reason, extra=self.about(lease))
+            log.info("given back: %s", letter.reason, extra=self.about(lease))
             self.hints.settle([lease.task])
             return self.hints.announce([lease.task])
         log.warning("%s: %s", letter.failure.kind, letter.failure.message, extra=self.about(lease))

@@ -159,9 +159,9 @@ class Shell:
     def _turn(self, deed: commands.Command) -> None:
         match deed:
             case commands.Report(lease, seconds):
-                log.warning("runs for %.0f s already", seconds, extra=self.about(lease))
+                log.warning("has been running for %.0f s", seconds, extra=self.about(lease))
             case commands.NewIncarnation():
-                log.warning("the lease of this worker was lost; going on as a new one", extra={"worker": self.me.id})
+                log.warning("this worker lost its lease; continuing as a new worker", extra={"worker": self.me.id})
                 self.me = self._o.born()
             case commands.Leave():
                 log.info("leaving (%s)", self.state.why or "nothing left", extra={"worker": self.me.id})

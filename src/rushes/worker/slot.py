@@ -149,7 +149,7 @@ def _make(
     stage.run(work)
     missing = wanted - work.saved.keys()
     if missing:
-        raise NeverWorks(f"stage {ask['stage']} did not save: {', '.join(sorted(missing))}", "Mend the stage.")
+        raise NeverWorks(f"stage {ask['stage']} did not save: {', '.join(sorted(missing))}", "Fix the stage.")
     return {output: _commit(parts, ask, spec, output, work.saved[output]) for output in sorted(wanted)}
 
 
@@ -243,5 +243,5 @@ def _commit(parts: Parts, ask: Mapping[str, JSON], spec: Mapping[str, JSON], out
         return result_of(manifest, hashlib.sha256(data).hexdigest())
     first = _adopt(parts.blobs, spec["owner"], key)  # somebody was faster: the first writer wins
     if first is None:
-        raise DamagedBlob(f"the manifest of {key} was damaged; it is made again")
+        raise DamagedBlob(f"the manifest of {key} was damaged; making it again")
     return first
