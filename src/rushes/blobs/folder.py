@@ -74,7 +74,7 @@ class FolderBlobs:
         """As the port says."""
         file = self._open(blob_place(owner, sha256))
         if file is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return file
 
     def local(self, owner: str, sha256: str) -> Path:
@@ -333,5 +333,5 @@ def _translated(doing: str) -> Iterator[None]:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise NoRoom(f"{doing}: the disk is full") from error
         if error.errno in {errno.ENOTDIR, errno.ELOOP, errno.EISDIR}:
-            raise Refused(f"{doing}: a link or a file stands where a folder should be") from error
+            raise Refused(f"{doing}: there is a link or a file where a folder is expected") from error
         raise StoreAway(f"{doing}: {error.strerror or error}") from error

@@ -131,5 +131,5 @@ class MemoryBlobs:
     def _blob(self, owner: str, sha256: str) -> bytes:
         data = self._bytes.get(blob_place(owner, sha256))
         if data is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return data

@@ -111,7 +111,7 @@ class S3Blobs:
                     return True
                 if found := self._document(key):
                     return found[1] == token
-        raise StoreAway(f"creating {key}: others create and delete it all the time")
+        raise StoreAway(f"creating {key}: other processes keep creating and deleting it")
 
     def read(self, key: str) -> bytes | None:
         """As the port says."""
@@ -147,7 +147,7 @@ class S3Blobs:
             try:
                 self._copy(key, name)
             except FileNotFoundError as e:
-                raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
+                raise DamagedBlob(f"blob {sha256[:12]} is missing") from e
 
     def address(self, name: str) -> str:
         """As the port says."""
@@ -164,7 +164,7 @@ class S3Blobs:
     def _there(self, owner: str, sha256: str) -> int:
         size = self.size(owner, sha256)
         if size is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return size
 
     def _head(self, key: str) -> tuple[int, float] | None:
@@ -211,9 +211,9 @@ class S3Blobs:
                     if to is not None:
                         to.write(piece)
         except FileNotFoundError as e:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
+            raise DamagedBlob(f"blob {sha256[:12]} is missing") from e
         if digest.hexdigest() != sha256:
-            raise DamagedBlob(f"blob {sha256[:12]} has other bytes than its name says")
+            raise DamagedBlob(f"blob {sha256[:12]} does not match its hash")
 
     def _document(self, key: str) -> tuple[bytes, str] | None:
         """A small document and the token of who created it."""
@@ -227,7 +227,7 @@ class S3Blobs:
         except FileNotFoundError:
             return None
         if hashlib.sha256(data).hexdigest() != labels.get("sha256", hashlib.sha256(data).hexdigest()):
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not match what was written")
         return data, labels.get("token", "")
 
     def _is_still(self, key: str, was: bytes) -> bool:

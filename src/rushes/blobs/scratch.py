@@ -79,7 +79,7 @@ class Scratch:
                 yield file
             except OSError as e:
                 if e.errno in {errno.ENOSPC, errno.EDQUOT}:
-                    raise NoRoom("the disk for copies of far files is full") from e
+                    raise NoRoom("the disk for cached copies of remote files is full") from e
                 raise
 
 
