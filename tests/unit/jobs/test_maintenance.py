@@ -148,7 +148,7 @@ class Bucket(MemoryBlobs):
     def read(self, key: str) -> bytes | None:
         data = super().read(key)
         if data == b"bit rot":
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not match what was written")
         return data
 
 

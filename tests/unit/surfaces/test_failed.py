@@ -12,7 +12,9 @@ from rushes.surfaces.cli.main import main
 from tests.unit.cli_worker import films, kill
 
 Invoke = Callable[..., Result]
-TEXT = Failure("BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work without a change", ("line one", "line two"))
+TEXT = Failure(
+    "BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work without a change", ("line one", "line two")
+)
 SHORT = Failure("BadMedia", "it ends too early", "Copy it again.", "works after you fix the cause")
 GONE = Failure("SourceMissing", "it is not there", "Put it back.", "works after you fix the cause")
 
