@@ -97,5 +97,5 @@ class MemoryBlobs:
     def _blob(self, owner: str, sha256: str) -> bytes:
         data = self._bytes.get(checked_blob_key(owner, sha256))
         if data is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return data

@@ -213,7 +213,7 @@ class Follower:
                     with self.blobs.open(owner, artifact.sha256) as file:
                         found += load(file.read())
                 except (DamagedBlob, ValueError, KeyError, TypeError) as error:
-                    log.warning("result %s is left out of the index: %s", manifest.key, error)
+                    log.warning("result %s is not indexed: %s", manifest.key, error)
         return found
 
     def _remove_unknown(self, owner: str, video: str) -> int:
@@ -301,7 +301,7 @@ def _correction(record: Record) -> Correction | None:
         where = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
         return Correction(record.id, *where, str(doc["text"]))
     except (KeyError, TypeError, ValueError) as error:
-        log.warning("correction %s is left out: %s", record.id, error)
+        log.warning("ignored correction %s: %s", record.id, error)
         return None
 
 
@@ -314,7 +314,7 @@ def _manifest(data: bytes | None, key: str) -> Manifest | None:
     try:
         return parse_manifest(data, key) if data is not None else None
     except DamagedBlob as error:
-        log.warning("result %s is left out of the index: %s", key, error)
+        log.warning("result %s is not indexed: %s", key, error)
         return None
 
 

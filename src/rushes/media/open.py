@@ -64,7 +64,7 @@ def open_footage(path: Footage, limits: Limits = LIMITS) -> Iterator[InputContai
         _check_head(file, path.name, limits)
         with av.open(_handle(path, file), mode="r", options=_options(), metadata_errors="replace") as container:
             if len(container.streams) > 4 * limits.streams:
-                raise BadMedia(f"{path.name} holds {len(container.streams)} streams, which no camera writes")
+                raise BadMedia(f"{path.name} holds {len(container.streams)} streams, which is too many")
             yield container
 
 
@@ -90,14 +90,16 @@ def _handle(path: Footage, file: BinaryIO) -> str | BinaryIO:
 def plain_file(path: Path) -> Iterator[int]:
     """A descriptor of a plain file: never a link, a pipe or a device, and never one that waits."""
     if "\0" in str(path):
-        raise BadMedia("the name of the file holds a NUL character")
+        raise BadMedia("the name of the file contains a NUL character")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as e:
         raise SourceMissing(f"{path.name}: {e.strerror}") from e
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise BadMedia(f"{path.name} is not a plain file", "Only files can be read, not folders, pipes or devices.")
+            raise BadMedia(
+                f"{path.name} is not a regular file", "Only regular files can be read, not folders, pipes or devices."
+            )
         yield fd
     finally:
         os.close(fd)
@@ -119,7 +121,7 @@ def audio_stream(container: InputContainer, index: int) -> AudioStream:
     """The stream of an audio track, ready to be decoded."""
     stream = container.streams[index]
     if not isinstance(stream, AudioStream):
-        raise BadMedia(f"stream {index} is no longer sound: the file has changed")
+        raise BadMedia(f"stream {index} is no longer audio: the file has changed")
     _check_codec(stream, AUDIO_CODECS)
     return stream
 
@@ -135,7 +137,7 @@ def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
     if width * height > limits.pixels:
         raise BadMedia(
             f"its pictures are {width} x {height}, over the limit of {limits.pixels // 1_000_000} million pixels",
-            "Make a smaller copy, or raise the limit.",
+            "Make a smaller copy, or raise max_pixels.",
         )
 
 
@@ -162,9 +164,9 @@ def foreign_errors(name: str) -> Iterator[None]:
     except FFmpegError as e:
         if e.errno == 28:
             raise NoRoom("the disk is full") from e
-        raise BadMedia(f"{name} cannot be read as footage: {_plain(e)}") from e
+        raise BadMedia(f"{name} cannot be read as a video: {_plain(e)}") from e
     except UnicodeError as e:
-        raise BadMedia(f"{name} cannot be read as footage: its labels are not text") from e
+        raise BadMedia(f"{name} cannot be read as a video: its metadata is not text") from e
 
 
 def _plain(e: FFmpegError) -> str:
@@ -201,6 +203,6 @@ def _check_codec(stream: VideoStream | AudioStream, allowed: frozenset[str]) -> 
     name = stream.codec_context.codec.name
     if name not in allowed:
         raise BadMedia(
-            f"its {stream.type} is coded as {name}, which is not on the list of safe codecs",
+            f"its {stream.type} uses the codec {name}, which is not on the list of safe codecs",
             "Convert it to H.264 with another program, then run it again.",
         )

@@ -47,7 +47,7 @@ class Clip:
         start, end = int(work.options["start_us"]), int(work.options["end_us"])
         padding = int(work.options["padding_ms"]) * 1000
         if end <= start:
-            raise NeverWorks("the clip ends before it begins", "Give a start that lies before the end.")
+            raise NeverWorks("the clip ends before it starts", "Give a start before the end.")
         if work.options["source"] not in _SOURCES or work.options["subtitles"] not in _SUBTITLES:
             raise NeverWorks("a clip comes from the original or the proxy, with subtitles as track, burnt, or without")
         out = work.temporary(".mp4")

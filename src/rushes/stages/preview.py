@@ -45,7 +45,7 @@ class Preview:
         """Save strip.jpg, with the strength that suits the film in its facts."""
         track = work.facts.video
         if track is None:
-            raise BadMedia("there are no pictures in it", "3D is made of films with pictures.")
+            raise BadMedia("this file has no picture", "3D needs a video with a picture.")
         wanted = Wanted.of(work.options)
         view = View(format_of(str(work.options["format"])), shown_size(track, int(work.options["height"])))
         shown, grades = [], []

@@ -243,5 +243,5 @@ def _commit(deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON
         return result_of(manifest, hashlib.sha256(data).hexdigest())
     first = _adopt(deps.blobs, spec["owner"], key)  # the first writer wins
     if first is None:
-        raise DamagedBlob(f"the manifest of {key} was damaged; it is made again")
+        raise DamagedBlob(f"the manifest of {key} was damaged; making it again")
     return first

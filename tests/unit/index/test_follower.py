@@ -154,7 +154,7 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_left_out_and_the_rest_is_f
 
     def refused(key: str) -> ByteRange | None:
         if key == manifest_key("anna", "v-1"):
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not match what was written")
         return read(key)
 
     monkeypatch.setattr(studio.blobs, "read", refused)

@@ -36,7 +36,7 @@ def test_once_ends_with_the_reason_and_what_to_do(home: Path, blobs: str, argume
         file.write(f'blobs = "{blobs}"\n')
     shown = CliRunner().invoke(main, ["--home", str(home), "watch", *argument.split(), "--once"])
     assert shown.exit_code == StoreMissing.exit_code
-    assert "there is no such bucket" in shown.stderr
+    assert "the bucket does not exist" in shown.stderr
     assert "Create it" in shown.stderr
 
 

@@ -53,7 +53,7 @@ class FolderBlobs:
     def open(self, owner: str, sha256: str) -> BinaryIO:
         file = self._open(checked_blob_key(owner, sha256))
         if file is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return file
 
     def local(self, owner: str, sha256: str) -> Path:
@@ -270,5 +270,5 @@ def _translated(doing: str) -> Iterator[None]:
         if error.errno in DISK_FULL:
             raise NoRoom(f"{doing}: the disk is full") from error
         if error.errno in {errno.ENOTDIR, errno.ELOOP, errno.EISDIR}:
-            raise Refused(f"{doing}: a link or a file stands where a folder should be") from error
+            raise Refused(f"{doing}: there is a link or a file where a folder is expected") from error
         raise StoreAway(f"{doing}: {error.strerror or error}") from error

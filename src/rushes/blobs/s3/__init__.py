@@ -138,7 +138,7 @@ class S3Blobs:
             try:
                 self._copy(key, name)
             except FileNotFoundError as e:
-                raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
+                raise DamagedBlob(f"blob {sha256[:12]} is missing") from e
 
     def _there(self, owner: str, sha256: str) -> int:
         found = self.stat(owner, sha256)
@@ -189,9 +189,9 @@ class S3Blobs:
                     if to is not None:
                         to.write(piece)
         except FileNotFoundError as e:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there") from e
+            raise DamagedBlob(f"blob {sha256[:12]} is missing") from e
         if digest.hexdigest() != sha256:
-            raise DamagedBlob(f"blob {sha256[:12]} has other bytes than its name says")
+            raise DamagedBlob(f"blob {sha256[:12]} does not match its hash")
 
     def _document(self, key: str) -> _Document | None:
         return _tried(lambda: self._read_document(key))

@@ -53,10 +53,12 @@ def _store_error(doing: str, error: Exception) -> StoreAway:
     """A list is refused without a type of its own: only the words tell."""
     text = str(error)
     if "NoSuchBucket" in text:
-        return StoreMissing(f"{doing}: there is no such bucket")
+        return StoreMissing(f"{doing}: the bucket does not exist")
     if any(part in text for part in _ROLE):
-        return StoreRefuses(f"{doing}: no credentials were found", "Set s3_key and s3_secret, or as for AWS tools.")
+        return StoreRefuses(
+            f"{doing}: no credentials were found", "Set s3_key and s3_secret, or configure AWS credentials."
+        )
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
-        return StoreRefuses(f"{doing}: the bucket refuses us", "Check the key and what it may do.")
-    hint = "Check that the bucket is there; work goes on by itself."
+        return StoreRefuses(f"{doing}: the bucket denies access", "Check the key and its permissions.")
+    hint = "Check that the bucket exists. Work continues automatically."
     return StoreAway(f"{doing}: {text.partition(chr(10))[0][:300]}", hint)

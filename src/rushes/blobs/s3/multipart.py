@@ -120,9 +120,9 @@ def _translate_errors(doing: str) -> Iterator[None]:
     except ClientError as e:
         if e.response["Error"]["Code"] in _MISSING:
             raise FileNotFoundError(doing) from e
-        raise StoreAway(f"{doing}: {e}"[:300], "Check the key and what it may do in the bucket.") from e
+        raise StoreAway(f"{doing}: {e}"[:300], "Check the key and its permissions for the bucket.") from e
     except BotoCoreError as e:
-        raise StoreAway(f"{doing}: {e}"[:300], "Check that the bucket is there; work goes on by itself.") from e
+        raise StoreAway(f"{doing}: {e}"[:300], "Check that the bucket exists. Work continues automatically.") from e
 
 
 def _absent() -> contextlib.AbstractContextManager[None]:

@@ -53,7 +53,7 @@ def clip(
     whole = [(t.start * t.base, t.end * t.base) for t in (track, sound) if t is not None]
     start, end = max(start, min(a for a, _ in whole)), min(end, max(b for _, b in whole))
     if start >= end:
-        raise BadMedia("the clip lies outside the film", "Choose a start and an end within it.")
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
     with create_file(out, {"movflags": "+faststart"}) as container:
         if track is None:
             assert sound is not None
@@ -71,7 +71,7 @@ def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
     """The part of the pictures, of which at least one moment is shown."""
     first, last = max(rescale_up(start, track.base), track.start), min(rescale_up(end, track.base), track.end)
     if first >= track.end or last <= track.start:
-        raise BadMedia("there is no picture in that range", "Choose a longer range.")
+        raise BadMedia("there is no frame in that range", "Choose a longer range.")
     return Span(min(first, last - 1), last, track.base)
 
 

@@ -43,7 +43,7 @@ def clip_from_proxy(
         for pieces, name in ((proxy.pictures, "pictures.mp4"), (proxy.sounds, "sound.mp4"))
     )
     if pictures is None and sound is None:
-        raise BadMedia("the clip lies outside the film", "Choose a start and an end within it.")
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
     seen = probe(pictures or sound or out)
     heard = probe(sound).audio if sound else ()
     made = clip(
@@ -79,7 +79,7 @@ def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path)
                 headers.add(header)
                 _append(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
     if len(headers) > 1:
-        raise BadMedia("the proxy changes its form inside the clip", "Cut it from the original.")
+        raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
     return out if headers else None
 
 

@@ -143,7 +143,7 @@ def read_back(path: Path) -> Joined:
 def _compare(made: Joined, found: Joined) -> None:
     same = (made.frames, made.times, len(made.sounds)) == (found.frames, found.times, len(found.sounds))
     if not same or any(abs(a - b) > _SLACK for a, b in zip(made.sounds, found.sounds, strict=True)):
-        raise TryAgain(f"the joined film is not whole: {made} was written, {found} is there")
+        raise TryAgain(f"the joined video is incomplete: {made} was written, {found} was found")
 
 
 def _listen(made: Joined, facts: VideoFacts) -> None:
@@ -151,7 +151,7 @@ def _listen(made: Joined, facts: VideoFacts) -> None:
     ends = [track.end * track.base - facts.start for track in facts.audio]
     if len(ends) != len(made.sounds) or any(abs(a - b) > _LAST for a, b in zip(made.sounds, ends, strict=True)):
         told = [[f"{float(end):.3f}" for end in some] for some in (ends, made.sounds)]
-        raise TryAgain(f"sound is missing: its tracks end at {told[0]} s in the original, at {told[1]} s in the film")
+        raise TryAgain(f"sound is missing: its tracks end at {told[0]} s in the original, at {told[1]} s in the result")
 
 
 def _moment(packet: Packet) -> Fraction:  # type: ignore[type-arg]

@@ -82,7 +82,7 @@ def on_screen(path: Footage, facts: VideoFacts, pts: int) -> av.VideoFrame:
         span = Span(start, pts + 1, track.base)
         if begins_in(path, track, span):
             return deque(decode(path, facts, span), 1)[0]
-    raise BadMedia(f"there is no picture at {clock(to_us(pts, track.base))}", "Choose a longer range.")
+    raise BadMedia(f"no frame at {clock(to_us(pts, track.base))}", "Choose a longer range.")
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class _Decoding:
     def _stream(self, container: InputContainer) -> VideoStream:
         stream = video_stream(container, limits_of(self.track))
         if stream is None or stream.index != self.track.index:
-            raise BadMedia("its pictures are not where they were: the file has changed")
+            raise BadMedia("the frames have moved: the file has changed")
         stream.codec_context.thread_count = self.threads
         if self.progress.strict:
             stream.codec_context.options = {**stream.codec_context.options, "err_detect": "explode"}

@@ -84,7 +84,7 @@ def _listed(record: bytes, at: int, mask: int) -> tuple[tuple[bytes, ...], int]:
         start, end = end + 2, end + 2 + int.from_bytes(record[end : end + 2])
         found.append(record[start:end])
     if end > len(record) or not all(found):
-        raise BadMedia("the header of its pictures ends too early", "Remux it with another program.")
+        raise BadMedia("the header of its video track is cut off", "Remux it with another program.")
     return tuple(found), end
 
 

@@ -57,9 +57,7 @@ def _refuse_if_cut_off(path: Footage) -> None:
     with open_bytes(path) as file:
         missing = missing_bytes(file)
     if missing:
-        raise BadMedia(
-            f"{path.name} is cut off: {missing} bytes of it are missing", "Copy it again from where it came."
-        )
+        raise BadMedia(f"{path.name} is cut off: {missing} bytes are missing", "Copy it again from its source.")
 
 
 def _measure(
@@ -71,14 +69,14 @@ def _measure(
     audio = tuple(track for s in sounds if (track := _audio_track(s, tallies[s.index])))
     picture = _video_track(container, video, tallies[video.index], bool(audio), limits) if video else None
     if picture is None and not audio:
-        raise BadMedia(f"{name} holds no pictures and no sound that last any time")
+        raise BadMedia(f"{name} has neither pictures nor sound")
     facts = VideoFacts(
         *identity, container.format.name, picture, audio, container.metadata.get("title", ""), _shot_at(container)
     )
     if facts.duration > limits.seconds:
         raise BadMedia(
             f"{name} lasts {clock(int(facts.duration * 1_000_000), 0)}: the limit is {limits.seconds // 3600} hours",
-            "Its times may be broken; remux it, or raise the limit.",
+            "Its timestamps may be broken; remux it, or raise max_hours.",
         )
     return facts
 
@@ -102,7 +100,7 @@ def _audio_track(stream: AudioStream, tally: StreamTimes) -> AudioTrack | None:
         return None
     context = stream.codec_context
     if not context.rate:
-        raise BadMedia("its sound has no sample rate")
+        raise BadMedia("the audio has no sample rate")
     return AudioTrack(
         index=stream.index,
         codec=context.codec.canonical_name,
@@ -122,11 +120,11 @@ def _video_track(
     if not tally.frames or (tally.frames == 1 and tally.end <= tally.start and has_sound):
         return None  # nothing, or one picture without duration beside the sound: a cover
     if tally.end <= tally.start:
-        raise BadMedia("its pictures last no time at all")
+        raise BadMedia("the video track has no duration")
     if tally.jumps_back is not None:
         raise BadMedia(
-            f"its clock jumps back after {clock(to_us(tally.jumps_back, tally.base))}",
-            "Two recordings were glued together: split or re-export them.",
+            f"its timestamps jump back after {clock(to_us(tally.jumps_back, tally.base))}",
+            "Two recordings were joined: split or re-export them.",
         )
     look = _look(container, stream, limits)
     damaged = bool(tally.corrupt or tally.blank)
@@ -164,12 +162,10 @@ def _look(container: InputContainer, stream: VideoStream, limits: Limits) -> _Lo
     container.seek(0, backward=True)
     frames = list(_first_frames(container, stream))
     if not frames:
-        raise BadMedia("none of its first pictures can be decoded")
+        raise BadMedia("none of its first frames can be decoded")
     times = [f.pts for f in frames if f.pts is not None]
     if len(times) < len(frames) or times != sorted(set(times)):
-        raise BadMedia(
-            "its pictures carry no times of their own", "Remux it into MP4 or Matroska with another program."
-        )
+        raise BadMedia("its frames have no timestamps", "Remux it into MP4 or Matroska with another program.")
     first = frames[0]
     check_pixels(first.width, first.height, limits)
     return _Look(first.width, first.height, -first.rotation % 360, any(f.interlaced_frame for f in frames))

@@ -102,8 +102,8 @@ def _number(options: Mapping[str, JSON], name: str, least: float, most: float) -
     try:
         number = float(value)
     except (TypeError, ValueError) as e:
-        raise NeverWorks(f"the {name} {value!r} is no number", f"Give per cent of the width, or {AUTO}.") from e
+        raise NeverWorks(f"the {name} {value!r} is not a number", f"Give percent of the width, or {AUTO}.") from e
     if not least <= number <= most:
         hint = f"Eyes bear {least:g} to {most:g} per cent of the width; {AUTO} finds what suits each shot."
-        raise NeverWorks(f"a {name} of {number:g} per cent hurts", hint)
+        raise NeverWorks(f"a {name} of {number:g} percent is too large", hint)
     return number
