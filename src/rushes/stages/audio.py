@@ -10,7 +10,7 @@ from rushes.engines.port import RATE
 from rushes.media.developing.audio import AudioFacts, extract
 from rushes.stages.port import Work
 from rushes.stages.speech.pcm import open_pcm
-from rushes.stages.speech.windows import Window, voices, windows
+from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
 
 
 class Audio:
@@ -75,9 +75,9 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
     if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
-        return windows([(0, sound.samples)], sound.read, sound.samples)
-    voiced = voices(sound.samples, sound.read, work.engine.detect_speech)
-    return windows(voiced, sound.read, sound.samples)
+        return cut_windows([(0, sound.samples)], sound.read, sound.samples)
+    voiced = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
+    return cut_windows(voiced, sound.read, sound.samples)
 
 
 STAGE = Audio()

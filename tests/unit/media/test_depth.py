@@ -14,7 +14,7 @@ from rushes.engines.models.store import ModelStore
 from rushes.media.stereo.depth import Depth, DepthWriter, level, map_size, read_map
 from rushes.media.stereo.depth_time import DepthInTime
 from rushes.media.stereo.grade import Wanted, grade, grades
-from tests.unit.sight_world import photo
+from tests.unit.vision_films import photo
 
 TENTH = Fraction(1, 10)
 

@@ -18,7 +18,7 @@ from rushes.media.stereo.view import LOOKS, Format
 from rushes.media.subtitles import Cue
 from tests.unit.film_work import room_for_one
 from tests.unit.media_files import Film, cfr, make
-from tests.unit.stereo_world import in_3d
+from tests.unit.stereo_kit import in_3d
 
 SECONDS = 6
 MS = Fraction(1, 1000)

@@ -17,14 +17,14 @@ from rushes.media.developing.pack import Kept, PackIndex
 from rushes.media.developing.trickplay import moments, sheets, webvtt
 from rushes.media.timeline import shift_seconds
 from rushes.stages import develop, playlist, probe
-from rushes.stages.port import Saved
+from rushes.stages.port import OutputDraft
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, decoded, make, number_of, plain
 
 MS = Fraction(1, 1000)
 
 
-def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, Saved]]:
+def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, OutputDraft]]:
     work = FilmWork(film, folder)
     work.run(probe.STAGE)
     for span in chunks(work.facts, seconds) if work.facts.video else []:
@@ -33,15 +33,15 @@ def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[Film
     return work, work.run(playlist.STAGE)
 
 
-def _sound(work: FilmWork, folder: Path) -> Saved:
+def _sound(work: FilmWork, folder: Path) -> OutputDraft:
     """As the audio stage saves it."""
     if not work.facts.audio:
-        return Saved()
+        return OutputDraft()
     made = extract(work.film, work.facts, folder / "pcm.wav", folder / "sound.tmp", lambda _: None)
     assert made.sound
     artifact = work.artifact("sound.mp4", (folder / "sound.tmp").read_bytes(), "audio/mp4")
     init = hashlib.sha256((folder / "sound.tmp").read_bytes()[: made.sound.init]).hexdigest()
-    return Saved([artifact], 0, {**made.sound.to_json(), "init_sha256": init})
+    return OutputDraft([artifact], 0, {**made.sound.to_json(), "init_sha256": init})
 
 
 FILMS = {

@@ -16,7 +16,7 @@ from rushes.media.stereo.grade import BEFORE, BEHIND, STRONGEST
 from rushes.media.stereo.view import Format
 from rushes.stages.stereo import _near
 from tests.unit.media_files import Film, cfr, make, vfr
-from tests.unit.stereo_world import Made, in_3d
+from tests.unit.stereo_kit import Made, in_3d
 
 SMALL = (160, 90)
 

@@ -1,4 +1,4 @@
-"""Places in a picture as observations carry them: parts of its width and height, rounded."""
+"""Boxes and points as observations carry them: relative to the width and height of the picture, rounded."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,10 @@ from rushes.engines.port import Picture
 
 Box = tuple[float, float, float, float]
 
-CONFIDENCE = 3  # digits of what models say
 _DIGITS = 4
 
 
-def box(edges: Sequence[float], picture: Picture) -> Box:
+def relative_box(edges: Sequence[float], picture: Picture) -> Box:
     """x, y, width, height of left, top, right, bottom in pixels."""
     left, top, right, bottom = edges
     height, width = picture.shape[:2]
@@ -18,13 +17,13 @@ def box(edges: Sequence[float], picture: Picture) -> Box:
     return x, y, round((right - left) / width, _DIGITS), round((bottom - top) / height, _DIGITS)
 
 
-def points(corners: Sequence[Sequence[float]], picture: Picture) -> list[list[float]]:
-    """Points in pixels as parts of the picture."""
+def relative_points(corners: Sequence[Sequence[float]], picture: Picture) -> list[list[float]]:
+    """Points given in pixels, as [x, y]."""
     height, width = picture.shape[:2]
     return [[round(x / width, _DIGITS), round(y / height, _DIGITS)] for x, y in corners]
 
 
-def round_about(corners: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
+def bounding_box(corners: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
     """Left, top, right, bottom of some points."""
     xs, ys = [c[0] for c in corners], [c[1] for c in corners]
     return min(xs), min(ys), max(xs), max(ys)

@@ -32,16 +32,16 @@ _EMOJI = re.compile(
 
 
 class Entity(NamedTuple):
-    """What was found, of which type, and what it means."""
+    """An entity in a text: its type, and the value of a number."""
 
     text: str
     type: str  # "mention", "hashtag", "url", "emoji", "number"
     meaning: dict[str, JSON]
 
 
-def entities(text: str) -> list[Entity]:
-    """Everything that is one, in the order of the text; what lies inside a URL is no entity of its own."""
-    found = sorted(_found(text), key=lambda pair: (pair[0][0], -pair[0][1]))
+def find_entities(text: str) -> list[Entity]:
+    """All entities in the order of the text; none inside a URL."""
+    found = sorted(_matches(text), key=lambda pair: (pair[0][0], -pair[0][1]))
     kept: list[Entity] = []
     end = 0
     for (start, stop), entity in found:
@@ -51,7 +51,7 @@ def entities(text: str) -> list[Entity]:
     return kept
 
 
-def _found(text: str) -> Iterator[tuple[tuple[int, int], Entity]]:
+def _matches(text: str) -> Iterator[tuple[tuple[int, int], Entity]]:
     for m in _URL.finditer(text):
         plain = m[0].rstrip(".,;:!?)")
         yield (m.start(), m.start() + len(plain)), Entity(plain, "url", {})
@@ -62,7 +62,7 @@ def _found(text: str) -> Iterator[tuple[tuple[int, int], Entity]]:
 
 
 def _meaning(m: re.Match[str]) -> dict[str, JSON]:
-    """The value written out, with currency and unit where they are said."""
+    """The value written out, with its currency and unit if there are any."""
     digits = re.sub(r"[,\u00a0\u202f](?=\d{3}(?!\d))", "", m["digits"]).replace(",", ".")
     value = Decimal(digits).scaleb(_SCALES.get(m["scale"] or "", 0)) * (-1 if m["sign"] else 1)
     money = m["mark"] or m["code"] or m["after"]

@@ -7,8 +7,8 @@ import pytest
 from rushes.domain.observation import Observation, dump
 from rushes.domain.span import Span
 from rushes.engines.models.text import language_of
-from rushes.stages.sight.entities import entities
-from rushes.stages.sight.lines import segments
+from rushes.stages.vision.entities import find_entities
+from rushes.stages.vision.text_segments import merge_readings
 
 MS = Fraction(1, 1000)
 LOW, HIGH = (0.1, 0.8, 0.5, 0.06), (0.1, 0.1, 0.5, 0.06)
@@ -21,11 +21,11 @@ def reading(
 
 
 def ranges(*readings: Observation) -> list[tuple[str, int, int]]:
-    return [(o.text, o.span.start, o.span.end) for o in segments(readings)]
+    return [(o.text, o.span.start, o.span.end) for o in merge_readings(readings)]
 
 
 def test_the_same_words_are_one_range_and_jitter_is_outvoted() -> None:
-    found = segments(
+    found = merge_readings(
         [
             reading("We have to leave", 0, 1000),
             reading("We have t0 leave", 1000, 2000, 0.85),
@@ -106,7 +106,7 @@ def test_an_observation_that_cannot_be_true_is_never_written() -> None:
     ],
 )
 def test_entities_are_found_with_what_they_mean(text: str, found: list[tuple[str, ...]] | None) -> None:
-    seen = [(e.text, e.type, *[str(v) for v in e.meaning.values()]) for e in entities(text)]
+    seen = [(e.text, e.type, *[str(v) for v in e.meaning.values()]) for e in find_entities(text)]
     if found is not None:
         assert [tuple(e) for e in seen] == found
 

@@ -132,7 +132,7 @@ def words(text: str, start: float = 0.0, step: float = 0.4, confidence: float = 
     )
 
 
-def heard(
+def transcription(
     *said: tuple[Word, ...], confidence: float = 0.9, no_speech_prob: float = 0.0, packs: float = 1.2
 ) -> Transcription:
     return Transcription("en", 0.99, tuple(Phrase(w, confidence, no_speech_prob, packs) for w in said))
@@ -144,7 +144,7 @@ class FakeEngine:
     loading = 0.0
 
     def __init__(self, *answers: Transcription, languages: Sequence[tuple[str, float]] = (("en", 0.99),)) -> None:
-        self._answers = list(answers) or [heard()]
+        self._answers = list(answers) or [transcription()]
         self._languages = list(languages)
         self.asked: list[tuple[str, DecodingOptions]] = []
         self.lengths: list[int] = []

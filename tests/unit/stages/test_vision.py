@@ -12,7 +12,7 @@ from rushes.engines.port import Picture
 from rushes.stages import develop, faces, probe
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, make
-from tests.unit.sight_world import MODELS, SEEING, SLIDE, eyes, film_of, photo, plain, seen
+from tests.unit.vision_films import MODELS, SEEING, SLIDE, eyes, film_of, photo, plain, seen
 
 ALL = tuple(SEEING)
 

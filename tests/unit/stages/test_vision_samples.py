@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.video import VideoTrack
 from rushes.media.developing.pack import Kept
-from rushes.stages.sight.looks import choose
+from rushes.stages.vision.samples import sample
 
 END = 23_700  # milliseconds
 
@@ -23,14 +23,14 @@ def track(keys: list[int]) -> VideoTrack:
 
 
 def test_still_footage_is_looked_at_once_for_all_the_time_that_it_stands_for() -> None:
-    found = choose([kept(0), kept(5000), kept(10_000)], track([0, 5000, 10_000]))
+    found = sample([kept(0), kept(5000), kept(10_000)], track([0, 5000, 10_000]))
     assert [(k.pts, end) for k, end in found] == [(0, 5000), (5000, 10_000), (10_000, END)]
 
 
 def test_what_stays_after_a_cut_is_looked_at_not_what_was_before() -> None:
-    found = choose([kept(0), kept(3200), kept(5000)], track([0, 5000]))
+    found = sample([kept(0), kept(3200), kept(5000)], track([0, 5000]))
     assert [(k.pts, end) for k, end in found] == [(0, 3200), (3200, 5000), (5000, END)]
-    found = choose([kept(0), kept(200), kept(5000)], track([0, 5000]))
+    found = sample([kept(0), kept(200), kept(5000)], track([0, 5000]))
     assert [(k.pts, end) for k, end in found] == [(200, 5000), (5000, END)]
 
 
@@ -44,8 +44,8 @@ def test_every_grid_looks_at_the_same_and_at_no_more_than_one_a_second(
     chunks: dict[int, list[Kept]] = {}
     for frame in frames:
         chunks.setdefault(bisect_right(cuts, frame.pts), []).append(frame)
-    whole = choose(frames, film)
-    assert [look for chunk in chunks.values() for look in choose(chunk, film)] == whole
+    whole = sample(frames, film)
+    assert [look for chunk in chunks.values() for look in sample(chunk, film)] == whole
     assert len(whole) <= END / 1000 + 1
     assert all(k.pts < end for k, end in whole)
     assert all(a[1] <= b[0].pts for a, b in pairwise(whole))

@@ -1,4 +1,4 @@
-"""Lines: what was heard as sense units, one observation each, in ticks of 1/16000 s of media time."""
+"""Transcript lines: words split at sentences and pauses, one observation each, in ticks of 1/16000 s."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,24 +9,24 @@ from rushes.domain.span import Span
 from rushes.engines.port import RATE, Word
 
 BASE = Fraction(1, RATE)
-PAUSE = 2 * RATE  # speakers pause inside a sentence, and phrases are searched within a line
-LONGEST = 160
+MAX_PAUSE = 2 * RATE  # speakers pause inside a sentence, and search finds phrases within a line
+MAX_CHARACTERS = 160
 
-_END = re.compile(r"[.!?。！？…]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
+_SENTENCE_END = re.compile(r"[.!?。！？…]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
 _COMMA = re.compile(r"[,;:、，；：—–-]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
-_SHORTENED = re.compile(
+_ABBREVIATION = re.compile(
     r"^[\"'“‘«(\[]*(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|nr|bzw|ca|approx|fig|vol|[a-z]|(?:[a-z]\.)+[a-z])\.$",  # noqa: RUF001
     re.IGNORECASE,
 )
 
 
-def lines(words: Sequence[Word], language: str, *, doubtful: bool = False) -> list[Observation]:
-    """Split words at sentence ends and pauses; what is longer than 160 characters is split again."""
-    return [_line(part, language, doubtful) for unit in _units(words) for part in _short(unit)]
+def split_lines(words: Sequence[Word], language: str, *, doubtful: bool = False) -> list[Observation]:
+    """Split words at sentence ends and pauses, and again above 160 characters."""
+    return [_line(part, language, doubtful) for unit in _sentences(words) for part in _split_long(unit)]
 
 
-def steady(words: Iterable[Word], start: int, end: int) -> list[Word]:
-    """Words whose times follow each other inside a range, each at least 20 ms long where that is possible."""
+def monotonic_words(words: Iterable[Word], start: int, end: int) -> list[Word]:
+    """Words with increasing times inside a range, each at least 20 ms long where that is possible."""
     out: list[Word] = []
     at = start
     for word in words:
@@ -36,31 +36,31 @@ def steady(words: Iterable[Word], start: int, end: int) -> list[Word]:
     return out
 
 
-def _units(words: Sequence[Word]) -> list[list[Word]]:
+def _sentences(words: Sequence[Word]) -> list[list[Word]]:
     units: list[list[Word]] = []
     for n, word in enumerate(words):
         before = words[n - 1] if n else None
-        if before is None or word.start - before.end > PAUSE or _ends(before.text, word.text):
+        if before is None or word.start - before.end > MAX_PAUSE or _ends_sentence(before.text, word.text):
             units.append([])
         units[-1].append(word)
     return units
 
 
-def _ends(text: str, following: str) -> bool:
-    """Whether a sentence ends with this word: a stop that is no abbreviation's, and no small letter after it."""
+def _ends_sentence(text: str, following: str) -> bool:
+    """Whether a sentence ends with this word: a full stop, not of an abbreviation, and no lower case after it."""
     text, following = text.strip(), following.strip()
-    return bool(_END.search(text)) and not _SHORTENED.match(text) and not following[:1].islower()
+    return bool(_SENTENCE_END.search(text)) and not _ABBREVIATION.match(text) and not following[:1].islower()
 
 
-def _short(words: list[Word]) -> list[list[Word]]:
-    if len(_text(words)) <= LONGEST or len(words) == 1:
+def _split_long(words: list[Word]) -> list[list[Word]]:
+    if len(_text(words)) <= MAX_CHARACTERS or len(words) == 1:
         return [words]
-    at = min(range(1, len(words)), key=lambda n: _cost(words, n))
-    return [*_short(words[:at]), *_short(words[at:])]
+    at = min(range(1, len(words)), key=lambda n: _split_cost(words, n))
+    return [*_split_long(words[:at]), *_split_long(words[at:])]
 
 
-def _cost(words: Sequence[Word], at: int) -> float:
-    """How bad a split before word `at` is: halves should be even, and a comma or a pause is worth a detour."""
+def _split_cost(words: Sequence[Word], at: int) -> float:
+    """Cost of a split before word `at`: uneven halves cost, a comma or a pause is a bonus."""
     before, after = len(_text(words[:at])), len(_text(words[at:]))
     pause = (words[at].start - words[at - 1].end) / RATE
     comma = bool(_COMMA.search(words[at - 1].text))

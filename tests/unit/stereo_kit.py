@@ -10,14 +10,14 @@ from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
 from rushes.media.stereo.grade import Grade
 from rushes.stages import depth, develop, grade, join, probe, shots, stereo
-from rushes.stages.port import Input, Saved
+from rushes.stages.port import Input, OutputDraft
 from tests.unit.film_work import FilmWork, chunks
 
 
 @dataclass
 class Made:
     work: FilmWork
-    film: Saved
+    film: OutputDraft
 
     def path(self, folder: Path) -> Path:
         """The joined film as a file."""
