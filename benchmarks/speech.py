@@ -16,7 +16,7 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.speech import parse_speech_models, speech_model, speech_models
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
-from rushes.media.developing.audio import extract
+from rushes.media.developing.audio import extract_audio
 from rushes.media.reading.probe import probe
 from rushes.settings import load, models_folder
 from rushes.stages.speech.pcm import PcmFile, open_pcm
@@ -150,7 +150,7 @@ def main() -> int:
 
 
 def measure(sample: Sample, engine: LocalEngine, store: ModelStore, plain: Any, scratch: Path, times: int) -> bool:
-    extract(sample.path, probe(sample.path), scratch / "a.wav", None, lambda _done: None)
+    extract_audio(sample.path, probe(sample.path), scratch / "a.wav", None, lambda _done: None)
     sound = open_pcm(scratch / "a.wav")
     ways: dict[str, Callable[[], str]] = {
         "fast": lambda: ours(engine, store, sound, "fast"),

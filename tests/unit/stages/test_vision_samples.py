@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rushes.domain.video import VideoTrack
-from rushes.media.developing.pack import Kept
+from rushes.media.developing.frame_pack import PackedFrame
 from rushes.stages.vision.samples import sample
 
 END = 23_700  # milliseconds
 
 
-def kept(ms: int) -> Kept:
-    return Kept(ms, ms * 1000, 0, 1, "0" * 16, 0, 0)
+def kept(ms: int) -> PackedFrame:
+    return PackedFrame(ms, ms * 1000, 0, 1, "0" * 16, 0, 0)
 
 
 def track(keys: list[int]) -> VideoTrack:
@@ -41,7 +41,7 @@ def test_every_grid_looks_at_the_same_and_at_no_more_than_one_a_second(
     keys = sorted({0, *(s * 1000 for s in seconds)})
     film, frames = track(keys), [kept(t) for t in sorted({*keys, *(t * 100 for t in tenths)})]
     cuts = sorted({0, *data.draw(st.sets(st.sampled_from(keys)))})
-    chunks: dict[int, list[Kept]] = {}
+    chunks: dict[int, list[PackedFrame]] = {}
     for frame in frames:
         chunks.setdefault(bisect_right(cuts, frame.pts), []).append(frame)
     whole = sample(frames, film)

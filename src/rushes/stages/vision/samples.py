@@ -10,7 +10,7 @@ from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
 from rushes.engines.images import decode_jpeg
 from rushes.engines.port import Picture
-from rushes.media.developing.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.stages.port import Work
 from rushes.stages.vision.relative_boxes import relative_box
 
@@ -52,14 +52,14 @@ def sampled_frames(work: Work) -> Iterator[SampledFrame]:
             yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
 
 
-def sample(frames: Sequence[Kept], track: VideoTrack) -> list[tuple[Kept, int]]:
+def sample(frames: Sequence[PackedFrame], track: VideoTrack) -> list[tuple[PackedFrame, int]]:
     """The last packed frame of each second, with the end of its span.
 
     The last, because it stays on screen until a new one is packed. Seconds count from the key frames at which sampling
     restarts; every chunk begins at one.
     """
     marks = sorted({track.start, *track.keys})
-    last: dict[tuple[int, int], tuple[Kept, int]] = {}
+    last: dict[tuple[int, int], tuple[PackedFrame, int]] = {}
     for n, kept in enumerate(frames):
         section = max(0, bisect_right(marks, kept.pts) - 1)
         end = marks[section + 1] if section + 1 < len(marks) else track.end

@@ -11,13 +11,13 @@ from av.container import OutputContainer
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from rushes.media.open import create_header, open_footage, read_header
+from rushes.media.open import create_matroska, open_footage, read_matroska
 
-_AHEAD = 2  # packets that come before their turn: the B-frames of our encoder
+_REORDER_DEPTH = 2  # packets that come before their turn: the B-frames of our encoder
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PieceFile:
     """A piece of the film and its span in ticks of the picture's time base."""
 
     file: Callable[[], Path]  # asked for when it is read: copies of far pieces do not all fit on this machine
@@ -25,7 +25,7 @@ class Part:
     end: int
 
 
-def tagged(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
+def add_video_stream(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
     """A stream like that of a piece, which says how two views lie in it.
 
     Only a reader sets that tag, so it takes the way through a header in memory.
@@ -34,19 +34,19 @@ def tagged(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
         if not layout:
             return film.add_stream_from_template(source.streams.video[0])
         header = BytesIO()
-        with create_header(header) as out:
+        with create_matroska(header) as out:
             stream = out.add_stream_from_template(source.streams.video[0])
             stream.metadata["stereo_mode"] = layout
             packet = next(source.demux(stream.index))
             packet.stream = stream
             out.mux(packet)
     header.seek(0)
-    with read_header(header) as read:
+    with read_matroska(header) as read:
         return film.add_stream_from_template(read.streams.video[0])
 
 
-def pictures(
-    parts: Sequence[Part], stream: VideoStream, base: Fraction, zero: Fraction, scale: int
+def video_packets(
+    parts: Sequence[PieceFile], stream: VideoStream, base: Fraction, zero: Fraction, scale: int
 ) -> Iterator["Packet[VideoStream]"]:
     """Packets in the order in which they are decoded; the last one lasts until the end of the film."""
     waiting: Packet[VideoStream] | None = None
@@ -55,8 +55,8 @@ def pictures(
         assert packet.pts is not None
         heapq.heappush(soon, packet.pts)
         origin = origin if count else packet.pts
-        early = min(packet.dts or 0, origin + count - _AHEAD)
-        packet.dts = heapq.heappop(soon) if count >= _AHEAD else early
+        early = min(packet.dts or 0, origin + count - _REORDER_DEPTH)
+        packet.dts = heapq.heappop(soon) if count >= _REORDER_DEPTH else early
         packet.time_base, packet.stream = Fraction(1, scale), stream
         if waiting is None:
             lead = packet.dts - packet.pts
@@ -69,7 +69,7 @@ def pictures(
         yield waiting
 
 
-def _packets(parts: Sequence[Part], base: Fraction, zero: Fraction, scale: int) -> Iterator["Packet[VideoStream]"]:
+def _packets(parts: Sequence[PieceFile], base: Fraction, zero: Fraction, scale: int) -> Iterator["Packet[VideoStream]"]:
     for part in parts:
         shift = int((part.start * base - zero) * scale)
         with open_footage(part.file()) as piece:

@@ -14,19 +14,19 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.clips.sound import ClipSound
+from rushes.media.clips.audio import ClipAudio
 from rushes.media.encoders import x264_options, x264_stream
-from rushes.media.reading.frames import begins_in, decode, on_screen
-from rushes.media.reading.picture import Scaler, shown_size
+from rushes.media.reading.frames import decode, frame_at, has_frames
+from rushes.media.reading.scaling import Scaler, display_size
 from rushes.media.timeline import timescale
 
 CRF = 20
-_KEY_FRAMES = 60  # at most so many frames apart: people seek in clips
-_TALLEST = 2160
+_MAX_GOP = 60  # at most so many frames apart: people seek in clips
+_MAX_HEIGHT = 2160
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ClipWork:
     """What to cut and where to write it; `sound` is made when the clip's first moment is known."""
 
     out: OutputContainer
@@ -34,7 +34,7 @@ class Order:
     facts: VideoFacts
     track: VideoTrack
     span: Span
-    sound: Callable[[int], ClipSound | None]
+    sound: Callable[[int], ClipAudio | None]
     on_progress: Callable[[float], None]
     hidden: list[int]  # times of pictures that could not be decoded
 
@@ -48,10 +48,10 @@ class Order:
         return int(pts * self.track.base * self.scale)
 
 
-class Track:
+class VideoMuxer:
     """Pictures on their way into the file: the last one lasts until the clip ends, else that would be guessed."""
 
-    def __init__(self, order: Order, zero: int) -> None:
+    def __init__(self, order: ClipWork, zero: int) -> None:
         self.zero = zero
         self._order = order
         self._sound = order.sound(zero)
@@ -84,26 +84,26 @@ class Track:
             self._sound.finish()
 
 
-class Encoded:
+class FullEncoder:
     """A clip of which every picture is encoded anew, upright and with square pixels."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: ClipWork) -> None:
         self._order = order
-        self._scaler = Scaler(order.track, shown_size(order.track, _TALLEST), "yuv420p")
+        self._scaler = Scaler(order.track, display_size(order.track, _MAX_HEIGHT), "yuv420p")
         self._stream: VideoStream | None = None
-        self._track: Track | None = None
+        self._track: VideoMuxer | None = None
         self._count = 0
 
-    def made(self) -> tuple[int, int]:
+    def write(self) -> tuple[int, int]:
         """Write it all; its first moment in ticks of the film, and how many frames it has."""
         order = self._order
         try:
             for frame in decode(order.path, order.facts, order.span, on_damage=order.hidden.append):
                 self._add(frame, frame.pts or 0)
         except BadMedia:
-            if self._count or begins_in(order.path, order.track, order.span):
+            if self._count or has_frames(order.path, order.track, order.span):
                 raise
-            self._add(on_screen(order.path, order.facts, order.span.start), order.span.start)
+            self._add(frame_at(order.path, order.facts, order.span.start), order.span.start)
         assert self._stream
         assert self._track
         for packet in self._stream.encode(None):
@@ -112,11 +112,11 @@ class Encoded:
         return self._track.zero, self._count
 
     def _add(self, frame: av.VideoFrame, pts: int) -> None:
-        picture = self._scaler.scaled(frame)
+        picture = self._scaler.scale(frame)
         if self._stream is None or self._track is None:
-            options = x264_options(CRF) | {"g": str(_KEY_FRAMES), "x264-params": "cpu-independent=1"}
+            options = x264_options(CRF) | {"g": str(_MAX_GOP), "x264-params": "cpu-independent=1"}
             self._stream = x264_stream(self._order.out, self._order.track, picture, self._order.scale, options)
-            self._track = Track(self._order, pts)
+            self._track = VideoMuxer(self._order, pts)
         now = self._order.ticks(pts - self._track.zero)
         picture.pts, picture.time_base = now, Fraction(1, self._order.scale)
         picture.pict_type = PictureType.NONE

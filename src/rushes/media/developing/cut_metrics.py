@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushes.domain.video import VideoTrack
-from rushes.media.reading.picture import MEAN, Scaler, lines
+from rushes.media.reading.scaling import AREA, Scaler, plane_rows
 
 LAGS = 5  # a frame is compared with this many before it
 WIDTH, HEIGHT = 64, 36
@@ -17,18 +17,18 @@ PIXELS = 3 * WIDTH * HEIGHT
 _MAGIC = b"RUSHCUT1"
 _HEAD = struct.Struct("<8sII")
 
-Thumbs = NDArray[np.uint8]  # rows of PIXELS: Y, U, V of a small picture
+Thumbnails = NDArray[np.uint8]  # rows of PIXELS: Y, U, V of a small picture
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class CutMetrics:
     """Per frame: its time, its summed difference from the one, two, ... before it (0 if there is none), its light."""
 
     pts: NDArray[np.int64]
     apart: NDArray[np.uint32]  # frames x LAGS
     light: NDArray[np.uint32]  # summed brightness
-    first: Thumbs  # the first LAGS pictures, fewer in a short chunk
-    last: Thumbs  # the last LAGS
+    first: Thumbnails  # the first LAGS pictures, fewer in a short chunk
+    last: Thumbnails  # the last LAGS
 
     def to_bytes(self) -> bytes:
         """The document as it is stored, little-endian."""
@@ -36,7 +36,7 @@ class Metrics:
         return _HEAD.pack(_MAGIC, len(self.pts), len(self.first)) + b"".join(a.tobytes() for a in arrays)
 
     @staticmethod
-    def from_bytes(data: bytes) -> "Metrics":
+    def from_bytes(data: bytes) -> "CutMetrics":
         """The inverse of to_bytes. Raises ValueError on anything else."""
         magic, count, few = _HEAD.unpack_from(data)
         if magic != _MAGIC:
@@ -53,14 +53,14 @@ class Metrics:
             length = int(np.prod(shape))
             parts.append(np.frombuffer(data, kind, length, at).reshape(shape))
             at += length * np.dtype(kind).itemsize
-        return Metrics(*parts)
+        return CutMetrics(*parts)
 
 
-class Measure:
+class CutMetricsRecorder:
     """Measures the frames of a chunk as they come by."""
 
     def __init__(self, track: VideoTrack) -> None:
-        self._scaler = Scaler(track, (WIDTH, HEIGHT), "yuv444p", MEAN)
+        self._scaler = Scaler(track, (WIDTH, HEIGHT), "yuv444p", AREA)
         self._recent = np.zeros((LAGS, PIXELS), np.int16)  # ring: the frame number n lies at n % LAGS
         self._now = np.zeros(PIXELS, np.int16)
         self._diff = np.zeros((LAGS, PIXELS), np.int16)
@@ -69,12 +69,12 @@ class Measure:
         self._light: list[int] = []
         self._first = np.zeros((LAGS, PIXELS), np.uint8)
 
-    def see(self, pts: int, frame: av.VideoFrame) -> None:
+    def add(self, pts: int, frame: av.VideoFrame) -> None:
         """Take the next frame."""
         number = len(self._pts)
-        small = self._scaler.scaled(frame)
+        small = self._scaler.scale(frame)
         for i in range(3):
-            self._now.reshape(3, HEIGHT, WIDTH)[i] = lines(small, i)
+            self._now.reshape(3, HEIGHT, WIDTH)[i] = plane_rows(small, i)
         np.subtract(self._recent, self._now, out=self._diff)
         np.abs(self._diff, out=self._diff)
         sums = self._diff.sum(axis=1, dtype=np.int64)
@@ -88,12 +88,12 @@ class Measure:
         if number < LAGS:
             self._first[number] = self._now
 
-    def close(self) -> Metrics:
+    def finish(self) -> CutMetrics:
         """What was measured."""
         count = len(self._pts)
         few = min(count, LAGS)
         last = [self._recent[n % LAGS] for n in range(count - few, count)]
-        return Metrics(
+        return CutMetrics(
             np.array(self._pts, np.int64),
             np.array(self._apart, np.uint32).reshape(count, LAGS),
             np.array(self._light, np.uint32),
@@ -102,15 +102,15 @@ class Measure:
         )
 
 
-def joined(parts: Sequence[Metrics]) -> Metrics:
+def join_metrics(parts: Sequence[CutMetrics]) -> CutMetrics:
     """One film's metrics from its chunks', in order: the same as measured in one go."""
     tables, tail = [], np.zeros((0, PIXELS), np.uint8)
     for part in parts:
-        tables.append(_with_past(part, tail))
+        tables.append(_fill_differences(part, tail))
         tail = np.concatenate([tail, part.last])[-LAGS:]
     nothing = np.zeros((0, PIXELS), np.uint8)
     heads = np.concatenate([nothing, *(p.first for p in parts[:LAGS])])  # no chunk is empty, so five are enough
-    return Metrics(
+    return CutMetrics(
         np.concatenate([np.zeros(0, np.int64), *(p.pts for p in parts)]),
         np.concatenate([np.zeros((0, LAGS), np.uint32), *tables]),
         np.concatenate([np.zeros(0, np.uint32), *(p.light for p in parts)]),
@@ -119,7 +119,7 @@ def joined(parts: Sequence[Metrics]) -> Metrics:
     )
 
 
-def _with_past(part: Metrics, tail: Thumbs) -> NDArray[np.uint32]:
+def _fill_differences(part: CutMetrics, tail: Thumbnails) -> NDArray[np.uint32]:
     """A chunk's differences with those that reach back over its start filled in."""
     apart = part.apart.copy()
     for number, small in enumerate(part.first):

@@ -1,4 +1,4 @@
-"""The boxes of MP4 files: enough to find fragments, to set their times, and to see that a file was cut off."""
+"""MP4 boxes: finds fragments, sets their decode times, and detects truncated files."""
 
 import os
 import struct
@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One box: its kind, where it begins and how long it is, header included."""
+    """One box: its type, offset and size, header included."""
 
     kind: bytes
     at: int
@@ -18,7 +18,7 @@ class Box:
 
 
 def boxes(f: BinaryIO, at: int, end: int) -> Iterator[Box]:
-    """The boxes that lie one after another between two offsets; a size of 0 means up to the end."""
+    """The boxes between two offsets; a size of 0 means up to the end."""
     while at + 8 <= end:
         f.seek(at)
         head = f.read(16)
@@ -35,7 +35,7 @@ def boxes(f: BinaryIO, at: int, end: int) -> Iterator[Box]:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One moof with its mdat, and where the time of its first sample stands."""
+    """One moof with its mdat, and the offset of its baseMediaDecodeTime."""
 
     at: int
     size: int
@@ -43,16 +43,16 @@ class Fragment:
 
 
 def fragments(f: BinaryIO) -> tuple[int, list[Fragment]]:
-    """Length of what comes before the first fragment, and all fragments, of a fragmented file of ours."""
+    """Length of the init segment, and all fragments, of an fMP4 file."""
     end = f.seek(0, os.SEEK_END)
     top = list(boxes(f, 0, end))
     moofs = [i for i, box in enumerate(top) if box.kind == b"moof"]
-    found = [Fragment(top[i].at, top[i].size + top[i + 1].size, _tfdt(f, top[i])) for i in moofs]
+    found = [Fragment(top[i].at, top[i].size + top[i + 1].size, _tfdt_offset(f, top[i])) for i in moofs]
     return (top[moofs[0]].at if moofs else end), found
 
 
-def shift_times(f: BinaryIO, found: list[Fragment], ticks: int) -> list[int]:
-    """Add to the decode time of every fragment, which counts from the first packet; the times as they are now."""
+def shift_decode_times(f: BinaryIO, found: list[Fragment], ticks: int) -> list[int]:
+    """Add ticks to the decode time of every fragment; returns the new times."""
     times = []
     for fragment in found:
         f.seek(fragment.time_at)
@@ -62,27 +62,27 @@ def shift_times(f: BinaryIO, found: list[Fragment], ticks: int) -> list[int]:
     return times
 
 
-def _tfdt(f: BinaryIO, moof: Box) -> int:
-    traf = _inside(f, moof, b"traf")
-    tfdt = _inside(f, traf, b"tfdt")
+def _tfdt_offset(f: BinaryIO, moof: Box) -> int:
+    traf = _child(f, moof, b"traf")
+    tfdt = _child(f, traf, b"tfdt")
     f.seek(tfdt.at + 8)
     if f.read(1) != b"\x01":
-        raise ValueError("the time of a fragment has 32 bits")
+        raise ValueError("the tfdt box of a fragment is not 64 bit")
     return tfdt.at + 12
 
 
-def _inside(f: BinaryIO, box: Box, kind: bytes) -> Box:
+def _child(f: BinaryIO, box: Box, kind: bytes) -> Box:
     return next(b for b in boxes(f, box.at + box.head, box.at + box.size) if b.kind == kind)
 
 
 def avc_codec(header: bytes) -> str:
-    """How playlists name the H.264 profile and level of a header."""
+    """The RFC 6381 codec string of an init segment."""
     at = header.find(b"avcC")
     return f"avc1.{header[at + 5 : at + 8].hex().upper()}" if at > 0 else ""
 
 
 def missing_bytes(f: BinaryIO) -> int:
-    """How many bytes an MP4, Matroska or RIFF file promises beyond its end; 0 if none or unknown."""
+    """How many bytes an MP4, Matroska or RIFF file announces beyond its end; 0 if none or unknown."""
     end = f.seek(0, os.SEEK_END)
     f.seek(0)
     head = f.read(12)

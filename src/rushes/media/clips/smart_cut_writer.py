@@ -10,21 +10,21 @@ from av.video.frame import PictureType
 from av.video.stream import VideoStream
 
 from rushes.domain.span import Span
-from rushes.media.clips.pictures import CRF, Order, Track
-from rushes.media.clips.smart import Seams, copied
-from rushes.media.encoders import sane_rate, x264_options
-from rushes.media.open import limits_of, open_footage, video_stream
+from rushes.media.clips.smart_cut import CutPoints, copied_packets
+from rushes.media.clips.video import CRF, ClipWork, VideoMuxer
+from rushes.media.encoders import plausible_rate, x264_options
+from rushes.media.open import open_footage, track_limits, video_stream
 from rushes.media.reading.frames import decode
-from rushes.media.reading.nal import Sets, as_sample
+from rushes.media.reading.nal import ParameterSets, to_avcc
 
-_SHAPE = ("width", "height", "pix_fmt", "colorspace", "color_range", "color_trc", "color_primaries")
+_FORMAT_FIELDS = ("width", "height", "pix_fmt", "colorspace", "color_range", "color_trc", "color_primaries")
 _PROFILES = {66: "baseline", 77: "main"}
 
 
-class Copied:
+class SmartCutWriter:
     """A clip whose middle is the film's own packets, and whose ends are encoded without B-frames to fit on."""
 
-    def __init__(self, order: Order, found: Seams) -> None:
+    def __init__(self, order: ClipWork, found: CutPoints) -> None:
         self._order, self._found = order, found
         step = min((b - a for a, b in pairwise(found.times)), default=1)
         zero = found.times[0]
@@ -32,15 +32,15 @@ class Copied:
         self._dts = (order.ticks(t - zero) for t in chain(early, found.times))
         self._zero = zero
 
-    def made(self) -> tuple[int, int]:
+    def write(self) -> tuple[int, int]:
         """Write it all; its first moment in ticks of the film, and how many frames it has."""
         order, found, base = self._order, self._found, self._order.span.base
         self._open()
-        self._track = Track(order, self._zero)
+        self._track = VideoMuxer(order, self._zero)
         self._encode(Span(order.span.start, found.head, base))
-        for packet in copied(order.path, order.track, found):
+        for packet in copied_packets(order.path, order.track, found):
             pts = packet.pts or 0
-            self._mux(as_sample(bytes(packet), found.sets.prefix), order.ticks(pts - self._zero), packet.is_keyframe)
+            self._mux(to_avcc(bytes(packet), found.sets.length_size), order.ticks(pts - self._zero), packet.is_keyframe)
             self._track.reached(pts)
         self._encode(Span(found.tail, order.span.end, base))
         self._track.finish()
@@ -50,14 +50,14 @@ class Copied:
         """Add the stream, with the parameters of the film and, where they are needed, of our encoder."""
         order, found = self._order, self._found
         with open_footage(order.path) as source:
-            like = video_stream(source, limits_of(order.track))
+            like = video_stream(source, track_limits(order.track))
             assert like is not None
-            self._shape = {name: getattr(like.codec_context, name) for name in _SHAPE}
+            self._shape = {name: getattr(like.codec_context, name) for name in _FORMAT_FIELDS}
             self._stream = order.out.add_stream_from_template(like, opaque=False)
         self._stream.time_base = Fraction(1, order.scale)
         self._stream.codec_context.codec_tag = "avc1"
         needed = found.times[0] < found.head or found.times[-1] >= found.tail
-        more = Sets.of(self._encoder().extradata or b"") if needed else Sets((), ())
+        more = ParameterSets.of(self._encoder().extradata or b"") if needed else ParameterSets((), ())
         self._stream.codec_context.extradata = found.sets.header(more)
 
     def _encoder(self) -> VideoCodecContext:
@@ -66,7 +66,7 @@ class Copied:
         assert isinstance(context, VideoCodecContext)
         for name, value in self._shape.items():
             setattr(context, name, value)
-        context.time_base, context.framerate = Fraction(1, order.scale), sane_rate(order.track.rate)
+        context.time_base, context.framerate = Fraction(1, order.scale), plausible_rate(order.track.rate)
         context.sample_aspect_ratio = order.track.sar
         context.flags |= Flags.global_header
         own = {"bf": "0", "g": "250", "profile": _PROFILES.get(sets.sps[0][1], "high")}
@@ -87,7 +87,7 @@ class Copied:
 
     def _take(self, packets: "list[Packet[VideoStream]]", reached: int) -> None:
         for packet in packets:
-            self._mux(as_sample(bytes(packet), 0), packet.pts or 0, packet.is_keyframe)
+            self._mux(to_avcc(bytes(packet), 0), packet.pts or 0, packet.is_keyframe)
         self._track.reached(reached)
 
     def _mux(self, data: bytes, ticks: int, key: bool) -> None:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from rushes.domain.keys import JSON
 from rushes.domain.span import to_us
 from rushes.domain.video import VideoTrack
-from rushes.media.reading.picture import MEAN, RgbScaler, Scaler, lines, shown_size
-from rushes.media.timeline import SAMPLE, Beat
+from rushes.media.reading.scaling import AREA, RgbScaler, Scaler, display_size, plane_rows
+from rushes.media.timeline import SAMPLE_PERIOD, PeriodicSampler
 
-_KEPT_HEIGHT = 1080
-_KEPT_WIDTH = 2048
+_MAX_HEIGHT = 1080
+_MAX_WIDTH = 2048
 _QUALITY = 88
-_ALIKE = 0.95  # frames more alike than this are one
+_MIN_SIMILARITY = 0.95  # frames more alike than this are one
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PackedFrame:
     """One kept frame: its time, its place in the pack, and what helps to choose a poster."""
 
     pts: int
@@ -42,7 +42,7 @@ class PackIndex:
     base: Fraction
     width: int
     height: int
-    frames: tuple[Kept, ...]
+    frames: tuple[PackedFrame, ...]
 
     def to_json(self) -> JSON:
         """The index as it is stored."""
@@ -53,53 +53,55 @@ class PackIndex:
     @staticmethod
     def from_json(doc: JSON) -> "PackIndex":
         """The inverse of to_json."""
-        return PackIndex(Fraction(*doc["base"]), doc["width"], doc["height"], tuple(Kept(**k) for k in doc["frames"]))
+        return PackIndex(
+            Fraction(*doc["base"]), doc["width"], doc["height"], tuple(PackedFrame(**k) for k in doc["frames"])
+        )
 
 
-class Pack:
+class FramePackWriter:
     """Samples the frames of a chunk as they come by, and keeps those that show something new."""
 
     def __init__(self, path: Path, track: VideoTrack) -> None:
         self._track = track
-        self._size = shown_size(track, _KEPT_HEIGHT, _KEPT_WIDTH)
+        self._size = display_size(track, _MAX_HEIGHT, _MAX_WIDTH)
         self._pictures = RgbScaler(track, self._size)
-        self._tiny = Scaler(track, (9, 8), "gray", MEAN)
-        self._beat = Beat(SAMPLE, track.base)
+        self._tiny = Scaler(track, (9, 8), "gray", AREA)
+        self._sampler = PeriodicSampler(SAMPLE_PERIOD, track.base)
         self._anew = frozenset(track.keys)
         self._file: BinaryIO = path.open("wb")
-        self._kept: list[Kept] = []
+        self._kept: list[PackedFrame] = []
         self._last = 0
 
-    def see(self, pts: int, frame: av.VideoFrame) -> None:
+    def add(self, pts: int, frame: av.VideoFrame) -> None:
         """Take the next frame: look at the first at or after each multiple of 100 ms, keep it if it is new."""
-        sampled, anew = self._beat.strikes(pts), pts in self._anew
+        sampled, anew = self._sampler.is_due(pts), pts in self._anew
         if not sampled and not anew:
             return
-        seen = _dhash(lines(self._tiny.scaled(frame), 0))
-        if anew or not self._kept or not _alike(seen, self._last):
+        seen = _dhash(plane_rows(self._tiny.scale(frame), 0))
+        if anew or not self._kept or not _is_similar(seen, self._last):
             self._keep(pts, seen, frame)
             self._last = seen
 
-    def close(self) -> PackIndex:
+    def finish(self) -> PackIndex:
         """Finish the file and say what it holds."""
         self._file.close()
         return PackIndex(self._track.base, *self._size, tuple(self._kept))
 
-    def let_go(self) -> None:
-        """Close the file as it is."""
+    def close(self) -> None:
+        """Close the file, finished or not."""
         self._file.close()
 
     def _keep(self, pts: int, seen: int, frame: av.VideoFrame) -> None:
-        picture = self._pictures.scaled(frame)
+        picture = self._pictures.scale(frame)
         jpeg = simplejpeg.encode_jpeg(picture, _QUALITY, "RGB", "420", fastdct=False)
         place = self._file.tell()
         self._file.write(jpeg)
-        sharp, light = _looks(picture[:, :, 1])
+        sharp, light = _sharpness_and_brightness(picture[:, :, 1])
         us = to_us(pts, self._track.base)
-        self._kept.append(Kept(pts, us, place, len(jpeg), f"{seen:016x}", sharp, light))
+        self._kept.append(PackedFrame(pts, us, place, len(jpeg), f"{seen:016x}", sharp, light))
 
 
-def read_frame(pack: BinaryIO, kept: Kept) -> bytes:
+def read_frame(pack: BinaryIO, kept: PackedFrame) -> bytes:
     """The JPEG of one kept frame."""
     pack.seek(kept.offset)
     return pack.read(kept.length)
@@ -110,11 +112,11 @@ def _dhash(gray: NDArray[np.uint8]) -> int:
     return int.from_bytes(bits.tobytes(), "big")
 
 
-def _alike(a: int, b: int) -> bool:
-    return 1 - (a ^ b).bit_count() / 64 > _ALIKE
+def _is_similar(a: int, b: int) -> bool:
+    return 1 - (a ^ b).bit_count() / 64 > _MIN_SIMILARITY
 
 
-def _looks(green: NDArray[np.uint8]) -> tuple[int, int]:
+def _sharpness_and_brightness(green: NDArray[np.uint8]) -> tuple[int, int]:
     few = green[::8, ::2].astype(np.int16)
     steps = int(np.abs(np.diff(few, axis=1)).sum(dtype=np.int64))
     return 100 * steps // few.size, int(few.sum(dtype=np.int64)) // few.size

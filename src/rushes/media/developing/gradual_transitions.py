@@ -5,56 +5,56 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rushes.media.developing.metrics import HEIGHT, LAGS, PIXELS, WIDTH, Metrics
+from rushes.media.developing.cut_metrics import HEIGHT, LAGS, PIXELS, WIDTH, CutMetrics
 
-_BLACK = 24.0  # mean brightness (of 255) below which nothing is seen
-_LIT = 30.0  # a fade changes brightness at least so much
-_RAMP = 12  # frames looked at on either side of black
-_STEADY = 0.8  # over five frames a dissolve changes five times as much as over one; motion comes back to itself
-_SHORTEST = 8  # frames of a dissolve
-_MUCH = 20.0  # summed difference of a dissolve: as much as a cut that no motion makes
+_BLACK_LEVEL = 24.0  # mean brightness (of 255) below which nothing is seen
+_MIN_FADE = 30.0  # a fade changes brightness at least so much
+_RAMP_FRAMES = 12  # frames looked at on either side of black
+_MIN_STEADINESS = 0.8  # over five frames a dissolve changes five times as much as over one; motion comes back to itself
+_MIN_DISSOLVE = 8  # frames of a dissolve
+_MIN_DIFFERENCE = 20.0  # summed difference of a dissolve: as much as a cut that no motion makes
 
 Values = NDArray[np.float64]
 
 
-def changes(metrics: Metrics) -> dict[int, str]:
+def gradual_transitions(metrics: CutMetrics) -> dict[int, str]:
     """Where a slow change is half done, by number of frame: the darkest of a fade, the middle of a dissolve."""
     dark = _fades(metrics)
-    found = {i: "dissolve" for i in _dissolves(metrics) if all(abs(i - f) > 4 * _RAMP for f in dark)}
+    found = {i: "dissolve" for i in _dissolves(metrics) if all(abs(i - f) > 4 * _RAMP_FRAMES for f in dark)}
     return found | dict.fromkeys(dark, "fade")
 
 
-def _fades(metrics: Metrics) -> list[int]:
+def _fades(metrics: CutMetrics) -> list[int]:
     """Brightness falls to black or rises from it slowly, not at once."""
     light = metrics.light / (WIDTH * HEIGHT)
-    runs = [(a, b) for a, b in _runs(light < _BLACK) if _is_fade(light, a, b)]
+    runs = [(a, b) for a, b in _runs(light < _BLACK_LEVEL) if _is_fade(light, a, b)]
     return [a + int(np.argmin(light[a:b])) for a, b in runs]
 
 
-def _dissolves(metrics: Metrics) -> list[int]:
+def _dissolves(metrics: CutMetrics) -> list[int]:
     """All of the picture changes steadily, then stands again."""
     apart = metrics.apart / PIXELS
     steps, far = apart[:, 0], apart[:, LAGS - 1]
-    steady = (far >= _STEADY * LAGS * steps) & (steps >= _MUCH / 60)
+    steady = (far >= _MIN_STEADINESS * LAGS * steps) & (steps >= _MIN_DIFFERENCE / 60)
     steady[:LAGS] = False
     return [(a + b) // 2 - LAGS // 2 for a, b in _runs(steady) if _is_dissolve(steps, a, b)]
 
 
 def _is_fade(light: Values, first: int, last: int) -> bool:
-    before, after = light[max(0, first - _RAMP) : first + 1], light[last - 1 : last + _RAMP][::-1]
-    return any(_slides(side) for side in (before, after))
+    before, after = light[max(0, first - _RAMP_FRAMES) : first + 1], light[last - 1 : last + _RAMP_FRAMES][::-1]
+    return any(_is_ramp(side) for side in (before, after))
 
 
-def _slides(side: Values) -> bool:
+def _is_ramp(side: Values) -> bool:
     """Whether brightness goes down to black in several steps of which none does most of it."""
     falls = -np.diff(side)
     total = float(side.max() - side[-1]) if len(side) else 0.0
-    return bool(total >= _LIT and len(falls) and falls.max() <= 0.6 * total and falls.min() >= -0.1 * total)
+    return bool(total >= _MIN_FADE and len(falls) and falls.max() <= 0.6 * total and falls.min() >= -0.1 * total)
 
 
 def _is_dissolve(steps: Values, first: int, last: int) -> bool:
     inside = steps[first:last]
-    if len(inside) < _SHORTEST or inside.sum() < _MUCH or inside.max() > 2 * float(np.median(inside)):
+    if len(inside) < _MIN_DISSOLVE or inside.sum() < _MIN_DIFFERENCE or inside.max() > 2 * float(np.median(inside)):
         return False
     calm = np.concatenate([steps[max(1, first - 12) : max(1, first - LAGS)], steps[last + 1 : last + 8]])
     return bool(calm.size and np.median(calm) <= float(np.median(inside)) / 2)

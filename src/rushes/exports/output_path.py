@@ -7,7 +7,7 @@ from pathlib import Path
 from rushes.domain.errors import Refused
 
 
-def check_target(path: Path, endings: Collection[str]) -> None:
+def check_output_path(path: Path, endings: Collection[str]) -> None:
     """Refuse a place where the file cannot be, or a name that promises something else.
 
     Raises:

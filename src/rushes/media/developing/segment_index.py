@@ -18,14 +18,14 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SegmentIndex:
     """Where things lie in a fragmented file: the header's length, then the segments."""
 
     init: int
     base: Fraction
     segments: tuple[Segment, ...]
 
-    def header(self, file: Path) -> bytes:
+    def init_segment(self, file: Path) -> bytes:
         """What comes before the first segment of that file, and every player reads first."""
         with file.open("rb") as f:
             return f.read(self.init)
@@ -36,6 +36,6 @@ class Layout:
         return {"init": self.init, "base": [self.base.numerator, self.base.denominator], "segments": rows}
 
     @staticmethod
-    def from_json(doc: JSON) -> "Layout":
+    def from_json(doc: JSON) -> "SegmentIndex":
         """The inverse of to_json."""
-        return Layout(doc["init"], Fraction(*doc["base"]), tuple(Segment(*row) for row in doc["segments"]))
+        return SegmentIndex(doc["init"], Fraction(*doc["base"]), tuple(Segment(*row) for row in doc["segments"]))

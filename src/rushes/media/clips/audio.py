@@ -8,19 +8,19 @@ from av.audio.stream import AudioStream
 from av.container import OutputContainer
 
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
-from rushes.media.reading.resampling import Resampled
+from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
+from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 
-class ClipSound:
+class ClipAudio:
     """One track of sound being written."""
 
     def __init__(self, out: OutputContainer, path: Footage, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
         self._out = out
-        layout, self._rate = aac_shape(track)
+        layout, self._rate = aac_format(track)
         self._stream: AudioStream = aac_stream(out, layout, self._rate)
-        self._resampled = Resampled("fltp", layout, self._rate, AAC_FRAME)
+        self._resampler = Resampler("fltp", layout, self._rate, AAC_FRAME)
         self._frames: Iterator[av.AudioFrame] = SampleTimeline(path, track, begin, end).frames()
         self._given = 0
 
@@ -30,13 +30,13 @@ class ClipSound:
             frame = next(self._frames, None)
             if frame is None:
                 return
-            self._encode(self._resampled.given(frame))
+            self._encode(self._resampler.push(frame))
 
     def finish(self) -> None:
         """Encode the rest."""
         for frame in self._frames:
-            self._encode(self._resampled.given(frame))
-        self._encode(self._resampled.given(None))
+            self._encode(self._resampler.push(frame))
+        self._encode(self._resampler.push(None))
         if self._given:
             self._out.mux(self._stream.encode(None))
 

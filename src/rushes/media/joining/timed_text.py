@@ -3,13 +3,13 @@
 import re
 import struct
 
-TEXTS = frozenset({"mov_text", "subrip", "srt", "text", "webvtt", "ass", "ssa"})
+TEXT_CODECS = frozenset({"mov_text", "subrip", "srt", "text", "webvtt", "ass", "ssa"})
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>|\{[^{}]*\}")
 _ASS_FIELDS = 8  # commas before the text of a line
-_LONGEST = 4000  # bytes
+_MAX_BYTES = 4000  # bytes
 
 
-def plain(data: bytes, codec: str) -> str:
+def plain_text(data: bytes, codec: str) -> str:
     """What a packet of subtitles says, without its dress."""
     if codec == "mov_text":
         (length,) = struct.unpack(">H", data[:2].rjust(2, b"\0"))
@@ -20,7 +20,7 @@ def plain(data: bytes, codec: str) -> str:
     return _TAG.sub("", said).replace("\0", "").strip()
 
 
-def typeset(said: str) -> bytes:
+def to_mov_text(said: str) -> bytes:
     """A sample of timed text as an MP4 holds it."""
-    data = said.encode()[:_LONGEST].decode("utf-8", "ignore").encode()
+    data = said.encode()[:_MAX_BYTES].decode("utf-8", "ignore").encode()
     return struct.pack(">H", len(data)) + data

@@ -19,13 +19,13 @@ _EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer wh
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
 
 
-def beside(film: Path, language: str, kind: str) -> Path:
+def adjacent_path(film: Path, language: str, kind: str) -> Path:
     """`<stem>.<language>.<kind>` in the film's folder: what Jellyfin, Kodi, Plex and VLC look for."""
     tag = re.sub(r"[^A-Za-z0-9-]", "", language)
     return film.with_name(".".join(filter(None, (film.stem, tag, kind))))
 
 
-def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
+def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
     """Write a file whole or not at all; False if it is there with these very bytes.
 
     `was_ours` says whether a content (by its sha256) was written by us: only that is ever replaced.
@@ -33,7 +33,7 @@ def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bo
         Refused: something is there that we did not write, or the folder cannot be written.
         NoRoom: the disk is full.
     """
-    with _translated(path):
+    with _translate_errors(path):
         there = _content(path)
         if there == hashlib.sha256(data).hexdigest():
             return False
@@ -41,7 +41,7 @@ def write_beside(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bo
             raise Refused(f"{path.name} is there and was not written by rushes", "Move it away, or use --no-beside.")
         with _temporary(path, data) as temp, effect("publish"):
             if there is None:
-                _name(temp, path)
+                _link(temp, path)
             else:
                 temp.replace(path)
             _sync_folder(path.parent)
@@ -64,7 +64,7 @@ def _content(path: Path) -> str | None:
 def _temporary(path: Path, data: bytes) -> Iterator[Path]:
     """One hidden name per target, so that what a killed process left is taken over by the next."""
     temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
-    file = _claimed(temp)
+    file = _create_locked(temp)
     try:
         rest = memoryview(data)
         while rest:
@@ -78,7 +78,7 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
         os.close(file)
 
 
-def _claimed(temp: Path) -> int:
+def _create_locked(temp: Path) -> int:
     """A new file under that name, locked: whoever finds it unlocked knows that its writer is dead."""
     with contextlib.suppress(FileNotFoundError):
         _remove_abandoned(temp)
@@ -102,7 +102,7 @@ def _remove_abandoned(temp: Path) -> None:
         os.close(file)
 
 
-def _name(temp: Path, path: Path) -> None:
+def _link(temp: Path, path: Path) -> None:
     """Give the file its name unless somebody has taken it meanwhile."""
     try:
         os.link(temp, path, follow_symlinks=False)
@@ -124,7 +124,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

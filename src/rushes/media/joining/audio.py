@@ -12,17 +12,17 @@ from av.subtitles.stream import SubtitleStream
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_shape, aac_stream
-from rushes.media.joining.text import plain, typeset
-from rushes.media.reading.resampling import Resampled
+from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
+from rushes.media.joining.timed_text import plain_text, to_mov_text
+from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
-COPIED = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
+COPYABLE_CODECS = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
 
-_ROUNDED = 64  # samples, by which resampling may be off
+_MAX_ROUNDING = 64  # samples, by which resampling may be off
 
 
-def text(film: OutputContainer, metadata: Mapping[str, str]) -> SubtitleStream:
+def add_subtitle_stream(film: OutputContainer, metadata: Mapping[str, str]) -> SubtitleStream:
     """A stream for subtitles."""
     stream = film.add_mux_stream("mov_text")
     assert isinstance(stream, SubtitleStream)
@@ -31,32 +31,36 @@ def text(film: OutputContainer, metadata: Mapping[str, str]) -> SubtitleStream:
     return stream
 
 
-def copied(original: InputContainer, taken: Mapping[int, Stream], zero: Fraction) -> Iterator["Packet[Stream]"]:
+def copied_packets(original: InputContainer, taken: Mapping[int, Stream], zero: Fraction) -> Iterator["Packet[Stream]"]:
     """The packets of these streams, each into its own of the film."""
     for packet in original.demux([original.streams[n] for n in taken]):
         if packet.dts is None or packet.pts is None or not packet.size:
             continue
         target = taken[packet.stream.index]
-        yield _line(packet, target, zero) if packet.stream.type == "subtitle" else _moved(packet, target, zero)
+        yield (
+            _subtitle_packet(packet, target, zero)
+            if packet.stream.type == "subtitle"
+            else _shift_packet(packet, target, zero)
+        )
 
 
-def encoded(
+def encoded_packets(
     film: OutputContainer, source: Footage, track: AudioTrack, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
     """A track that the container cannot hold, as AAC."""
-    layout, rate = aac_shape(track)
+    layout, rate = aac_format(track)
     stream = aac_stream(film, layout, rate)
     if track.language:
         stream.metadata["language"] = track.language
-    return _encoding(stream, SampleTimeline(source, track), Resampled("fltp", layout, rate, AAC_FRAME), rate, zero)
+    return _encode(stream, SampleTimeline(source, track), Resampler("fltp", layout, rate, AAC_FRAME), rate, zero)
 
 
-def _encoding(
-    stream: AudioStream, line: SampleTimeline, resampled: Resampled, rate: int, zero: Fraction
+def _encode(
+    stream: AudioStream, line: SampleTimeline, resampler: Resampler, rate: int, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
     begun, given = 0, None
     for heard in chain(line.frames(), [None]):
-        for frame in resampled.given(heard):
+        for frame in resampler.push(heard):
             if given is None:
                 begun = given = round((line.start - zero) * rate)
             frame.pts, frame.time_base = given, Fraction(1, rate)
@@ -69,13 +73,13 @@ def _encoding(
 
 def _check(given: int, heard: Fraction) -> None:
     """Every sample that was decoded must have been encoded."""
-    if abs(given - heard) > _ROUNDED:
+    if abs(given - heard) > _MAX_ROUNDING:
         raise TryAgain(f"{given} samples of sound were encoded, {round(heard)} were decoded")
 
 
-def _line(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
-    said = plain(bytes(packet), packet.stream.codec_context.name)
-    made: Packet[Stream] = Packet(typeset(said))
+def _subtitle_packet(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
+    said = plain_text(bytes(packet), packet.stream.codec_context.name)
+    made: Packet[Stream] = Packet(to_mov_text(said))
     start = ((packet.pts or 0) * packet.time_base - zero) * 1000
     made.pts = made.dts = max(0, round(start))
     made.duration = round((packet.duration or 0) * packet.time_base * 1000)
@@ -83,7 +87,7 @@ def _line(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[S
     return made
 
 
-def _moved(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
+def _shift_packet(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
     shift = round(zero / packet.time_base)
     packet.pts, packet.dts, packet.stream = (packet.pts or 0) - shift, (packet.dts or 0) - shift, target
     return packet
