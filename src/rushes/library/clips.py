@@ -11,7 +11,7 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
-from rushes.exports.target import check_target
+from rushes.exports.output_path import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.control import announce_ready
@@ -144,7 +144,7 @@ def cut(
     _check(video, start_us, end_us)
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
-        check_target(out, (".mp4",))
+        check_output_path(out, (".mp4",))
     job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
         worker = JobWorker(home, [job], slots=0)

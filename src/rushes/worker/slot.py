@@ -27,7 +27,7 @@ from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
-from rushes.stages.port import Input, Saved, Stage, Work
+from rushes.stages.port import Input, OutputDraft, Stage, Work
 from rushes.worker.child_output import BEGIN, END
 from rushes.worker.scratch import scratch
 
@@ -194,8 +194,8 @@ def _work(
         blobs=deps.blobs,
         engine=deps.engine,
         seed=int(digest(spec["results"])[:8], 16),
-        tell=on_progress,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
+        on_progress=on_progress,
+        on_log=lambda text: print(text, file=sys.stderr, flush=True),
     )
 
 
@@ -224,7 +224,9 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     return None
 
 
-def _commit(deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: Saved) -> Result:
+def _commit(
+    deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: OutputDraft
+) -> Result:
     key = spec["results"][output]
     origin = Provenance(
         run_id=request["job"],

@@ -8,10 +8,10 @@ from pathlib import Path
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.clips.pictures import Encoded, Order
-from rushes.media.clips.smart import seams
-from rushes.media.clips.smart_writer import Copied
-from rushes.media.clips.sound import ClipSound
+from rushes.media.clips.audio import ClipAudio
+from rushes.media.clips.smart_cut import find_cut_points
+from rushes.media.clips.smart_cut_writer import SmartCutWriter
+from rushes.media.clips.video import ClipWork, FullEncoder
 from rushes.media.open import create_file
 
 Progress = Callable[[float], None]
@@ -31,7 +31,7 @@ class ClipFacts:
     hidden: tuple[Fraction, ...] = ()
 
 
-def clip(
+def cut_clip(
     path: Footage,
     facts: VideoFacts,
     start: Fraction,
@@ -57,14 +57,14 @@ def clip(
     with create_file(out, {"movflags": "+faststart"}) as container:
         if track is None:
             assert sound is not None
-            ClipSound(container, heard or path, sound, start, end).finish()
+            ClipAudio(container, heard or path, sound, start, end).finish()
             return ClipFacts(start, end, 0)
         span = _span(track, start, end)
 
-        def sounding(zero: int) -> ClipSound | None:
-            return ClipSound(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
+        def sounding(zero: int) -> ClipAudio | None:
+            return ClipAudio(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
 
-        return _cut(Order(container, path, facts, track, span, sounding, on_progress, []), smart)
+        return _cut(ClipWork(container, path, facts, track, span, sounding, on_progress, []), smart)
 
 
 def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
@@ -75,9 +75,9 @@ def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
     return Span(min(first, last - 1), last, track.base)
 
 
-def _cut(order: Order, smart: bool) -> ClipFacts:
-    found = seams(order.path, order.track, order.span) if smart else None
-    zero, frames = Copied(order, found).made() if found else Encoded(order).made()
+def _cut(order: ClipWork, smart: bool) -> ClipFacts:
+    found = find_cut_points(order.path, order.track, order.span) if smart else None
+    zero, frames = SmartCutWriter(order, found).write() if found else FullEncoder(order).write()
     base = order.span.base
     hidden = tuple(pts * base for pts in order.hidden)
     return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)
