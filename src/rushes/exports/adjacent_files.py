@@ -1,4 +1,4 @@
-"""Files beside the film, under the names that players read, and never over a file that somebody else wrote."""
+"""Files beside the film, under names that players read; never overwrites a file of somebody else."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from rushes.telemetry import effect
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
+_EMPTY = hashlib.sha256(b"").hexdigest()  # left by a writer that was killed before it wrote
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
 
 
@@ -26,11 +26,11 @@ def adjacent_path(film: Path, language: str, kind: str) -> Path:
 
 
 def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
-    """Write a file whole or not at all; False if it is there with these very bytes.
+    """Write a file atomically; False if it already has these bytes.
 
-    `was_ours` says whether a content (by its sha256) was written by us: only that is ever replaced.
+    `was_ours` tells by its sha256 whether we wrote a file: only such a file is replaced.
     Raises:
-        Refused: something is there that we did not write, or the folder cannot be written.
+        Refused: the file is not ours, or the folder cannot be written.
         NoRoom: the disk is full.
     """
     with _translate_errors(path):
@@ -38,7 +38,7 @@ def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> 
         if there == hashlib.sha256(data).hexdigest():
             return False
         if there not in {None, _EMPTY} and not was_ours(str(there)):
-            raise Refused(f"{path.name} is there and was not written by rushes", "Move it away, or use --no-beside.")
+            raise Refused(f"{path.name} exists and was not written by rushes", "Move it away, or use --no-beside.")
         with _temporary(path, data) as temp, effect("publish"):
             if there is None:
                 _link(temp, path)
@@ -49,20 +49,20 @@ def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> 
 
 
 def _content(path: Path) -> str | None:
-    """The sha256 of what is there, None if nothing is."""
+    """The sha256 of the file, None if it is missing."""
     try:
         file = os.open(path, _READ)
     except FileNotFoundError:
         return None
     with os.fdopen(file, "rb") as reader:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused(f"{path.name} is there and is not a file")
+            raise Refused(f"{path.name} exists and is not a regular file")
         return hashlib.file_digest(reader, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
 def _temporary(path: Path, data: bytes) -> Iterator[Path]:
-    """One hidden name per target, so that what a killed process left is taken over by the next."""
+    """One hidden name per target, so that the next process takes over what a killed one left."""
     temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
     file = _create_locked(temp)
     try:
@@ -73,13 +73,13 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
         yield temp
     finally:
         with contextlib.suppress(FileNotFoundError):
-            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it has its name, and this one may be another's
+            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it was renamed, and this one is of another process
                 temp.unlink()
         os.close(file)
 
 
 def _create_locked(temp: Path) -> int:
-    """A new file under that name, locked: whoever finds it unlocked knows that its writer is dead."""
+    """A new locked file: one that is not locked was left by a dead writer."""
     with contextlib.suppress(FileNotFoundError):
         _remove_abandoned(temp)
     with contextlib.suppress(FileExistsError):
@@ -88,7 +88,7 @@ def _create_locked(temp: Path) -> int:
         if os.fstat(file).st_nlink:
             return file
         os.close(file)
-    raise Refused("another process is writing the same file just now")
+    raise Refused("another process is writing the same file")
 
 
 def _remove_abandoned(temp: Path) -> None:
@@ -97,21 +97,21 @@ def _remove_abandoned(temp: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         temp.unlink()
     except BlockingIOError:
-        pass  # alive: the exclusive creation that follows fails
+        pass  # its writer lives: the exclusive creation that follows fails
     finally:
         os.close(file)
 
 
 def _link(temp: Path, path: Path) -> None:
-    """Give the file its name unless somebody has taken it meanwhile."""
+    """Give the file its name unless that exists by now."""
     try:
         os.link(temp, path, follow_symlinks=False)
     except FileExistsError:
-        raise Refused(f"{path.name} has just been written by somebody else") from None
+        raise Refused(f"{path.name} was just written by another program") from None
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        os.close(os.open(path, _NEW, 0o666))  # no links on this file system: take the name, then fill it
+        os.close(os.open(path, _NEW, 0o666))  # no hard links here: create it, then replace it
         temp.replace(path)
 
 

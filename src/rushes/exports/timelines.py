@@ -17,7 +17,7 @@ _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/
 
 @dataclass(frozen=True, slots=True)
 class TimelineMedia:
-    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
+    """The film of a timeline: the span of its video, and its frame rate if that is known."""
 
     name: str
     path: str
@@ -26,14 +26,14 @@ class TimelineMedia:
 
 
 def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
-    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
+    """A CMX3600 list of the shots as non-drop time code, ends exclusive.
 
     Raises:
-        Refused: the frames have no constant rate, so that time code cannot name them.
+        Refused: the frame rate is variable.
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
-        raise Refused(f"{film.name} has a variable frame rate: an EDL would be wrong", "Export otio, which is exact.")
+        raise Refused(f"{film.name} has a variable frame rate, which an EDL cannot express", "Export otio instead.")
     fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
     lines = [f"TITLE: {ascii_text(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
     at = 0
@@ -90,7 +90,7 @@ def timecode(frames: int, fps: int) -> str:
 
 
 def ascii_text(text: str, longest: int) -> str:
-    """A text that every editor takes."""
+    """A text in printable ASCII."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 

@@ -14,7 +14,7 @@ def test_a_film_that_was_laid_by_somebody_who_died_is_known_as_ours(tmp_path: Pa
     blob.write_bytes(b"film")
     target.write_bytes(b"film")
     with Library(tmp_path / ".rushes") as library:
-        with pytest.raises(Refused, match="there already"):
+        with pytest.raises(Refused, match="exists already"):
             check_out(library.home, target)
         assert not _laid(library.home, blob, target)
         check_out(library.home, target)
