@@ -1,4 +1,4 @@
-"""Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
+"""Search hits as CSV, JSON Lines and EDL. Pure."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "langu
 
 
 def as_csv(hits: Iterable[Hit]) -> bytes:
-    """One row per hit; a text that a spreadsheet would run as a formula is led by an apostrophe."""
+    """One row per hit; formulas are escaped with an apostrophe."""
     out = io.StringIO(newline="")
     table = csv.writer(out)
     table.writerow(COLUMNS)
@@ -27,12 +27,12 @@ def as_csv(hits: Iterable[Hit]) -> bytes:
 
 
 def as_json_lines(hits: Iterable[Hit]) -> bytes:
-    """One object per hit: everything it holds."""
+    """One object per hit, with all its fields."""
     return b"".join(canonical(hit_doc(hit)) + b"\n" for hit in hits)
 
 
 def hit_doc(hit: Hit) -> dict[str, JSON]:
-    """A hit for programs."""
+    """A hit as JSON."""
     return {
         "video": hit.video,
         "name": hit.name,
@@ -52,10 +52,10 @@ def hit_doc(hit: Hit) -> dict[str, JSON]:
 
 
 def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
-    """A CMX3600 list, cut after cut: whole frames that hold the hit, as non-drop time code of each film.
+    """A CMX3600 list: the whole frames of each hit, as non-drop time code of its film.
 
     Raises:
-        Refused: the films have no constant rate, or not the same: one list cannot count their frames.
+        Refused: the films have variable or different frame rates.
     """
     rates = {film.rate for film, _ in cuts}
     rate = next(iter(rates), None)
@@ -76,7 +76,7 @@ def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
 
 
 def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:
-    """The frames that hold a hit, end exclusive, at least one."""
+    """The frames of a hit, end exclusive, at least one."""
     zero, rate = film.span.start * film.span.base, film.rate or 1
     start, end = ((t * hit.span.base - zero) * rate for t in (hit.span.start, hit.span.end))
     first = max(0, start.__floor__())

@@ -17,7 +17,7 @@ _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/
 
 @dataclass(frozen=True, slots=True)
 class TimelineMedia:
-    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
+    """The film of a timeline: the span of its video, and its frame rate if that is known."""
 
     name: str
     path: str
@@ -26,10 +26,10 @@ class TimelineMedia:
 
 
 def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
-    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
+    """A CMX3600 list of the shots as non-drop time code, ends exclusive.
 
     Raises:
-        Refused: the frames have no constant rate, so that time code cannot name them.
+        Refused: the frame rate is variable.
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
@@ -92,7 +92,7 @@ def timecode(frames: int, fps: int) -> str:
 
 
 def ascii_text(text: str, longest: int) -> str:
-    """A text that every editor takes."""
+    """A text in printable ASCII."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 

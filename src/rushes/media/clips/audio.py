@@ -1,4 +1,4 @@
-"""The sound of a clip: cut to the sample, encoded as far as the pictures are."""
+"""The audio of a clip: cut to the sample, encoded as far as the video is."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -14,7 +14,7 @@ from rushes.media.reading.sample_timeline import SampleTimeline
 
 
 class ClipAudio:
-    """One track of sound being written."""
+    """Encodes one audio track."""
 
     def __init__(self, out: OutputContainer, path: Footage, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
         self._out = out
@@ -25,7 +25,7 @@ class ClipAudio:
         self._given = 0
 
     def up_to(self, seconds: Fraction) -> None:
-        """Encode until that moment of the clip, or to the end of the sound."""
+        """Encode up to that time of the clip, or to the end of the audio."""
         while self._given < seconds * self._rate:
             frame = next(self._frames, None)
             if frame is None:

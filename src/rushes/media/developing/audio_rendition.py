@@ -1,4 +1,4 @@
-"""The sound rendition of a film: AAC in fragments of about four seconds, on the picture's timeline."""
+"""The audio rendition of a film: AAC in fragments of about four seconds, on the timeline of the video."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ _FRAGMENTED = "+empty_moov+default_base_moof+skip_trailer"
 
 
 class AudioRenditionWriter:
-    """Encodes sound as it comes by."""
+    """Encodes frames of a SampleTimeline."""
 
     def __init__(self, path: Path, facts: VideoFacts, track: AudioTrack) -> None:
         self._path = path
@@ -32,12 +32,12 @@ class AudioRenditionWriter:
         self._stream = aac_stream(self._out, layout, self._rate)
 
     def add(self, start: Fraction, frame: av.AudioFrame) -> None:
-        """Take the next frame; `start` is the media time of the very first sample."""
+        """Take the next frame; `start` is the media time of the first sample of all."""
         self._start = start
         self._encode(self._resampler.push(frame))
 
     def finish(self) -> SegmentIndex:
-        """Finish the file, put the real times in, and say where the segments lie."""
+        """Finish the file, set its decode times, and return the segment index."""
         self._encode(self._resampler.push(None))
         self._mux(None)
         self._out.close()
@@ -58,5 +58,5 @@ class AudioRenditionWriter:
 
     def _mux(self, frame: av.AudioFrame | None) -> None:
         for packet in self._stream.encode(frame):
-            self._lead = min(self._lead, packet.pts or 0)  # the encoder's delay: it begins before the first sample
+            self._lead = min(self._lead, packet.pts or 0)  # encoder delay: it begins before the first sample
             self._out.mux(packet)
