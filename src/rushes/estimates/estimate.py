@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rushes.blobs.documents import free_bytes
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.stage import Scope

@@ -10,7 +10,7 @@ from typing import Self
 
 from rushes.annotations import sidecars
 from rushes.annotations.people import Seen, everybody
-from rushes.blobs.documents import remove_unfinished
+from rushes.blobs.local_disk import remove_unfinished
 from rushes.domain.errors import ModelMissing, Refused, RegistryAway
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobCommand, JobState

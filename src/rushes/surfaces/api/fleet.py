@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from rushes.blobs.documents import free_bytes, read_document
+from rushes.blobs.documents import read_document
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.domain.worker import Worker

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.annotations import PATH, every, keep_path, take_back
-from rushes.blobs.documents import free_bytes
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.stage import StageSpec
 from rushes.estimates.forecast import forecast
 from rushes.home import machine

@@ -8,7 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from rushes.blobs.documents import free_bytes
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.home import Home
