@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.faulty_http import Way, conflict, expired, flipped, lost, short, slow_down, stalled, way_to
 
-from rushes.blobs.documents import read_document, remove_unfinished
+from rushes.blobs.documents import read_document
+from rushes.blobs.local_disk import remove_unfinished
 from rushes.blobs.s3 import S3Blobs
 from rushes.blobs.s3.location import BucketLocation, parse_location
 from rushes.domain.errors import DamagedBlob, Refused, StoreAway
