@@ -60,7 +60,7 @@ def test_every_exit_code_that_an_error_has_is_explained(maker: ModuleType) -> No
 
 
 def test_every_message_type_that_a_command_writes_is_explained(maker: ModuleType) -> None:
-    sources = (ROOT / "src" / "rushes" / "surfaces" / "cli").glob("*.py")
+    sources = (ROOT / "src" / "rushes" / "surfaces" / "cli").rglob("*.py")
     said = re.compile(r'\.(?:message|rows)\(\s*"(\w+)"')
     written = {name for file in sources for name in said.findall(file.read_text("utf-8"))}
     assert written == set(maker.MESSAGES)
@@ -69,6 +69,6 @@ def test_every_message_type_that_a_command_writes_is_explained(maker: ModuleType
 def test_the_help_of_export_names_every_kind() -> None:
     command = main.get_command(click.Context(main), "export")
     assert command
-    named = re.search(r"KIND: (.+?)\. It", command.help or "")
+    named = re.search(r"KIND: (.+?)\. Writes", command.help or "")
     assert named
     assert set(re.split(r",\s+", named[1])) == set(KINDS)

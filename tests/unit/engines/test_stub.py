@@ -14,7 +14,7 @@ def noise(seconds: float, seed: int = 1) -> Pcm:
 
 def test_the_stub_refuses_to_invent_outside_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUSHES_ALLOW_STUB", raising=False)
-    with pytest.raises(Refused, match="invents"):
+    with pytest.raises(Refused, match="invented"):
         StubEngine()
 
 

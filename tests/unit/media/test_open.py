@@ -115,8 +115,8 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "matroska of nothing": (_subtitles_only, "cannot be read|holds no pictures|cut off"),
     "huge pictures": (_huge_picture, "16000 x 16000|million pixels"),
     "gaps of 25 hours": (_gaps_of_25_hours, "the limit is 24 hours"),
-    "folder": (lambda p: p.mkdir(), "not a plain file"),
-    "pipe": (os.mkfifo, "not a plain file"),
+    "folder": (lambda p: p.mkdir(), "not a regular file"),
+    "pipe": (os.mkfifo, "not a regular file"),
 }
 
 
