@@ -115,7 +115,7 @@ def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, cap
     db.notifier = lambda _, task: Notification("SELECT 1 / 0", {}, lambda: sent.append(task))
     assert ledger.submit(NEW, FIRST).created
     assert ledger.job(NEW.id).id == NEW.id
-    assert "nobody was told of work" in caplog.text
+    assert "hints were not sent" in caplog.text
     assert sent == []
     assert not ledger.submit(NEW, FIRST).created
 

@@ -58,7 +58,10 @@ def test_without_once_it_is_told_when_it_changes_and_tried_again(
     logging.getLogger("rushes").removeHandler(caplog.handler)
     assert [(type(one.error), one.created) for one in told] == [(StoreMissing, False), (type(None), True)]
     said = [record.message for record in caplog.records]
-    assert [("no such bucket" in line, "readable again" in line) for line in said] == [(True, False), (False, True)]
+    assert [("bucket does not exist" in line, "readable again" in line) for line in said] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) -> None:
