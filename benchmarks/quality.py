@@ -134,7 +134,7 @@ def _run(film: Path, home: Path, profile: str) -> Seen:
 
 
 def _manifests(library: Library, job: str) -> Iterator[Manifest]:
-    for task in library.tasks(job):
+    for task in library.jobs.tasks(job):
         for key in results_of(task.spec).values():
             yield read_manifest(library.home.blobs, library.home.settings.owner, key)
 

@@ -160,7 +160,7 @@ def quality(film: Path, truth: Path) -> None:
     known = json.loads(truth.read_text())
     with tempfile.TemporaryDirectory() as name, Library(Path(name) / "home") as library:
         library.run([film], beside=False)
-        shots = library.shots(library.videos()[0][0].id)
+        shots = library.videos.shots(library.videos.find(library.videos.page()[0][0].id))
         cuts = known["cuts_frames"]
         print(f"\n{film.name}: {len(shots) - 1} cuts found, {len(cuts)} known (words: see benchmarks.speech)")
 

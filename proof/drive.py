@@ -64,8 +64,8 @@ def _came(home: Path, film: Path, guest: Path, wanted: JobRequest, *, first: boo
         if first:
             (added,) = library.add([film], wanted)
             with suppress(RushesError):  # it may just be finished
-                library.pause(added.job.id if added.job else "", now=True)
-                library.resume(added.job.id if added.job else "")
+                library.jobs.pause(added.job.id if added.job else "", now=True)
+                library.jobs.resume(added.job.id if added.job else "")
         return True
 
 

@@ -14,7 +14,7 @@ from rushes.domain.errors import RushesError
 from rushes.library import Library
 from rushes.settings import Settings
 from rushes.surfaces.cli.main import COMMANDS, main
-from rushes.surfaces.http.app import create
+from rushes.surfaces.server.app import create
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by scripts/make_reference.py from the program itself; change it there. -->\n"

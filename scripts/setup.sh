@@ -2,6 +2,7 @@
 # Shared by demo, test and prove: makes .venv with what pyproject.toml asks for. Sourced, from the root of the repository.
 
 venv_python=.venv/bin/python
+unfinished=.venv/.setup-unfinished
 
 say() { printf '%s\n' "$*"; }
 
@@ -64,21 +65,26 @@ setup() {
     # Everything that the demo needs is in the larger environments too.
     for setup_kind in "$1" test prove; do
         case "$1:$setup_kind" in test:prove | prove:test) continue ;; esac
-        [ "$(cat ".venv/.setup-$setup_kind" 2>/dev/null)" != "$(setup_hash "$setup_kind")" ] || return 0
+        [ -e "$unfinished" ] || [ "$(cat ".venv/.setup-$setup_kind" 2>/dev/null)" != "$(setup_hash "$setup_kind")" ] || return 0
     done
     find_python
     made_here || rm -rf .venv
+    mkdir -p .venv
+    : >"$unfinished"
     [ -x "$venv_python" ] || make_venv
-    step "Installing what rushes needs (about 320 MB)" install_packages "$1" || exit 1
+    # What cannot be fetched changes nothing in .venv; what is interrupted may.
+    step "Installing what rushes needs (about 320 MB)" install_packages "$1" || { rm "$unfinished"; exit 1; }
     pwd -P >.venv/.setup-place
     say "$setup_mark" >".venv/.setup-$1"
+    rm "$unfinished"
 }
 
 setup_hash() { { pwd; say "$1"; cat pyproject.toml constraints.txt scripts/setup.sh; } | cksum; }
 
-# Whether .venv can be used: its scripts name the folder it was made in, so a moved one is made again.
+# Whether .venv can be used. Its scripts name the folder it was made in, so a moved one is made again, as is one whose
+# set-up was interrupted.
 made_here() {
-    "$venv_python" -c '' 2>/dev/null && [ "$(cat .venv/.setup-place 2>/dev/null || pwd -P)" = "$(pwd -P)" ]
+    "$venv_python" -c '' 2>/dev/null && [ ! -e "$unfinished" ] && [ "$(cat .venv/.setup-place 2>/dev/null || pwd -P)" = "$(pwd -P)" ]
 }
 
 find_python() {
@@ -109,7 +115,7 @@ can_install() { has uv || "$1" -c 'import ensurepip' 2>/dev/null || "$1" -m pip 
 
 make_venv() {
     if has uv; then
-        step "Making .venv (uv)" uv venv --quiet --seed --python "${python:->=3.11}" .venv || exit 1
+        step "Making .venv (uv)" uv venv --quiet --seed --allow-existing --python "${python:->=3.11}" .venv || exit 1
     elif "$python" -c 'import ensurepip' 2>/dev/null; then
         step "Making .venv ($("$python" --version))" "$python" -m venv .venv || exit 1
     else

@@ -14,7 +14,7 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
-GRACE_SECONDS = 8.0  # to stop servers and remove files, unless a second signal comes
+GRACE_SECONDS = 5.0  # to stop servers and remove files, unless a second signal comes
 KILL_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 

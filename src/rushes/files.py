@@ -10,8 +10,11 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
+
+from rushes.domain.errors import NoRoom
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -38,20 +41,20 @@ def sync_path(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(target: Path, part: Path | None = None, *, durable: bool = True) -> Iterator[Path]:
+def replacing(target: Path, commit: AbstractContextManager[object] | None = None) -> Iterator[Path]:
     """A path to write to, which becomes the target in one step at the end, and is gone if that is not reached.
 
+    It is synced before it has its name, and its name after; `commit` is held while it gets it.
     What a killed process left of it is written over by the next.
     """
-    part = part or target.with_name(f".{target.name}.part")
+    part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     try:
         yield part
-        if durable:
-            sync_path(part)
-        part.replace(target)
-        if durable:
-            sync_path(target.parent)
+        sync_path(part)
+        with commit or contextlib.nullcontext():
+            part.replace(target)
+        sync_path(target.parent)
     finally:
         part.unlink(missing_ok=True)
 
@@ -59,8 +62,27 @@ def replacing(target: Path, part: Path | None = None, *, durable: bool = True) -
 def write_whole(target: Path, data: bytes, mode: int = 0o666) -> None:
     """Write a file in one step."""
     with replacing(target) as part:
-        write_all(file := os.open(part, NEW, mode), data)
-        os.close(file)
+        file = os.open(part, NEW, mode)
+        try:
+            write_all(file, data)
+        finally:
+            os.close(file)
+
+
+def copy_whole(source: Path, target: Path, commit: AbstractContextManager[object] | None = None) -> None:
+    """Copy a file in one step, as `replacing`.
+
+    Raises:
+        NoRoom: it does not fit.
+    """
+    try:
+        with source.open("rb") as given, replacing(target, commit) as part, part.open("xb") as out:
+            shutil.copyfileobj(given, out)
+            out.flush()
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise NoRoom(f"there is no room for {target.name}") from error
+        raise
 
 
 def write_all(file: int, data: bytes | memoryview) -> None:
@@ -68,13 +90,6 @@ def write_all(file: int, data: bytes | memoryview) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]
-
-
-def copy_whole(source: Path, part: Path) -> None:
-    """Copy the bytes of a file, synced; meant for a path of `replacing`."""
-    with source.open("rb") as given, part.open("wb") as out:
-        shutil.copyfileobj(given, out)
-        sync(out)
 
 
 def link_once(old: str, new: str, from_folder: int, to_folder: int) -> bool:
@@ -103,7 +118,7 @@ def _rename_once(old: str, new: str, from_folder: int, to_folder: int) -> bool:
     return False
 
 
-def lock(file: int | IO[bytes] | IO[str]) -> None:
+def wait_for_lock(file: int | IO[bytes] | IO[str]) -> None:
     """Wait until this process alone holds an open file."""
     fcntl.flock(file, fcntl.LOCK_EX)
 
@@ -128,7 +143,7 @@ def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         if patience is None:
-            lock(file)
+            wait_for_lock(file)
             yield True
         else:
             yield try_lock(file, patience)
@@ -139,7 +154,7 @@ def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
 def create_locked(name: str | Path, mode: int = 0o666, folder: int | None = None) -> int | None:
     """A new file that we hold: whoever can lock it knows that its writer is gone. None if one took it for such."""
     file = os.open(name, NEW, mode, dir_fd=folder)
-    lock(file)
+    wait_for_lock(file)
     if os.fstat(file).st_nlink:
         return file
     os.close(file)

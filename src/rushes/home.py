@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -18,13 +18,13 @@ from rushes.domain.worker import NOW
 from rushes.engines.models.store import ModelStore
 from rushes.index.follower import Follower
 from rushes.index.port import Index
+from rushes.index.search import SemanticIndex
 from rushes.ledger.port import Ledger
-from rushes.records.port import Records
+from rushes.records.pages import all_records
+from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
-from rushes.sources.port import Awaited, Source
-from rushes.sources.storage_events import News
-from rushes.stages.port import Stage
-from rushes.stages.registry import load_stages, specs_of
+from rushes.sources.port import ExpectedUploads, Source
+from rushes.sources.storage_events import StorageEvents
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")
@@ -62,13 +62,13 @@ class Stores(Protocol):
     def source(self, place: str) -> Source:
         """The place that a path or s3://bucket/prefix names."""
 
-    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
         """How originals in buckets are opened; parts of them are kept in the home."""
 
-    def awaited(self, ledger: Ledger) -> Awaited | None:
+    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
         """Uploads to the home's bucket, None if the home is a folder."""
 
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """The queue of storage events, None if none is named."""
 
     def clock(self) -> float | None:
@@ -107,6 +107,11 @@ class Home:
         """What people said."""
         return self.stores.records()
 
+    def all_records(self, kind: str, video: str = "") -> Iterator[Record]:
+        """The owner's records of a kind, or those of them that are about one video."""
+        found = all_records(self.records, kind, self.settings.owner)
+        return (record for record in found if video in ("", record.doc.get("video")))
+
     @cached_property
     def blobs(self) -> Blobs:
         """Immutable files."""
@@ -127,6 +132,13 @@ class Home:
         return self.stores.snapshots(self.ledger, self.records)
 
     @cached_property
+    def semantic(self) -> SemanticIndex:
+        """Search by meaning, with an engine of this machine."""
+        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
+
+        return open_semantic(self.models, self.folder)
+
+    @cached_property
     def follower(self) -> Follower:
         """Brings the index up to date."""
         return Follower(self.ledger, self.records, self.blobs, self.index)
@@ -141,14 +153,11 @@ class Home:
         return self.stores.clock()
 
     @cached_property
-    def stages(self) -> Mapping[str, Stage]:
-        """Every stage there is."""
-        return load_stages()
-
-    @cached_property
     def specs(self) -> Mapping[str, StageSpec]:
         """What each stage says of itself."""
-        return specs_of(self.stages)
+        from rushes.stages.registry import load_stages, specs_of  # noqa: PLC0415 - stages import their media libraries
+
+        return specs_of(load_stages())
 
     @cached_property
     def models(self) -> ModelStore:
@@ -176,7 +185,7 @@ class Home:
         wanted = [lane.strip() for lane in self.settings.lanes.split(",")]
         for lane in wanted:
             if lane not in (*self.every_lane, AUTO):
-                raise Refused(f"there is no lane {lane!r}", f"Choose of: {', '.join(self.every_lane)}, {AUTO}")
+                raise Refused(f"unknown lane {lane!r}", f"Choose from: {', '.join(self.every_lane)}, {AUTO}")
         return self.every_lane if AUTO in wanted else tuple(wanted)
 
     def source(self, place: str) -> Source:
@@ -184,22 +193,22 @@ class Home:
         return self.stores.source(place)
 
     @cached_property
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """What storages tell of themselves, if anybody listens."""
-        return self.stores.news()
+        return self.stores.storage_events()
 
     @cached_property
-    def awaited(self) -> Awaited | None:
+    def expected_uploads(self) -> ExpectedUploads | None:
         """Uploads to the home's bucket that jobs wait for."""
-        return self.stores.awaited(self.ledger)
+        return self.stores.expected_uploads(self.ledger)
 
     def original(self, taken_in: Fingerprint) -> Footage:
         """The original that was taken in as this: a file here, or one in a bucket."""
-        return self._far(taken_in) if taken_in.far else self.originals / taken_in.path
+        return self._bucket_original(taken_in) if taken_in.far else self.originals / taken_in.path
 
     @cached_property
-    def _far(self) -> Callable[[Fingerprint], Footage]:
-        return self.stores.far_originals()
+    def _bucket_original(self) -> Callable[[Fingerprint], Footage]:
+        return self.stores.bucket_originals()
 
     @property
     def scratch(self) -> Path:

@@ -33,60 +33,52 @@ NO_OPTIONS: Options = {}
 class Settings:
     """Everything that can be configured. `RUSHES_<NAME>` in the environment, or `name = ...` in rushes.toml."""
 
-    store: str = _field(
-        "where the ledger is: empty = the home's own file, postgres://..., or dynamodb://table", "", "DATABASE_URL"
-    )
-    blobs: str = _field("where results are: empty = the home's own folder, or s3://bucket/prefix", "", "S3_BUCKET")
-    hints: str = _field(
-        "who carries hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL"
-    )
-    shared: bool = _field("the home's folder is one that every worker of the fleet sees", default=False)
-    s3_endpoint: str = _field("the S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
-    s3_key: str = _field("key id for S3 (empty = as AWS tools find it)", "", "S3_ACCESS_KEY_ID")
+    store: str = _field("ledger: empty = a file in the home, postgres://..., or dynamodb://table", "", "DATABASE_URL")
+    blobs: str = _field("results: empty = a folder in the home, or s3://bucket/prefix", "", "S3_BUCKET")
+    hints: str = _field("hints: empty = the store itself, redis://host:port, or valkey://host:port", "", "REDIS_URL")
+    shared: bool = _field("the home's folder is mounted on every worker of the fleet", default=False)
+    s3_endpoint: str = _field("S3 service to use instead of Amazon's", "", "S3_ENDPOINT")
+    s3_key: str = _field("key id for S3 (empty = the usual AWS sources)", "", "S3_ACCESS_KEY_ID")
     s3_secret: str = _field("secret for S3, never shown", "", "S3_SECRET_ACCESS_KEY")
-    s3_public: str = _field("where browsers reach the S3 service (empty = at s3_endpoint)", "")
-    presigned: bool = _field("browsers send uploads straight to the bucket, by signed addresses", default=True)
-    aws_endpoint: str = _field("the DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
-    pgbouncer: bool = _field("the store is reached through pgBouncer: no prepared statements", default=False)
-    listen: str = _field("where to LISTEN when the store is behind pgBouncer: a direct postgres://... address", "")
-    owner: str = _field("whose videos, jobs and results these are", "me")
-    profile: str = _field("models: fast, balanced or high_quality", "balanced", of=_PROFILES)
-    sources: str = _field("places that rushes watch looks at when none is named, comma separated", "")
-    storage_events: str = _field(
-        "SQS queue (name or URL) to which buckets tell rushes watch what was created in them", ""
-    )
-    recipe: str = _field("the recipe used when none is named", "searchable")
-    chunk_seconds: int = _field("length of a chunk; it is cut at the next key frame", 60, least=1)
-    slots: int = _field("child processes that work at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
-    threads: int = _field("threads of one slot's models (0 = cores / slots)", 0)
-    lanes: str = _field(
-        "lanes a worker takes work from: cpu, gpu, both with a comma, or auto for all", "cpu", "GPU_MODE"
-    )
-    task_seconds: int = _field("an attempt on a chunk that runs longer is ended (0 = never)", 1800, "ARQ_JOB_TIMEOUT")
-    slot_memory_mb: int = _field("a slot whose process tree uses more is ended", 4096)
-    slot_tasks: int = _field("a slot is replaced by a fresh process after this many tasks", 200)
-    drain_seconds: int = _field("how long running work may still take when a worker is told to stop", 120)
-    spot_notice: str = _field("drain when EC2 takes this Spot instance back: empty = no, aws, or the metadata URL", "")
-    reserve_mb: int = _field("intake stops when the home's disk has less free space than this", 512)
-    max_pixels: int = _field("pictures larger than this are refused", 36_000_000)
-    max_hours: int = _field("footage longer than this is refused", 24)
-    models: str = _field("folder of model weights (empty = the user's cache)", "", "MODEL_CACHE_DIR")
+    s3_public: str = _field("address of the S3 service for browsers (empty = s3_endpoint)", "")
+    presigned: bool = _field("browsers upload directly to the bucket, with presigned URLs", default=True)
+    aws_endpoint: str = _field("DynamoDB and SQS service to use instead of Amazon's", "", "AWS_ENDPOINT_URL")
+    pgbouncer: bool = _field("the store is behind pgBouncer: use no prepared statements", default=False)
+    listen: str = _field("direct postgres://... address for LISTEN when the store is behind pgBouncer", "")
+    owner: str = _field("owner of the videos, jobs and results", "me")
+    profile: str = _field("models to use: fast, balanced or high_quality", "balanced", of=_PROFILES)
+    sources: str = _field("folders and buckets for rushes watch and for adding over HTTP, comma separated", "")
+    storage_events: str = _field("SQS queue (name or URL) with the buckets' storage events, for rushes watch", "")
+    recipe: str = _field("default recipe", "searchable")
+    chunk_seconds: int = _field("length of a chunk in seconds; cut at the next key frame", 60, least=1)
+    slots: int = _field("child processes that run at the same time (0 = one per core)", 0, "ARQ_MAX_JOBS")
+    threads: int = _field("threads for the models of one slot (0 = cores / slots)", 0)
+    lanes: str = _field("lanes that a worker takes tasks from: cpu, gpu, cpu,gpu, or auto for all", "cpu", "GPU_MODE")
+    task_seconds: int = _field("time limit of an attempt on a chunk, in seconds (0 = none)", 1800, "ARQ_JOB_TIMEOUT")
+    slot_memory_mb: int = _field("memory limit of a slot's process tree, in MB", 4096)
+    slot_tasks: int = _field("a slot is replaced by a new process after this many tasks", 200)
+    drain_seconds: int = _field("seconds that running tasks may take to finish when a worker stops", 120)
+    spot_notice: str = _field("drain before EC2 reclaims this Spot instance: empty = no, aws, or the metadata URL", "")
+    reserve_mb: int = _field("work pauses when the home's disk has less free space than this, in MB", 512)
+    max_pixels: int = _field("larger pictures are refused", 36_000_000)
+    max_hours: int = _field("longer videos are refused", 24)
+    models: str = _field("folder of the models (empty = the user's cache)", "", "MODEL_CACHE_DIR")
     speech_model: str = _field("a CTranslate2 Whisper folder (or hub id) to use instead of the profile's model", "")
     text_model: str = _field("a folder with det.onnx and rec.onnx to use instead, or tesseract if it is installed", "")
     objects_model: str = _field("a folder with an EfficientDet-Lite model.tflite to use instead", "")
     faces_model: str = _field("a folder with yunet.onnx and sface.onnx to use instead", "")
     places_model: str = _field("a folder with model.onnx and its list of names (Places365) to use instead", "")
-    depth_model: str = _field("a folder with a depth net in ONNX form (MiDaS, Depth Anything) to use instead", "")
-    keep_days: int = _field("intermediate chunks are kept this many days after the job is done", 1)
-    clip_days: int = _field("clips are kept this many days", 30)
+    depth_model: str = _field("a folder with a depth model in ONNX format (MiDaS, Depth Anything) to use instead", "")
+    keep_days: int = _field("days to keep intermediate chunks after the job is done", 1)
+    clip_days: int = _field("days to keep clips", 30)
     log_level: str = _field("debug, info, warning or error", "warning", "LOG_LEVEL", of=_LEVELS)
-    beside: bool = _field("write subtitles and a sidecar beside the film", default=True)
-    token: str = _field("secret with which programs call the API (Authorization: Bearer ...), never shown", "")
-    hosts: str = _field("names under which the API may be called besides this machine's own, comma separated", "")
-    cors: str = _field("web origins whose pages may call the API, comma separated", "")
-    upload_gb: int = _field("uploads larger than this are refused", 100)
-    webhook: str = _field("URL that is told when a job is done or failed", "")
-    webhook_secret: str = _field("secret that signs what the webhook is told, never shown", "")
+    beside: bool = _field("write subtitles and a sidecar file next to the video", default=True)
+    token: str = _field("token for programs that call the API (Authorization: Bearer ...), never shown", "")
+    hosts: str = _field("additional host names that the API accepts, comma separated", "")
+    cors: str = _field("web origins that may call the API, comma separated", "")
+    upload_gb: int = _field("larger uploads are refused", 100)
+    webhook: str = _field("URL to call when a job is done or failed", "")
+    webhook_secret: str = _field("secret that signs webhook calls, never shown", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +119,22 @@ def shown(settings: Settings, name: str) -> Any:
     if name in _SECRET:
         return "***" if value else ""
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:***@", value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """One setting as it may be seen, and where its value came from."""
+
+    name: str
+    value: Any
+    origin: str
+    doc: str
+
+
+def list_settings(loaded: Loaded) -> list[SettingValue]:
+    """Every setting, without secrets."""
+    values, origin = loaded.settings, loaded.origin
+    return [SettingValue(f.name, shown(values, f.name), origin[f.name], f.metadata["doc"]) for f in fields(Settings)]
 
 
 def user_file() -> Path:
@@ -175,7 +183,7 @@ def _take(values: dict[str, Any], origin: dict[str, str], found: Mapping[str, An
     known = {f.name: f for f in fields(Settings)}
     for name, value in found.items():
         if name not in known:
-            raise Refused(f"{where}: there is no setting {name!r}", "See: rushes config show")
+            raise Refused(f"{where}: unknown setting {name!r}", "See: rushes config show")
         values[name] = _converted(known[name], value, where if where in _variables(name) else f"{where}: {name}")
         origin[name] = where
 
@@ -187,7 +195,7 @@ def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     if made is not None and (not of or made in of) and (kind is not int or made >= least):
         return made
     allowed = ", ".join(of) or {int: f"a whole number, {least} or more", bool: "true or false"}.get(kind, "a text")
-    raise Refused(f"{where} = {value!r} cannot be used", f"It may be: {allowed}.")
+    raise Refused(f"{where} = {value!r} is invalid", f"Allowed: {allowed}.")
 
 
 def _made(kind: type, value: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from rushes.exports import sidecar
 from rushes.library import Library
-from rushes.library.beside import write_all
+from rushes.library.videos.beside import write_all
 from tests.acceptance.planted import Film, plant
 
 
@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 def _written(library: Library, video: str, film: Path) -> set[str]:
     film.touch()
-    files = write_all(library.home, replace(library.video(video), path=str(film)))
+    files = write_all(library.home, replace(library.videos.find(video), path=str(film)))
     assert not [f.kept for f in files if f.kept]
     return {f.path.name for f in files}
 
@@ -42,7 +42,7 @@ def test_two_films_of_one_name_do_not_write_over_each_other(
         assert second == {f"a.mov{name.removeprefix('a')}" for name in first}
         assert _video_beside(tmp_path / "a.rushes.jsonl") == "vid_film01"
         assert _video_beside(tmp_path / "a.mov.rushes.jsonl") == "vid_film02"
-    assert "a.rushes.jsonl lies beside a.mp4: a.mov.rushes.jsonl is written instead" in caplog.text
+    assert "a.rushes.jsonl already belongs to a.mp4: writing a.mov.rushes.jsonl instead" in caplog.text
 
 
 def test_a_film_that_was_made_anew_keeps_the_names_beside_it(library: Library, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
 from rushes.jobs.maintenance.gc import gc
-from rushes.jobs.maintenance.lock import alone
-from rushes.jobs.maintenance.retention import Rules
+from rushes.jobs.maintenance.lock import maintenance_lock
+from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from rushes.uploads.service import Uploads
@@ -80,9 +80,9 @@ def test_damage_is_found_and_exactly_that_is_made_again(how: str, library: Libra
     damages = library.verify().damages
     assert len(damages) == 1
     job = damages[0].job
-    last = library.job(job).last_event
+    last = library.jobs.find(job).last_event
     assert library.repair(damages).exit_code == 0
-    done = [e.task for e in library.events(job, last) if e.type is EventType.DONE]
+    done = [e.task for e in library.jobs.follow(job, last) if e.type is EventType.DONE]
     assert done == [damages[0].task]
     assert library.verify().damages == ()
     assert outputs(library.home) == before
@@ -104,9 +104,9 @@ def test_a_home_whose_results_are_all_lost_is_mended_in_an_order_in_which_nothin
         manifest.unlink()
     damages = library.verify().damages
     assert len(damages) == 18
-    last = library.job(damages[0].job).last_event
+    last = library.jobs.find(damages[0].job).last_event
     assert library.repair(damages).exit_code == 0
-    told = list(library.events(damages[0].job, last))
+    told = list(library.jobs.follow(damages[0].job, last))
     assert not [e for e in told if e.type is EventType.FAILED]
     assert next(e.task for e in told if e.type is EventType.DONE) == f"{damages[0].job}.probe"
     assert library.verify().damages == ()
@@ -135,7 +135,7 @@ def _dies(*_: object, **__: object) -> None:
 
 
 def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest(
-    library: Library, rules: Rules
+    library: Library, rules: RetentionRules
 ) -> None:
     home = library.home
     assert gc(home.ledger, home.blobs, "me", rules).results == 0
@@ -146,18 +146,20 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 
 
 @pytest.fixture
-def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> Rules:
+def rules(library: Library) -> RetentionRules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
-    toy = library.home.stages["toy_chunk"]
-    monkeypatch.setattr(toy, "spec", replace(toy.spec, intermediate=("piece",)))
-    return Rules(library.home.specs, keep_days=1, clip_days=30, young_seconds=0.0)
+    spec = library.home.specs["toy_chunk"]
+    specs = {**library.home.specs, "toy_chunk": replace(spec, intermediate=("piece",))}
+    return RetentionRules(specs, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:
     return datetime.now(UTC) + timedelta(days=days)
 
 
-def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(library: Library, rules: Rules) -> None:
+def test_repair_after_gc_makes_what_was_cleared_again_as_far_as_it_is_read(
+    library: Library, rules: RetentionRules
+) -> None:
     home = library.home
     before = outputs(home)
     gc(home.ledger, home.blobs, "me", rules, later())
@@ -177,8 +179,8 @@ def blob_of(library: Library, data: bytes) -> Path:
 
 def test_damage_met_while_a_plan_is_opened_is_made_again_at_once(library: Library, toy_film: Path) -> None:
     """Another recipe of the same film adopts probe's result, whose facts are damaged by now."""
-    (job,) = library.jobs().rows
-    (probe,) = [t for t in library.tasks(job.id) if t.stage == "probe"]
+    (job,) = library.jobs.page().rows
+    (probe,) = [t for t in library.jobs.tasks(job.id) if t.stage == "probe"]
     key = results_of(probe.spec)["facts"]
     facts = read_manifest(library.home.blobs, "me", key).artifact("facts.json")
     spoil(library.home.folder / "files" / "blobs" / "me" / facts.sha256[:2] / facts.sha256, "flipped")
@@ -238,22 +240,22 @@ def test_a_home_that_lost_its_ledger_is_restored_with_an_index_that_follows_it(
     library: Library, tmp_path: Path
 ) -> None:
     home = library.home.folder
-    videos = library.videos()[0]
+    videos = library.videos.page()[0]
     library.backup(tmp_path / "backup")
     assert library.run([draw(tmp_path / "later.mp4", 2)], WISH).exit_code == 0
-    assert len(library.videos()[0]) == 2
+    assert len(library.videos.page()[0]) == 2
     library.close()
     for file in (*home.glob("ledger.sqlite*"), *home.glob("records.sqlite*")):
         file.unlink()
     Library.restore(tmp_path / "backup", home)
     with Library(home) as restored:
-        assert restored.videos()[0] == videos, "what the ledger does not know is not shown"
+        assert restored.videos.page()[0] == videos, "what the ledger does not know is not shown"
         assert restored.run([tmp_path / "later.mp4"], WISH).exit_code == 0
-        assert len(restored.videos()[0]) == 2
+        assert len(restored.videos.page()[0]) == 2
 
 
 def test_a_backup_and_gc_keep_out_of_each_others_way(library: Library, tmp_path: Path) -> None:
-    with alone(library.home.folder):
+    with maintenance_lock(library.home.folder):
         with pytest.raises(Refused):
             library.gc()
         with pytest.raises(Refused):

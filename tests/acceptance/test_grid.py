@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, film: Path) -> dict[str, dict
 def gathered(library: Library, job: str) -> dict[str, Any]:
     home = library.home
     pictures: list[tuple[int, str]] = []
-    for task in library.tasks(job):
+    for task in library.jobs.tasks(job):
         if task.stage == "develop":
             manifest = read_manifest(home.blobs, "me", results_of(task.spec)["frames"])
             with home.blobs.open("me", manifest.artifact("frames.json").sha256) as f:
@@ -43,11 +43,11 @@ def gathered(library: Library, job: str) -> dict[str, Any]:
                 pack = f.read()
             rows = index["frames"] if isinstance(index, dict) else index
             pictures += [(r["us"], pack[r["offset"] : r["offset"] + r["length"]].hex()) for r in rows]
-    lines = library.lines(library.videos()[0][0].id)
-    chunks = len([t for t in library.tasks(job) if t.stage == "transcribe"])
+    lines = library.videos.lines(library.videos.page()[0][0].id)
+    chunks = len([t for t in library.jobs.tasks(job) if t.stage == "transcribe"])
     return {
         "chunks": chunks,
-        "shots": library.shots(library.videos()[0][0].id),
+        "shots": library.videos.shots(library.videos.find(library.videos.page()[0][0].id)),
         "frames": sorted(pictures),
         "words": [w for line in lines for w in line.words],
     }

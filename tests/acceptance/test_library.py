@@ -17,7 +17,7 @@ from rushes.estimates.job_estimate import forget_estimate
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
-from rushes.library.home_worker import HomeWorker
+from rushes.library.work.home_worker import HomeWorker
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten
@@ -43,7 +43,7 @@ def test_a_run_does_not_work_through_the_backlog(library: Library, tmp_path: Pat
     ran = library.run([film(tmp_path, "mine.mp4")], SMALL)
     assert ran.exit_code == 0
     assert waiting.job
-    assert library.job(waiting.job.id).counts.done == 0
+    assert library.jobs.find(waiting.job.id).counts.done == 0
 
 
 def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
@@ -55,12 +55,12 @@ def test_trials_are_not_listed_and_an_interrupted_one_leaves_nothing_to_do(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["rushes.library.run"], "run", interrupted)
+        patched.setattr(sys.modules["rushes.library.work.run"], "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             library.estimate([mine], SMALL)
     trials = [j for j in all_jobs(library.home.ledger, "me") if j.recipe == TRIAL]
     assert [t.state for t in trials] == [JobState.CANCELLED]
-    assert library.jobs().rows == ()
+    assert library.jobs.page().rows == ()
     (estimate,) = library.estimate([mine], SMALL)
     assert estimate.error is None
     assert all(j.state in FINAL for j in all_jobs(library.home.ledger, "me"))
@@ -77,10 +77,10 @@ def test_without_weights_and_network_all_else_is_done_and_the_rest_waits(
     ran = library.run([spoken_film], JobRequest(chunk="5", profile="fast", skip=unseen))
     assert ran.exit_code == 5
     assert ran.lacks == ("whisper-base", "whisper-tiny.en")
-    tasks = library.tasks(ran.jobs[0].id)
+    tasks = library.jobs.tasks(ran.jobs[0].id)
     assert {t.stage for t in tasks if t.state is not TaskState.DONE} == {"transcribe", "transcript"}
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
-    (heard, _) = library.why(ran.jobs[0].id)
+    (heard, _) = library.jobs.why(ran.jobs[0].id)
     assert "rushes models pull whisper-tiny.en whisper-base" in heard.detail
 
 
@@ -106,7 +106,7 @@ def test_a_worker_without_weights_begins_at_once_and_does_what_needs_none(
 
     home_worker.shell.on_input = on_input
     home_worker.run()
-    tasks = library.tasks(added.job.id if added.job else "")
+    tasks = library.jobs.tasks(added.job.id if added.job else "")
     assert {t.stage for t in tasks if t.state is not TaskState.DONE} == {"transcribe", "transcript"}
     assert not any(t.failures or t.state is TaskState.DEAD for t in tasks)
     assert told[0] == "fetching"
@@ -121,14 +121,14 @@ def test_a_copy_does_not_hide_the_original_nor_the_other_way_round(library: Libr
     copy.parent.mkdir()
     copy.write_bytes(first.read_bytes())
     assert library.run([first], SMALL).exit_code == library.run([copy], SMALL).exit_code == 0
-    video = library.video("first.mp4")
-    assert video.id == library.video("copy").id == library.video(str(first)).id == library.video(str(copy)).id
+    video = library.videos.find("first.mp4")
+    assert {library.videos.find(name).id for name in ("copy", str(first), str(copy))} == {video.id}
     assert video.paths == ("elsewhere/copy.mp4", "first.mp4")
     assert video.path == "elsewhere/copy.mp4"
     copy.unlink()
-    assert library.video("copy.mp4").path == "first.mp4"
+    assert library.videos.find("copy.mp4").path == "first.mp4"
     assert library.clip(video.id, 0, 1_000_000, 0).size
-    assert str(first) in library.export(video.id, "otio").decode()
+    assert str(first) in library.videos.export(library.videos.find(video.id), "otio").decode()
 
 
 def test_a_clip_ends_with_the_film_and_none_begins_after_it(library: Library, tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_a_clip_ends_with_the_film_and_none_begins_after_it(library: Library, tm
     assert (clip.start_us, clip.end_us, clip.shortened) == (2_000_000, 3_000_000, True)
     with pytest.raises(Refused, match="ends at 0:03"):
         library.clip("short.mp4", 3_000_000, 4_000_000, 0)
-    assert not library.failed()
-    cuts = [job for job in library.jobs().rows if job.id != library.video("short.mp4").job]
+    assert not library.jobs.failed.groups()
+    cuts = [job for job in library.jobs.page().rows if job.id != library.videos.find("short.mp4").job]
     assert cuts
-    assert library.write_beside(cuts) == []  # a clip has no facts of its own, and no film to lie beside
+    assert library.videos.write_beside(cuts) == []  # a clip has no facts of its own, and no film to lie beside
 
 
 def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: Library, tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: L
             library.clip("short.mp4", 0, 1_000_000, 0, tmp_path / out)
     for out, why in (("no/cuts.edl", "no folder"), ("cuts.mp4", "must end in .edl")):
         with pytest.raises(Refused, match=why):
-            library.export("short.mp4", "edl", tmp_path / out)
-    library.export("short.mp4", "edl", tmp_path / "cuts.edl")
-    assert (tmp_path / "cuts.edl").read_bytes() == library.export("short.mp4", "edl")
+            library.videos.export(library.videos.find("short.mp4"), "edl", tmp_path / out)
+    library.videos.export(library.videos.find("short.mp4"), "edl", tmp_path / "cuts.edl")
+    assert (tmp_path / "cuts.edl").read_bytes() == library.videos.export(library.videos.find("short.mp4"), "edl")
 
 
 def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_language_that_nobody_can_hear_is_refused_at_the_door(library: Library
     assert "en, de, fr" in refused.value.advice
     for known in ("en", "eng", "de-CH", "jv", "yue"):
         assert library.add([mine], JobRequest(language=known))[0].job
-    assert library.jobs().rows
+    assert library.jobs.page().rows
 
 
 def test_what_is_passed_over_is_told_and_clips_of_ours_are_not_footage(library: Library, tmp_path: Path) -> None:
@@ -207,22 +207,22 @@ def test_an_estimate_says_how_much_will_be_kept_and_a_resumed_run_counts_what_is
     job = again.job.id
 
     def half(_shell: object) -> bool:
-        counts = library.job(job).counts
+        counts = library.jobs.find(job).counts
         return counts.total > 1 and counts.done > counts.total / 2
 
     worker(library.home, slots=1, until=half).run()
-    left = library.expected(library.job(job))
+    left = library.expected(library.jobs.find(job))
     (whole,) = library.estimate([mine], SMALL)  # by what is known now: a machine is not always as fast
     assert left
     assert left[0] < whole.p50
-    forget_estimate(library.home, library.job(job))
-    worker(library.home, slots=1, until=lambda _shell: library.job(job).state is JobState.COMPLETED).run()
-    assert (library.expected(library.job(job)) or (1.0,))[0] == 0.0
+    forget_estimate(library.home, library.jobs.find(job))
+    worker(library.home, slots=1, until=lambda _shell: library.jobs.find(job).state is JobState.COMPLETED).run()
+    assert (library.expected(library.jobs.find(job)) or (1.0,))[0] == 0.0
 
 
 def results(library: Library, job: Job) -> list[Result]:
     """The rows of everything that a job made."""
-    keys = [key for task in library.tasks(job.id) for key in results_of(task.spec).values()]
+    keys = [key for task in library.jobs.tasks(job.id) for key in results_of(task.spec).values()]
     return list(library.home.ledger.known("me", keys).values())
 
 

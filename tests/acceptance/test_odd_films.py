@@ -122,11 +122,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 def _seen(library: Library, name: str, kind: str) -> tuple[Observation, ...]:
-    return library.home.index.lines("me", library.video(f"{name}.mp4").id, kind)
+    return library.home.index.lines("me", library.videos.find(f"{name}.mp4").id, kind)
 
 
 def test_none_of_them_is_an_error(library: Library) -> None:
-    assert [j.name for j in library.jobs().rows if j.state is not JobState.COMPLETED] == []
+    assert [j.name for j in library.jobs.page().rows if j.state is not JobState.COMPLETED] == []
     assert library.summary().videos == len(FILMS)
 
 
@@ -151,7 +151,7 @@ def test_a_slide_is_read_for_all_of_its_time(library: Library, name: str) -> Non
 
 
 def test_uneven_times_are_kept_to_the_tick(library: Library) -> None:
-    (shot,) = library.shots("uneven.mp4")
+    (shot,) = library.videos.shots(library.videos.find("uneven.mp4"))
     times = _uneven(4)
     ends = {int((times[-1] + step) * 1_000_000) for step in {b - a for a, b in pairwise(times)}}
     assert shot[0] == 0

@@ -26,7 +26,7 @@ def poisoned(tmp_path: Path, toy_film: Path, monkeypatch: pytest.MonkeyPatch) ->
         library = Library(tmp_path / "home")
         wanted = JobRequest(only=("poison",), chunk="5", options={"poison": {"how": how}})
         ran = library.run([toy_film], wanted, slots=slots)
-        tasks = [t for t in library.tasks(ran.jobs[0].id) if t.stage == "poison"]
+        tasks = [t for t in library.jobs.tasks(ran.jobs[0].id) if t.stage == "poison"]
         (bad,) = [t for t in tasks if t.chunk == 1]
         return ran, bad, [t for t in tasks if t.chunk != 1], library
 
@@ -76,7 +76,7 @@ def test_the_last_lines_are_kept_with_the_failure(poisoned: Run) -> None:
     _, bad, _, library = poisoned("segfault")
     assert bad.failure is not None
     assert bad.failure.lines[-1] == "about to crash"
-    assert "about to crash" in library.log(bad.id)
+    assert "about to crash" in [e.data["line"] for e in library.jobs.log(bad.id)]
     library.close()
 
 
@@ -85,7 +85,7 @@ def test_the_traceback_of_a_bug_is_kept_with_the_failure(poisoned: Run) -> None:
     assert bad.failure is not None
     assert bad.failure.lines[0].startswith("Traceback")
     assert bad.failure.lines[-1] == "ZeroDivisionError: a bug in the stage"
-    assert library.log(bad.id)[-1] == bad.failure.lines[-1]
+    assert library.jobs.log(bad.id)[-1].data["line"] == bad.failure.lines[-1]
     library.close()
 
 
@@ -95,10 +95,10 @@ def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discar
     assert ran.exit_code == 3
     assert ran.jobs[0].state is JobState.FAILED
     assert all(t.state is TaskState.DONE for t in good)
-    (group,) = library.failed()
-    assert (group.kind, group.causes[0].verdict) == ("NeverWorks", "will not work as it is")
-    assert library.retry_failed("NeverWorks") == (bad.id,)
-    assert library.failed() == ()
+    (group,) = library.jobs.failed.groups()
+    assert (group.kind, group.causes[0].verdict) == ("NeverWorks", "will not work without a change")
+    assert library.jobs.failed.retry_all("NeverWorks") == (bad.id,)
+    assert library.jobs.failed.groups() == ()
     library.run([], slots=1)
     library.close()
 
@@ -106,7 +106,7 @@ def test_what_never_works_is_a_dead_letter_at_once_and_can_be_retried_and_discar
 def test_a_flooded_log_is_cut_and_the_work_ends(poisoned: Run) -> None:
     _, bad, _, library = poisoned("flood")
     assert bad.state is TaskState.DEAD
-    assert len(library.log(bad.id)) <= 1000
-    types = [e.type for e in library.events(bad.job)]
+    assert len(library.jobs.log(bad.id)) <= 1000
+    types = [e.type for e in library.jobs.follow(bad.job)]
     assert types.count(EventType.DEAD) == 1
     library.close()

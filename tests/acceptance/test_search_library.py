@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, select, take_back
-from rushes.annotations.acts import undo
+from rushes.annotations import Anchor, correct, delete_record, select
+from rushes.annotations.edits import undo
 from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
@@ -80,7 +80,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 def _name_everybody(library: Library) -> None:
     for name, film in (("Anna", 1), ("Bert", 9), ("Carl", 17)):
-        (who,) = (p.id for p in library.people() if f"vid_film{film:02d}" in p.videos and not p.name)
+        (who,) = (p.id for p in library.people.all() if f"vid_film{film:02d}" in p.videos and not p.name)
         name_person(library.home, who, name)
 
 
@@ -136,10 +136,10 @@ def test_hits_are_walked_across_the_library_as_they_were_shot(library: Library) 
 
 
 def test_another_index_gives_the_same_answers(library: Library) -> None:
-    answers, people = _answers(library), library.people()
+    answers, people = _answers(library), library.people.all()
     library.reindex()
     assert _answers(library) == answers
-    assert library.people() == people
+    assert library.people.all() == people
 
 
 def _small(tmp_path: Path) -> Library:
@@ -150,7 +150,7 @@ def _small(tmp_path: Path) -> Library:
 
 def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
+        (anna,) = (p.id for p in library.people.all() if "vid_film01" in p.videos)
         name_person(library.home, anna, "Anna")
         correct(
             library.home, "speech", Anchor("vid_film01", 10_000_000, 11_750_000), "The gadget for next year is light."
@@ -163,29 +163,29 @@ def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path:
             assert [h.text for h in library.search("gadget").hits] == ["The gadget for next year is light."]
             assert [h.text for h in library.search("indeed OR well").hits] == ["tight indeed", "well"]
             assert _spots(library.search("person:anna").hits) == [(1, 8, 15), (10, 5, 9)]
-            assert b"gadget" in library.export("vid_film01", "srt")
+            assert b"gadget" in library.videos.export(library.videos.find("vid_film01"), "srt")
             library.reindex()
         (said,) = (r.id for r in library.home.records.list("correction", library.home.settings.owner)[0])
-        take_back(library.home, "correction", said)
+        delete_record(library.home, "correction", said)
         assert library.search("gadget").total == 0
         assert library.search("budget", video="vid_film01").total == 1
 
 
 def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        home, ids = library.home, {tuple(p.videos): p.id for p in library.people()}
+        home, ids = library.home, {tuple(p.videos): p.id for p in library.people.all()}
         anna, bert = ids["vid_film01", "vid_film10"], ids["vid_film02", "vid_film09", "vid_film10"]
         merge_people(home, bert, anna)
-        assert len(library.people()) == 1
-        split_person(home, library.people()[0].id, "vid_film09", 6_500_000, "Bert")
-        seen = {p.name: p.videos for p in library.people()}
+        assert len(library.people.all()) == 1
+        split_person(home, library.people.all()[0].id, "vid_film09", 6_500_000, "Bert")
+        seen = {p.name: p.videos for p in library.people.all()}
         assert seen == {
             "Bert": ("vid_film02", "vid_film09"),
             "": ("vid_film01", "vid_film10"),
         }  # merged by film 10's face
         hide_person(home, "Bert")
         assert library.search("person:bert").total == 0
-        assert [p.name for p in library.people()] == [""]
+        assert [p.name for p in library.people.all()] == [""]
         library.reindex()
         assert library.search("person:bert").total == 0
         hide_person(home, "Bert", hidden=False)
@@ -194,8 +194,8 @@ def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
 
 def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        home, states = library.home, [library.people(hidden=True)]
-        bert, anna = (p.id for p in library.people())
+        home, states = library.home, [library.people.all(hidden=True)]
+        bert, anna = (p.id for p in library.people.all())
         acts = (
             lambda: name_person(home, bert, "Bert"),
             lambda: merge_people(home, anna, "Bert"),
@@ -204,29 +204,29 @@ def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -
         )
         for act in acts:
             act()
-            states.append(library.people(hidden=True))
+            states.append(library.people.all(hidden=True))
         assert [states[n] == states[n + 1] for n in range(4)] == [False] * 4
         told = []
         for before in states[-2::-1]:
             told.append(undo(home))
-            assert library.people(hidden=True) == before
+            assert library.people.all(hidden=True) == before
         assert told[-1] == f"{bert} is called Bert"
         with pytest.raises(NotFound):
             undo(home)
 
 
 def test_a_thing_seen_in_look_after_look_is_one_row_of_a_table(library: Library) -> None:
-    rows = list(csv.DictReader(io.StringIO(library.export("vid_film03", "csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(library.videos.export(library.videos.find("vid_film03"), "csv").decode())))
     seen = [(r["text"], r["start_us"], r["end_us"]) for r in rows if r["kind"] == "object"]
     assert seen == [("laptop", "13000000", "15000000"), ("laptop", "40000000", "42000000")]
-    assert library.export("vid_film03", "jsonl").count(b'"laptop"') == 4
+    assert library.videos.export(library.videos.find("vid_film03"), "jsonl").count(b'"laptop"') == 4
 
 
 def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        first = library.video("vid_film02").job
+        first = library.videos.find("vid_film02").job
         second = plant(library, Film(2).say(10, "the gadget").face(9, 12, "bert"), take="b", profile="fast")
-        found = library.compare("vid_film02", first, second)
+        found = library.videos.compare(library.videos.find("vid_film02"), first, second)
         assert [(r.left, r.right, r.same) for r in found.rows] == [("the budget", "the gadget", False)]
         assert library.search("gadget").total == 1
         select(library.home, "vid_film02", "speech", first)
@@ -269,7 +269,7 @@ def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path:
     film.parent.mkdir()
     film.write_bytes(b"")
     with _small(tmp_path) as library:
-        written = library.write_sidecars("vid_film01")
+        written = library.videos.write_sidecars(library.videos.find("vid_film01"))
         assert not [f.kept for f in written if f.kept]
         answer = _told(library)
     names = {p.name for p in film.parent.iterdir()}
@@ -287,19 +287,19 @@ def test_a_lost_home_is_searchable_again_by_what_lies_beside_the_films(tmp_path:
 def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> None:
     """The name was given in another film, which is lost."""
     with _small(tmp_path) as library:
-        (anna,) = (p.id for p in library.people() if "vid_film01" in p.videos)
+        (anna,) = (p.id for p in library.people.all() if "vid_film01" in p.videos)
         name_person(library.home, anna, "Anna")
-        film = tmp_path / library.video("vid_film10").path
+        film = tmp_path / library.videos.find("vid_film10").path
         film.parent.mkdir(exist_ok=True)
         film.write_bytes(b"")
-        library.write_sidecars("vid_film10")
+        library.videos.write_sidecars(library.videos.find("vid_film10"))
     with Library(tmp_path / "new" / ".rushes") as other:
         other.read_sidecars([film.parent])
         for _ in range(2):
             assert _spots(other.search("person:anna").hits) == [(10, 5, 9)]
-            assert [(p.name, p.faces) for p in other.people()] == [("Anna", 4), ("", 5)]
+            assert [(p.name, p.faces) for p in other.people.all()] == [("Anna", 4), ("", 5)]
             other.reindex()
-        (bert,) = (p.id for p in other.people() if not p.name)
+        (bert,) = (p.id for p in other.people.all() if not p.name)
         name_person(other.home, bert, "Bert")
         other.read_sidecars([film.parent])
         assert _spots(other.search("person:anna person:bert").hits) == [(10, 7, 9)]

@@ -135,7 +135,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
     home = open_home(tmp_path / "home", create=False)
     assert home.ledger.events(job.id) == before, "the zombie changed the job's history"
     home.close()
-    assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
+    assert b"refused: the task is lost" in errors or b"this worker lost its lease" in errors
     found = audit(tmp_path / "home", witness)
     assert found.bad == ()
     assert differences(site.reference.outputs, found.outputs) == []

@@ -17,11 +17,10 @@ from rushes.index.changes import Reset
 from rushes.index.people import PERSON
 from rushes.index.port import find_video
 from rushes.library import Library
-from rushes.library.desk import Desk
 from tests.acceptance.planted import Film, plant
 
 SECOND = Span(0, 1000, Fraction(1, 1000))
-LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "looks": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}
+LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "detections": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}
 UNIT = base64.b64encode(b"\0\0\x80\x3f" + b"\0" * 28).decode()
 
 
@@ -93,7 +92,7 @@ def test_a_sidecar_whose_drive_is_not_plugged_in_is_read_when_it_is(
 def test_a_video_asked_for_by_its_id_is_read_again_too(library: Library, tmp_path: Path) -> None:
     library.read_sidecars([_sidecar(tmp_path)])
     library.home.index.apply(Reset())
-    assert Desk(library.home).video("vid_a").name == "a.mp4"
+    assert library.videos.get("vid_a").name == "a.mp4"
 
 
 def test_a_run_that_comes_later_takes_the_place_of_a_sidecar(library: Library, tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_sidecar_that_cannot_be_is_refused_and_nothing_of_it_is_kept(
     (read,) = library.read_sidecars([_sidecar(tmp_path, **facts)])
     assert why in read.kept
     for _ in range(2):
-        assert (library.search("hello").total, library.videos()[0], library.people()) == (0, (), [])
+        assert (library.search("hello").total, library.videos.page()[0], library.people.all()) == (0, (), [])
         assert not library.home.records.list(PERSON, library.home.settings.owner)[0]
         library.reindex()
 
@@ -151,5 +150,5 @@ def test_a_home_that_took_in_what_cannot_be_said_of_a_face_goes_on(
     people = {"tracks": [{**LOOK, "embedding": UNIT}], "said": {"face_good": good}}
     library.home.records.put(PERSON, library.home.settings.owner, "face_bad", {"video": "vid_a", "name": "Bob"})
     library.read_sidecars([_sidecar(tmp_path, people=people)])
-    assert [p.name for p in library.people()] == ["Anna"]
+    assert [p.name for p in library.people.all()] == ["Anna"]
     assert "face_bad" in caplog.text

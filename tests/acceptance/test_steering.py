@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from proof.kills import TOYS, Film, command, environment
 
-from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
@@ -21,6 +20,7 @@ from rushes.library import JobRequest, Library
 from rushes.wiring import worker
 from rushes.worker import core
 from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.disk_space import report_free_bytes
 from tests.metadata_kit import NOTICE, metadata_service
 
 WISH = JobRequest(only=("toy_join",), chunk="5")
@@ -71,17 +71,17 @@ def test_cancel_lets_nothing_commit_and_retry_brings_it_back(library: Library, t
     job = added.job.id
     worker = Background(library, job)
     wait_for(begun(toys, "toy_chunk 0"), "chunk 0 never began")
-    library.cancel(job)
-    last = library.job(job).last_event
+    library.jobs.cancel(job)
+    last = library.jobs.find(job).last_event
     gate.unlink()
     wait_for(lambda: not worker.shell.state.held, "the cancelled work was never let go")
     worker.stop()
-    assert library.job(job).state is JobState.CANCELLED
-    assert not [e for e in library.events(job, last) if e.type in (EventType.DONE, EventType.ADOPTED)]
-    assert {t.state for t in library.tasks(job)} <= {TaskState.DONE, TaskState.CANCELLED}
-    assert library.why(job)[0].reason is Reason.CANCELLED
+    assert library.jobs.find(job).state is JobState.CANCELLED
+    assert not [e for e in library.jobs.follow(job, last) if e.type in (EventType.DONE, EventType.ADOPTED)]
+    assert {t.state for t in library.jobs.tasks(job)} <= {TaskState.DONE, TaskState.CANCELLED}
+    assert library.jobs.why(job)[0].reason is Reason.CANCELLED
 
-    library.retry(job)
+    library.jobs.retry(job)
     assert library.run([toy_film], WISH).exit_code == 0
 
 
@@ -93,16 +93,16 @@ def test_pause_starts_nothing_new_and_lets_running_chunks_commit(library: Librar
     job = added.job.id
     worker = Background(library, job)
     wait_for(lambda: begun(toys, "toy_chunk 0")() and begun(toys, "toy_chunk 1")(), "two chunks never began")
-    library.pause(job)
+    library.jobs.pause(job)
     for n in (0, 1):
         (toys / f"gate.toy_chunk.{n}").unlink()
     wait_for(lambda: not worker.shell.state.held, "running chunks were never settled")
-    done = {t.chunk for t in library.tasks(job) if t.stage == "toy_chunk" and t.state is TaskState.DONE}
+    done = {t.chunk for t in library.jobs.tasks(job) if t.stage == "toy_chunk" and t.state is TaskState.DONE}
     assert done == {0, 1}
-    assert {b.reason for b in library.why(job)} == {Reason.PAUSED}
-    library.resume(job)
+    assert {b.reason for b in library.jobs.why(job)} == {Reason.PAUSED}
+    library.jobs.resume(job)
     worker.thread.join(DEADLINE)
-    assert library.job(job).state is JobState.COMPLETED
+    assert library.jobs.find(job).state is JobState.COMPLETED
 
 
 def test_pause_now_gives_running_chunks_back(library: Library, toys: Path, toy_film: Path) -> None:
@@ -113,13 +113,13 @@ def test_pause_now_gives_running_chunks_back(library: Library, toys: Path, toy_f
     job = added.job.id
     worker = Background(library, job)
     wait_for(begun(toys, "toy_chunk 0"), "chunk 0 never began")
-    library.pause(job, now=True)
-    wait_for(lambda: any(e.type is EventType.GIVEN_BACK for e in library.events(job)), "it was never given back")
+    library.jobs.pause(job, now=True)
+    wait_for(lambda: any(e.type is EventType.GIVEN_BACK for e in library.jobs.follow(job)), "it was never given back")
     gate.unlink()
     worker.stop()
-    (task,) = [t for t in library.tasks(job) if t.chunk == 0]
+    (task,) = [t for t in library.jobs.tasks(job) if t.chunk == 0]
     assert (task.state, task.failures, task.losses) == (TaskState.READY, 0, 0)
-    library.resume(job)
+    library.jobs.resume(job)
     assert library.run([toy_film], WISH).exit_code == 0
 
 
@@ -127,7 +127,7 @@ def test_a_full_disk_stops_intake_with_that_reason_and_work_resumes_by_itself(
     library: Library, toy_film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = [0]
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: room[0])
+    report_free_bytes(monkeypatch, lambda: room[0])
     (added,) = library.add([toy_film], WISH)
     assert added.job
     job = added.job.id
@@ -135,12 +135,12 @@ def test_a_full_disk_stops_intake_with_that_reason_and_work_resumes_by_itself(
     wait_for(
         lambda: any(w.note == "disk full" for w in library.home.ledger.workers()), "nobody said that the disk is full"
     )
-    assert {b.reason for b in library.why(job)} == {Reason.DISK_FULL}
-    assert library.job(job).counts.done == 0
+    assert {b.reason for b in library.jobs.why(job)} == {Reason.DISK_FULL}
+    assert library.jobs.find(job).counts.done == 0
     room[0] = 1 << 50
     worker.thread.join(DEADLINE)
-    assert library.job(job).state is JobState.COMPLETED
-    assert library.job(job).counts.failures == 0
+    assert library.jobs.find(job).state is JobState.COMPLETED
+    assert library.jobs.find(job).counts.failures == 0
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_a_signal_leaves_the_job_open_and_the_same_command_goes_on(
     assert process.wait(DEADLINE) == code
     gate.unlink(missing_ok=True)
     with Library(toys / "home") as library:
-        (job,) = library.jobs().rows
+        (job,) = library.jobs.page().rows
         assert job.state is JobState.RUNNING
-        first = [t for t in library.tasks(job.id) if t.chunk == 0]
+        first = [t for t in library.jobs.tasks(job.id) if t.chunk == 0]
         assert first[0].state is (TaskState.DONE if len(signals) == 1 else TaskState.READY)
         assert not any(w.alive for w in library.home.ledger.workers())
     assert subprocess.run(command(toys, film), env=environment(toys), check=False).returncode == 0
@@ -191,9 +191,9 @@ def test_a_drained_worker_hands_its_work_back_and_says_why(
         else:
             metadata.notice = NOTICE
         assert process.wait(DEADLINE) == code
-    (event,) = [e for e in library.events(added.job.id) if e.type is EventType.GIVEN_BACK]
+    (event,) = [e for e in library.jobs.follow(added.job.id) if e.type is EventType.GIVEN_BACK]
     assert str(event.data["reason"]).startswith(f"drained: {how}")
-    (task,) = [t for t in library.tasks(added.job.id) if t.chunk == 0]
+    (task,) = [t for t in library.jobs.tasks(added.job.id) if t.chunk == 0]
     assert (task.state, task.failures, task.losses, task.due_in) == (TaskState.READY, 0, 0, None)
     (toys / "gate.toy_chunk.0").unlink()
     assert library.run([toy_film], WISH).exit_code == 0
@@ -208,10 +208,10 @@ def test_after_kill_9_the_same_command_goes_on_at_once(toys: Path, toy_film: Pat
     process.wait()
     (toys / "gate.toy_chunk.0").unlink()
     with Library(toys / "home") as library:
-        (job,) = library.jobs().rows
+        (job,) = library.jobs.page().rows
         swept = library.home.ledger.sweep()
         assert swept.released > 0, "the lease of a process that is gone is over at once"
-        assert {t.losses for t in library.tasks(job.id) if t.chunk == 0} == {1}
+        assert {t.losses for t in library.jobs.tasks(job.id) if t.chunk == 0} == {1}
     assert subprocess.run(command(toys, film), env=environment(toys), check=False).returncode == 0
 
 
@@ -229,10 +229,10 @@ def test_a_moved_film_is_adopted_and_a_changed_one_is_new(library: Library, toys
     film.rename(toys / "b.mp4")
     (second,) = library.run([toys / "b.mp4"], WISH).jobs
     assert first.id != second.id
-    ran = [e for e in library.events(second.id) if e.type is EventType.DONE]
+    ran = [e for e in library.jobs.follow(second.id) if e.type is EventType.DONE]
     assert {e.task for e in ran} == {f"{second.id}.probe"}
     assert (toys / "witness").read_text().count("begin toy_join") == 1
-    assert len(library.videos()[0]) == 1
+    assert len(library.videos.page()[0]) == 1
 
 
 def test_a_folder_of_originals_is_referenced_never_copied(library: Library, toys: Path, toy_film: Path) -> None:
@@ -252,4 +252,4 @@ def test_a_folder_of_originals_is_referenced_never_copied(library: Library, toys
 def test_pausing_a_finished_job_is_refused(library: Library, toy_film: Path) -> None:
     (job,) = library.run([toy_film], WISH).jobs
     with pytest.raises(Refused):
-        library.pause(job.id)
+        library.jobs.pause(job.id)

@@ -11,7 +11,7 @@ import simplejpeg
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
-from rushes.library.stereo import Depths, finished, preview
+from rushes.library.videos.stereo import StereoOptions, preview, write_film
 from tests.acceptance.conftest import DEADLINE, draw
 
 
@@ -22,16 +22,16 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_film_is_made_for_both_eyes_beside_the_one_for_one(film: Path) -> None:
     with Library(film.parent / ".rushes") as library:
-        shown = preview(library.home, str(film), Depths(format="anaglyph"))
+        shown = preview(library.home, str(film), StereoOptions(format="anaglyph"))
         strip = simplejpeg.decode_jpeg(Path(shown.path).read_bytes())
         assert (strip.shape, shown.frames) == ((180, 640, 3), 8)
         assert 0 < shown.strength <= 3
-        ran = library.run([film], Depths().wanted(chunk="5"), beside=False)
+        ran = library.run([film], StereoOptions().wanted(chunk="5"), beside=False)
         assert ran.exit_code == 0
-        made = finished(library.home, ran.jobs[0])
+        made = write_film(library.home, ran.jobs[0])
         assert (Path(made.path).name, made.frames, made.made) == ("walk.3D.HSBS.mp4", 56, True)
-        assert not finished(library.home, ran.jobs[0]).made  # it is there already
-        added = library.add([film.parent], Depths().wanted(chunk="5"))
+        assert not write_film(library.home, ran.jobs[0]).made  # it is there already
+        added = library.add([film.parent], StereoOptions().wanted(chunk="5"))
         assert [Path(a.path).name for a in added if a.job] == ["walk.mp4"]  # what we made is no footage
     with av.open(made.path) as now:
         assert sum(1 for _ in now.decode(video=0)) == 56
@@ -57,4 +57,4 @@ def _make(film: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_format_that_does_not_exist_is_refused_before_any_work() -> None:
     with pytest.raises(Refused, match="hologram"):
-        Depths(format="hologram").wanted()
+        StereoOptions(format="hologram").wanted()

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from rushes.aws.client import Service
-from rushes.blobs.s3_door import connect
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.client import connect
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.jobs.originals import original
 from rushes.library import JobRequest, Library
-from rushes.uploads.expected import promise
+from rushes.uploads.expected import expect_upload
 from rushes.wiring import worker
 from tests.acceptance.conftest import wait_for
 from tests.servers_aws import KEY, SECRET, make_bucket
@@ -36,7 +36,7 @@ class Site:
     """A bucket that tells a queue of what is created in it, and a home that listens."""
 
     home: Path
-    bucket: Place
+    bucket: BucketLocation
     sqs: Service
     queue: str
 
@@ -87,7 +87,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def site(ministack_s3: Place, tmp_path: Path) -> Site:
+def site(ministack_s3: BucketLocation, tmp_path: Path) -> Site:
     endpoint, name = ministack_s3.endpoint, f"events-{secrets.token_hex(4)}"
     sqs = Service("sqs", endpoint, "us-east-1", KEY, SECRET)
     queue = sqs.ask("create_queue", QueueName=name)["QueueUrl"]
@@ -108,7 +108,7 @@ def site(ministack_s3: Place, tmp_path: Path) -> Site:
 def test_what_is_created_is_taken_in_by_its_event_and_the_message_deleted_after(site: Site) -> None:
     with Library(site.home) as library:
         assert site.watch(library, lambda: site.put(ODD), lambda: site.put("films/notes.txt")) == [ODD]
-        assert [job.name for job in library.jobs().rows] == [Path(ODD).name]
+        assert [job.name for job in library.jobs.page().rows] == [Path(ODD).name]
     assert site.left == 0
 
 
@@ -143,7 +143,7 @@ def test_whatever_becomes_of_the_events_each_version_is_taken_in_once(
         assert Counter(took) == Counter(films)
         if fault is dropped:
             assert took.index(films[0]) < took.index(films[1])  # the scan finds what was not told
-        assert len(library.jobs().rows) == len(films)
+        assert len(library.jobs.page().rows) == len(films)
         assert site.watch(library) == []
     assert site.left == 0
 
@@ -164,8 +164,8 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
         site.say(body)
     with Library(site.home) as library:
         assert site.watch(library) == []
-        assert library.home.news is not None
-        assert library.home.news.poison == 2
+        assert library.home.storage_events is not None
+        assert library.home.storage_events.poison == 2
     assert site.left == 0
 
 
@@ -189,7 +189,7 @@ def test_a_queue_that_is_not_there_is_told(site: Site, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("told", [True, False])
 def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Site, told: bool, toy_film: Path) -> None:
     with Library(site.home) as library:
-        promised = promise(library.home, "Holiday.MP4", PROBE)
+        promised = expect_upload(library.home, "Holiday.MP4", PROBE)
         assert promised.address == f"{site.bucket.url}/home/input/{promised.job.id}/source.mp4"
 
         def upload() -> None:
@@ -208,15 +208,15 @@ def test_a_job_that_is_there_before_its_file_begins_when_it_has_arrived(site: Si
 def test_what_follows_reads_the_version_of_a_promised_file_that_probe_read(site: Site, toy_film: Path) -> None:
     with Library(site.home) as library:
         home = library.home
-        promised = promise(home, "holiday.mp4", JobRequest(only=("audio",)))
+        promised = expect_upload(home, "holiday.mp4", JobRequest(only=("audio",)))
         site.put(f"home/{promised.key}", toy_film)
         site.watch(library, looks=SCAN_LOOKS, below="")
         worker(home, slots=1, until=lambda _shell: home.ledger.job(promised.job.id).state is JobState.COMPLETED).run()
         (audio,) = home.ledger.tasks(ids=[task_id(promised.job.id, "audio", None)]).rows
         etag = str(connect(site.bucket).head(f"home/{promised.key}")["e_tag"]).strip('"')
         assert json.loads(audio.spec)["source"]["etag"] == etag
-        ((video,), _) = library.videos()
-        assert original(home, video).asked.source.etag == etag
+        ((video,), _) = library.videos.page()
+        assert original(home, video).spec.source.etag == etag
 
 
 def _first(library: Library, job: str) -> TaskState:

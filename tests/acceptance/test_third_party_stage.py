@@ -31,17 +31,17 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_installed_package_adds_a_stage(tmp_path: Path, toy_film: Path) -> None:
     with Library(tmp_path / "home") as library:
         (job,) = library.run([toy_film], JobRequest(only=("brightness",), chunk="5")).jobs
-        tasks = [t for t in library.tasks(job.id) if t.stage == "brightness"]
+        tasks = [t for t in library.jobs.tasks(job.id) if t.stage == "brightness"]
         assert len(tasks) == 8
         manifest = read_manifest(library.home.blobs, "me", results_of(tasks[0].spec)["levels"])
         with library.home.blobs.open("me", manifest.artifact("levels.json").sha256) as f:
             levels = json.load(f)
         assert levels
         assert all(0 <= row["level"] <= 1 for row in levels)
-        assert library.log(tasks[0].id) == [f"{len(levels)} frames looked at"]
+        assert [e.data["line"] for e in library.jobs.log(tasks[0].id)] == [f"{len(levels)} frames looked at"]
 
         (again,) = library.run(
             [toy_film], JobRequest(only=("brightness",), chunk="5", options={"brightness": {"digits": 3}})
         ).jobs
-        ran = {e.data["stage"] for e in library.events(again.id) if e.type is EventType.DONE}
+        ran = {e.data["stage"] for e in library.jobs.follow(again.id) if e.type is EventType.DONE}
         assert ran == {"brightness"}, "other options are another question; everything else is adopted"

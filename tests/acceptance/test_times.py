@@ -71,9 +71,18 @@ def told(library: Library, video: str) -> dict[str, object]:
     clip = library.clip(video, hit.start_us, hit.end_us, 0)
     with av.open(str(clip.path)) as made:
         frames = [frame.to_ndarray(format="gray8").mean() for frame in made.decode(video=0)]
-    exports = {kind: library.export(video, kind) for kind in ("srt", "vtt", "json", "words", "chapters.vtt", "edl")}
-    said = [(line.text, line.span.start_us // 1000) for line in library.lines(video)]
-    return {"hit": hit.start_us // 1000, "shots": library.shots(video), "frames": frames, "said": said, **exports}
+    exports = {
+        kind: library.videos.export(library.videos.find(video), kind)
+        for kind in ("srt", "vtt", "json", "words", "chapters.vtt", "edl")
+    }
+    said = [(line.text, line.span.start_us // 1000) for line in library.videos.lines(video)]
+    return {
+        "hit": hit.start_us // 1000,
+        "shots": library.videos.shots(library.videos.find(video)),
+        "frames": frames,
+        "said": said,
+        **exports,
+    }
 
 
 @pytest.mark.parametrize("clock", ["ten seconds", "before zero"])
@@ -85,10 +94,10 @@ def test_the_same_film_with_another_clock_has_the_same_times(clock: str, develop
 
 def test_the_first_picture_is_zero_and_words_are_where_they_are_heard(developed: Developed) -> None:
     library, video = developed("ten seconds")
-    assert library.shots(video)[0] == (0, 3_000_000)
+    assert library.videos.shots(library.videos.find(video))[0] == (0, 3_000_000)
     (hit,) = library.search("country AND ask").hits[:1]
     assert 4_000_000 < hit.start_us < 12_000_000
-    srt = library.export(video, "srt").decode()
+    srt = library.videos.export(library.videos.find(video), "srt").decode()
     first = re.search(r"^00:00:(\d\d),", srt, re.MULTILINE)
     assert first
     assert 1 <= int(first[1]) <= 2

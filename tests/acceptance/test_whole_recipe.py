@@ -8,6 +8,7 @@ from pathlib import Path
 import av
 import pytest
 
+from rushes.blobs.documents import address, read_document
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
@@ -45,8 +46,8 @@ def test_words_are_found_to_the_word_and_the_time(done: tuple[Library, Path]) ->
 
 def test_the_proxy_plays_from_its_playlist_with_every_frame(done: tuple[Library, Path]) -> None:
     library, film = done
-    video = library.video("speech.mp4")
-    playlist = Path(library.home.blobs.address(video.proxy))
+    video = library.videos.find("speech.mp4")
+    playlist = Path(address(library.home.blobs, video.proxy))
     with av.open(str(playlist)) as proxy, av.open(str(film)) as original:
         times, wanted = shown(proxy), shown(original)
     shift = times[0] - wanted[0]
@@ -60,13 +61,13 @@ def test_subtitles_lie_beside_the_film_and_a_foreign_file_is_never_overwritten(d
     srt = film.with_suffix(".en.srt")
     assert "country" in srt.read_text()
     srt.write_text("mine")
-    job = library.jobs().rows[-1]  # the first one
-    kept = {file.path.name: file.kept for file in library.write_beside([job])}
+    job = library.jobs.page().rows[-1]  # the first one
+    kept = {file.path.name: file.kept for file in library.videos.write_beside([job])}
     assert "not written by rushes" in kept["speech.en.srt"]
     assert kept["speech.en.vtt"] == ""
     assert srt.read_text() == "mine"
     srt.unlink()
-    library.write_beside([job])
+    library.videos.write_beside([job])
     assert "country" in srt.read_text()
 
 
@@ -74,7 +75,7 @@ def test_a_home_that_is_lost_is_searchable_again_by_the_sidecar_that_the_run_wro
     done: tuple[Library, Path], tmp_path: Path
 ) -> None:
     library, film = done
-    library.write_beside(library.jobs(JobState.COMPLETED).rows)
+    library.videos.write_beside(library.jobs.page(JobState.COMPLETED).rows)
     (hit,) = library.search('"can do for you"').hits
     with Library(tmp_path / "new") as other:
         (read,) = other.read_sidecars([film.parent])
@@ -105,7 +106,7 @@ def test_a_clip_is_exact_and_the_same_again_is_the_same(done: tuple[Library, Pat
 )
 def test_every_export_is_there(kind: str, done: tuple[Library, Path]) -> None:
     library, _ = done
-    assert library.export("speech.mp4", kind)
+    assert library.videos.export(library.videos.find("speech.mp4"), kind)
 
 
 def test_reindexing_gives_the_same_answers(done: tuple[Library, Path]) -> None:
@@ -118,7 +119,7 @@ def test_reindexing_gives_the_same_answers(done: tuple[Library, Path]) -> None:
 def test_another_profile_runs_only_what_depends_on_the_model(done: tuple[Library, Path]) -> None:
     library, film = done
     (job,) = library.run([film], JobRequest(chunk="5", profile="balanced"), beside=False).jobs
-    ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
+    ran = {e.data["stage"] for e in library.jobs.follow(job.id) if e.type is EventType.DONE}
     assert ran == {"transcribe", "transcript", "read_text", "segments", "faces"}
 
 
@@ -126,14 +127,14 @@ def test_another_proxy_runs_no_model_again(done: tuple[Library, Path]) -> None:
     library, film = done
     smaller = JobRequest(chunk="5", profile="fast", options={"develop": {"height": 72}})
     (job,) = library.run([film], smaller, beside=False).jobs
-    ran = {e.data["stage"] for e in library.events(job.id) if e.type is EventType.DONE}
+    ran = {e.data["stage"] for e in library.jobs.follow(job.id) if e.type is EventType.DONE}
     assert ran == {"develop", "playlist"}
 
 
 def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:
     library, _ = done
     for key in library.home.blobs.keys("results/"):
-        data = library.home.blobs.read(key) or b""
+        data = read_document(library.home.blobs, key) or b""
         assert b'"run_id":"job_' in data
         assert b'"config_hash"' in data
 
@@ -148,7 +149,7 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
 
         def on_input(input: Input) -> None:  # by the worker itself, before it takes anything else
             if isinstance(input, OutboxEntryWritten) and input.entry.lease.task == f"{job}.transcribe.00000":
-                library.pause(job)
+                library.jobs.pause(job)
                 paused.set()
 
         shell.on_input = on_input
@@ -158,13 +159,13 @@ def test_the_past_is_searchable_while_the_rest_is_being_worked_on(tmp_path: Path
             assert paused.wait(DEADLINE), "the first chunk was never heard"
             found = library.search("fellow")
             assert found.total == 1
-            waiting = [t for t in library.tasks(job) if t.stage == "transcribe" and t.state is TaskState.READY]
+            waiting = [t for t in library.jobs.tasks(job) if t.stage == "transcribe" and t.state is TaskState.READY]
             assert waiting, "nothing was left to do"
-            assert library.job(job).state is JobState.RUNNING
-            library.resume(job)
+            assert library.jobs.find(job).state is JobState.RUNNING
+            library.jobs.resume(job)
         finally:
             thread.join(DEADLINE)
-        assert library.job(job).state is JobState.COMPLETED
+        assert library.jobs.find(job).state is JobState.COMPLETED
 
 
 def test_what_was_estimated_is_kept_with_the_job(done: tuple[Library, Path]) -> None:
@@ -176,5 +177,5 @@ def test_what_was_estimated_is_kept_with_the_job(done: tuple[Library, Path]) -> 
     (job,) = library.run([film], JobRequest(chunk="5", profile="fast", again=1), beside=False).jobs
     expected = library.expected(job)
     assert expected
-    assert expected == library.expected(library.job(job.id))
+    assert expected == library.expected(library.jobs.find(job.id))
     assert Fraction(job.counts.done, job.counts.total) == 1

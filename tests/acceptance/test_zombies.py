@@ -118,7 +118,7 @@ def test_a_frozen_worker_wakes_up_to_refusals(
 
     found = audit(folder / "home", witness)
     home = open_home(folder / "home", create=False)
-    assert b"refused: the task is lost" in errors or b"the lease of this worker was lost" in errors
+    assert b"refused: the task is lost" in errors or b"this worker lost its lease" in errors
     assert home.ledger.events(job.id) == before, "the zombie changed the job's history"
     home.close()
     assert found.bad == ()

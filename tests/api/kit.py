@@ -18,8 +18,8 @@ from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
 from rushes.ledger.port import Ledger
 from rushes.library import Library
-from rushes.surfaces.http.app import create
-from rushes.surfaces.http.server import Server
+from rushes.surfaces.server.app import create
+from rushes.surfaces.server.process import Server
 
 DEADLINE = 240.0  # far more than anything here takes
 WORKER = "m.h.b.1"
@@ -55,7 +55,7 @@ def serving(home: Path, host: str = "127.0.0.1", code: str = "", **settings: Any
     """A server in a thread of the test, gone at the end."""
     with Library(home, options={name: (value, "the test") for name, value in settings.items()}) as library:
         app = create(library, host, code)
-        app.state.door.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
+        app.state.access.accounts._hasher = PasswordHasher(1, 8, 1)  # the real one is slow on purpose
         server = Server(app, "127.0.0.1", 0)
         thread = threading.Thread(target=server.run)
         thread.start()

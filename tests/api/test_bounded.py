@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ import pytest
 from rushes.domain.task import Failure
 from rushes.ledger.port import Ledger
 from rushes.library import Library
+from rushes.library.jobs import Jobs
 from rushes.records.port import Records
-from rushes.surfaces.http.event_hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, Hub, pause_after
-from rushes.surfaces.web import add, failed
+from rushes.surfaces.http.event_hub import ALONE_SECONDS, LOOK_SECONDS, QUIET_SECONDS, EventHub, pause_after
+from rushes.surfaces.web.pages import add, failed
 from tests.api.kit import WORKER, Serving, begin, serving, submit
 from tests.api.test_lists import fill
 
-BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
+BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work without a change")
 PAGE = 200
 
 
@@ -80,7 +82,7 @@ def test_one_click_tries_everything_again_in_requests_of_a_bounded_size(
     answer = server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=True)
     assert [r.status_code for r in answer.history] == [307, 307, 307, 307, 303]
     assert "90 tasks will be tried again" in answer.text
-    assert not server.library.failed()
+    assert not server.library.jobs.failed.groups()
 
 
 def test_a_click_stops_before_the_browser_gives_up_and_says_that_there_is_more(
@@ -89,9 +91,9 @@ def test_a_click_stops_before_the_browser_gives_up_and_says_that_there_is_more(
     monkeypatch.setattr(failed, "AT_ONCE", 2)
     bury(server.ledger, 1, 40)
     answer = server.http.post("/failed/discard", data={"only": "BadMedia"}, follow_redirects=True)
-    assert "32 tasks put away" in answer.text
+    assert "32 tasks dismissed" in answer.text
     assert "There are more" in answer.text
-    assert len(server.library.failed()[0].tasks) == 8
+    assert len(server.library.jobs.failed.groups()[0].tasks) == 8
 
 
 @pytest.mark.parametrize("do", ["retry", "discard"])
@@ -134,7 +136,8 @@ def test_a_film_that_is_here_is_looked_for_among_the_newest_only(
 def test_nobody_listens_so_no_row_is_read(server: Serving) -> None:
     begin(server.ledger, "one")
     counted: Any = Counted(server.ledger)
-    alone = Hub(counted, "me")
+    home: Any = SimpleNamespace(ledger=counted, settings=server.library.settings)
+    alone = EventHub(Jobs(home))
     begin(server.ledger, "two")
     cursor = alone._look("")
     assert counted.asked == Counter(changed=1)

@@ -151,5 +151,5 @@ def test_a_cursor_of_another_list_or_filter_is_refused(server: Serving) -> None:
     for cursor in (running, tasks):
         for path in lists:
             answer = server.get(f"/api/v1/{path}{'&' if '?' in path else '?'}cursor={cursor}", 400)
-            assert answer["detail"] == "that is no cursor of this list"
+            assert answer["detail"] == "invalid cursor for this list"
         assert server.http.get(f"/library?has=object:car&cursor={cursor}").status_code == 400

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, every, rename, select
+from rushes.annotations import Anchor, correct, rename, select
+from rushes.blobs.documents import read_document
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
 from rushes.index.follower import Follower
@@ -35,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(film, sent)
     with Library(folder / ".rushes") as library:
         assert library.run([film, sent], WISH, slots=2).exit_code == 0
-        (video,) = library.videos()[0]
+        (video,) = library.videos.page()[0]
         rename(library.home, video.id, "mine")
         correct(library.home, "speech", Anchor(video.id, 0, 1), "no")
         select(library.home, video.id, "speech", "")
@@ -58,14 +59,14 @@ def server(home: Path) -> Iterator[Serving]:
 def left(library: Library) -> dict[str, JSON]:
     """What there still is of any video."""
     home = library.home
-    library.videos()
+    library.videos.page()
     kinds = ("name", "correction", "selection", "clip")
     return {
         "videos": [v.id for v in home.index.videos("me")[0]],
         "results": [r for v in home.index.catalog("me") for r in home.index.state("me", v.id).results],
         "manifests": sorted(home.blobs.keys("results/")),
         "names": sorted(home.blobs.keys("videos/")) + sorted(home.blobs.keys("thumbs/")),
-        "said": [r.id for kind in kinds for r in every(home, kind)],
+        "said": [r.id for kind in kinds for r in home.all_records(kind)],
     }
 
 
@@ -73,7 +74,7 @@ NOTHING: dict[str, JSON] = {"videos": [], "results": [], "manifests": [], "names
 
 
 def only(library: Library) -> Video:
-    (video,) = library.videos()[0]
+    (video,) = library.videos.page()[0]
     return video
 
 
@@ -82,7 +83,7 @@ def test_all_that_was_made_goes_and_the_original_stays(home: Path) -> None:
         video = only(library)
         film = home.parent / "film.mp4"
         before = film.read_bytes()
-        gone = library.remove("mine")
+        gone = library.videos.remove(library.videos.find("mine").id)
         assert (gone.video, gone.jobs, gone.originals) == (video.id, video.jobs, ())
         assert (home.parent / UPLOADED).exists()
         assert gone.results > 3
@@ -101,16 +102,19 @@ def test_an_uploaded_original_goes_only_if_that_is_wished_for_and_no_other_ever(
     assert (folder / "film.mp4").exists()
 
 
-KILLS = [("remove", 1), ("remove", 3), ("put", 1), ("put", 2), ("drop", 1), ("delete", 1), ("delete", 2)]
+KILLS = [
+    *[("blobs", "delete", 1), ("blobs", "delete", 3)],
+    *[("records", "put", 1), ("records", "put", 2), ("records", "delete", 1), ("records", "delete", 2)],
+    *[("index", "apply", 1), ("index", "apply", 2)],
+]
 
 
-@pytest.mark.parametrize(("name", "at"), KILLS)
+@pytest.mark.parametrize(("port", "name", "at"), KILLS)
 def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, at: int
+    home: Path, monkeypatch: pytest.MonkeyPatch, port: str, name: str, at: int
 ) -> None:
     with Library(home) as library:
-        video, opened = only(library), library.home
-        store = {"remove": opened.blobs, "drop": opened.index}.get(name, opened.records)
+        video, store = only(library), getattr(library.home, port)
         calls = iter(range(1, 1000))
         verb = getattr(store, name)
 
@@ -122,11 +126,11 @@ def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
         with monkeypatch.context() as patch:
             patch.setattr(store, name, die)
             with pytest.raises(Killed):
-                library.remove(video.id)
+                library.videos.remove(video.id)
     with Library(home) as library:
-        if (name, at) == ("put", 1):  # nothing had begun
+        if (port, name, at) == ("records", "put", 1):  # nothing had begun
             assert only(library).id == video.id
-            library.remove(video.id)
+            library.videos.remove(video.id)
         library.gc()
         assert left(library) == NOTHING
 
@@ -139,11 +143,11 @@ def test_the_same_command_finishes_what_a_kill_cut_short(home: Path, monkeypatch
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(blobs, "remove", die)
+            patch.setattr(blobs, "delete", die)
             with pytest.raises(Killed):
-                library.remove(video.id)
-        assert library.videos()[0] == ()
-        library.remove(video.id)
+                library.videos.remove(video.id)
+        assert library.videos.page()[0] == ()
+        library.videos.remove(video.id)
         assert left(library) == NOTHING
 
 
@@ -159,8 +163,8 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
         with monkeypatch.context() as patch:
             patch.setattr(library.home.ledger, "set_aside", die)
             with pytest.raises(Killed):
-                library.remove(video.id)
-        library.videos()
+                library.videos.remove(video.id)
+        library.videos.page()
         with monkeypatch.context() as patch:  # the index lags
             patch.setattr(Follower, "catch_up", lambda _follower: None)
             ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
@@ -175,8 +179,8 @@ def test_a_film_that_was_taken_in_again_keeps_what_a_deletion_cut_short_would_dr
 
 def test_what_a_slot_finishes_after_the_deletion_goes_with_the_next_gc(home: Path) -> None:
     with Library(home) as library:
-        late = {key: library.home.blobs.read(key) or b"" for key in library.home.blobs.keys("results/")}
-        library.remove(only(library).id)
+        late = {key: read_document(library.home.blobs, key) or b"" for key in library.home.blobs.keys("results/")}
+        library.videos.remove(only(library).id)
         assert all(library.home.blobs.create(key, manifest) for key, manifest in late.items())
         library.gc()
         assert left(library) == NOTHING
@@ -186,10 +190,10 @@ def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
     with Library(home) as library:
         first = library.run([home.parent / "film.mp4"], WISH, slots=2)  # the copy is another file: it has its own job
         video = only(library)
-        library.remove(video.id)
+        library.videos.remove(video.id)
         (passed,) = library.add([home.parent], WISH)
         assert passed.skipped.startswith("it was deleted")
-        assert not library.videos()[0]
+        assert not library.videos.page()[0]
         ran = library.run([home.parent / "film.mp4"], WISH, slots=2)
         assert ran.exit_code == 0
         assert {job.id for job in ran.jobs}.isdisjoint(job.id for job in first.jobs)
@@ -198,7 +202,7 @@ def test_a_film_that_was_deleted_can_be_taken_in_again(home: Path) -> None:
         again = only(library)
         assert (again.id, again.name) == (video.id, "film.mp4")
         assert again.proxy
-        library.remove(video.id)
+        library.videos.remove(video.id)
         assert left(library) == NOTHING
 
 

@@ -10,8 +10,8 @@ import pytest
 from rushes.domain.errors import NotAllowed
 from rushes.library import Library
 from rushes.surfaces.http import middleware
-from rushes.surfaces.http import server as process
-from rushes.surfaces.http.app import create
+from rushes.surfaces.server import process
+from rushes.surfaces.server.app import create
 from tests.api.kit import DEADLINE, Serving, serving
 
 TOKEN = "a-long-and-secret-token"
@@ -24,7 +24,7 @@ def test_it_does_not_listen_to_strangers_without_a_token_or_an_account(home: Pat
                 create(library, address)
             assert "rushes serve --setup" in no.value.advice
         for address in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
-            assert create(library, address).state.door.open
+            assert create(library, address).state.access.open
 
 
 def test_elsewhere_only_the_token_comes_in(home: Path) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.location import BucketLocation
 from rushes.library import JobRequest, Library
-from rushes.surfaces.api.media import wanted
+from rushes.surfaces.api.media import parse_range
 from tests.api.kit import Serving, serving
 
 
 @pytest.fixture
-def far(home: Path, film: Path, ministack_s3: Place) -> Iterator[Serving]:
+def far(home: Path, film: Path, ministack_s3: BucketLocation) -> Iterator[Serving]:
     """A server over a home whose results lie in a bucket."""
     home.mkdir()
     place = {"blobs": f"{ministack_s3.url}/far-media", "s3_endpoint": ministack_s3.endpoint,
@@ -51,4 +51,4 @@ def test_a_piece_of_the_proxy_in_a_bucket_is_read_by_ranges(far: Serving) -> Non
      ("bytes=1-2,4-5", (0, 100)), ("lines=1-2", (0, 100))],
 )  # fmt: skip
 def test_a_range_is_read_as_players_write_it(said: str, range: tuple[int, int]) -> None:
-    assert wanted(said, 100) == range
+    assert parse_range(said, 100) == range

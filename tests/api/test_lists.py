@@ -20,7 +20,7 @@ from rushes.sqlite.file import SqliteFile
 from tests.api.kit import WORKER, Serving, begin, enter, serving
 
 MANY, JOBS, DEAD = 10_000, 800, 220  # videos; jobs that nobody has begun; jobs whose first task died
-BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work as it is")
+BAD = Failure("BadMedia", "it makes no sense", "Look at it.", "will not work without a change")
 PAGES = ["/api/v1/videos?limit=50", "/api/v1/jobs?limit=50", "/api/v1/jobs?state=created&limit=10",
          "/api/v1/clips", "/api/v1/workers"]  # fmt: skip
 FOR_PEOPLE = ["/", "/library", "/library?view=list", "/search"]
@@ -55,7 +55,7 @@ def fill(library: Library, videos: int) -> None:
     for n in range(min(videos, JOBS)):
         begin(home.ledger, f"open{n:012d}")
     bury(home.ledger, min(2 * videos, DEAD))
-    library.videos()
+    library.videos.page()
 
 
 def bury(ledger: Ledger, jobs: int) -> None:

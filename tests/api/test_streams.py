@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from rushes.domain.event import Event
-from rushes.library.desk import Desk
+from rushes.library.jobs import Jobs
 from rushes.surfaces.api import events
 from rushes.surfaces.http import event_hub
 from tests.api.kit import DEADLINE, PLAIN, Serving, submit, wait_for, work
@@ -40,13 +40,14 @@ def client_of(server: Serving) -> httpx.AsyncClient:
 def test_two_hundred_readers_see_each_event_once_and_in_order_while_a_job_runs(
     server: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks, look = [], Desk.events
+    looks, look = [], Jobs.events
 
-    def counted(desk: Desk, job: str, after: int, limit: int) -> tuple[Event, ...]:
-        looks.append(after)
-        return look(desk, job, after, limit)
+    def counted(jobs: Jobs, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:
+        if threading.current_thread().name != "hub":
+            looks.append(after)
+        return look(jobs, job, after, limit)
 
-    monkeypatch.setattr(Desk, "events", counted)
+    monkeypatch.setattr(Jobs, "events", counted)
     job = submit(server.ledger, "film", TASKS)
     streams = server.app.state.hub.counters
 
@@ -113,19 +114,19 @@ def test_the_stream_of_all_jobs_tells_each_row_that_changed(server: Serving) -> 
 
 
 def test_a_reader_that_is_too_slow_is_closed_and_holds_nothing() -> None:
-    ear = event_hub.Ear("job_film")
-    word = event_hub.Word("data: {}\n\n")
-    assert ear.hear([word] * event_hub.MOST)
-    assert not ear.hear([word])
-    assert ear.closed
-    assert not ear.take()
+    subscriber = event_hub.Subscriber("job_film")
+    message = event_hub.Message("data: {}\n\n")
+    assert subscriber.put([message] * event_hub.MOST)
+    assert not subscriber.put([message])
+    assert subscriber.closed
+    assert not subscriber.take()
 
 
 def test_what_is_said_again_for_somebody_who_came_later_is_heard_once() -> None:
-    ear = event_hub.Ear("job_film")
+    subscriber = event_hub.Subscriber("job_film")
     for first in (3, 5, 4):
-        ear.hear([event_hub.Word("", number) for number in range(first, 8)])
-    assert [word.number for word in events.unseen(ear.take(), 4)] == [5, 6, 7]
+        subscriber.put([event_hub.Message("", number) for number in range(first, 8)])
+    assert [message.number for message in events.unseen(subscriber.take(), 4)] == [5, 6, 7]
 
 
 def test_hanging_up_ends_every_stream_at_once(server: Serving) -> None:

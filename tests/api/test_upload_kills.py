@@ -19,9 +19,9 @@ from rushes.domain.task import TaskState
 from rushes.ledger.sqlite import SqliteLedger
 from rushes.library import JobRequest, Library
 from rushes.uploads import service
-from rushes.uploads.expected import Expected
-from rushes.uploads.service import Part, Uploads
-from rushes.uploads.staging import Busy, Landing
+from rushes.uploads.expected import UploadJob
+from rushes.uploads.service import Uploads, UploadWriter
+from rushes.uploads.staging import StagingFile, UploadBusy
 from rushes.uploads.state import Upload
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
@@ -57,16 +57,16 @@ def give_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    settle, answers = Landing.settle, list[int]()
+    settle, answers = StagingFile.move_to_final, list[int]()
 
-    def second(self: Landing, mtime_ns: int) -> None:
+    def second(self: StagingFile, mtime_ns: int) -> None:
         if not answers:
             answers.append(0)
             answers.append(httpx.put(f"{server.url}{place}", content=OTHER, timeout=60).status_code)
             answers.append(httpx.head(f"{server.url}{place}", timeout=60).status_code)
         settle(self, mtime_ns)
 
-    monkeypatch.setattr(Landing, "settle", second)
+    monkeypatch.setattr(StagingFile, "move_to_final", second)
     place, _ = begin(server, FILM, sha256=hashlib.sha256(FILM).hexdigest())
     assert server.http.put(place, content=FILM).status_code == 204
     assert answers == [0, 423, 200]
@@ -76,28 +76,28 @@ def test_nobody_writes_while_a_film_is_put_in_its_place(server: Serving, monkeyp
 
 
 def test_a_lock_on_a_file_that_has_gone_to_its_place_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    film = Landing(tmp_path / "up_1" / "source.mp4")
+    film = StagingFile(tmp_path / "up_1" / "source.mp4")
     film.make()
     flock = fcntl.flock
 
     def late(*args: Any) -> None:
-        film.settle(0)
+        film.move_to_final(0)
         flock(*args)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with pytest.raises(Busy), film.alone():
+    with pytest.raises(UploadBusy), film.lock():
         pass
 
 
 def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
-    settle = Landing.settle
+    settle = StagingFile.move_to_final
 
-    def dropped(self: Landing, mtime_ns: int) -> None:
+    def dropped(self: StagingFile, mtime_ns: int) -> None:
         settle(self, mtime_ns)
         uploads.drop(uploads.get(going.id))
 
-    monkeypatch.setattr(Landing, "settle", dropped)
+    monkeypatch.setattr(StagingFile, "move_to_final", dropped)
     with uploads.writing(going) as part:
         part.write(FILM)
         assert part.finish().state == "refused"
@@ -105,7 +105,7 @@ def test_an_upload_given_up_while_it_arrives_is_given_up(uploads: Uploads, monke
     assert list((uploads.home.folder / "uploads").iterdir()) == []
 
 
-@pytest.mark.parametrize(("where", "name"), [(SqliteLedger, "control"), (Landing, "clear"), (Uploads, "_keep")])
+@pytest.mark.parametrize(("where", "name"), [(SqliteLedger, "control"), (StagingFile, "clear"), (Uploads, "_keep")])
 def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
     uploads: Uploads, where: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_kill_while_an_upload_is_given_up_leaves_nothing(
     assert uploads.home.ledger.job(going.job).state is JobState.CANCELLED
 
 
-@pytest.mark.parametrize(("where", "name"), [(Uploads, "_keep"), (Landing, "make"), (Expected, "submit")])
+@pytest.mark.parametrize(("where", "name"), [(Uploads, "_keep"), (StagingFile, "make"), (UploadJob, "submit")])
 def test_a_kill_while_an_upload_begins_leaves_nothing(
     uploads: Uploads, where: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,19 +134,19 @@ def test_a_kill_while_an_upload_begins_leaves_nothing(
 
 def test_bytes_of_no_open_upload_are_cleared_after_a_week(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
-    old, young = (Landing(uploads.home.folder / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
+    old, young = (StagingFile(uploads.home.folder / "uploads" / id / "source.mp4") for id in ("up_old", "up_young"))
     for stray in (old, young):
         stray.make()
     os.utime(old.part, (0, 0))
     uploads.expire()
     assert not old.part.parent.exists()
     assert young.part.exists()
-    assert uploads.landing(going).part.exists()
+    assert uploads.staging_file(going).part.exists()
 
 
 def test_what_is_not_on_this_disk_is_given_up_later(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
-    uploads.landing(going).clear()
+    uploads.staging_file(going).clear()
     monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     uploads.expire()
     assert uploads.get(going.id).state == "open"  # another server may have it
@@ -169,12 +169,12 @@ def test_who_goes_on_at_the_last_moment_is_not_given_up(uploads: Uploads, monkey
     monkeypatch.setattr(Uploads, "_alone", late)
     uploads.expire()
     assert uploads.get(going.id).state == "arrived"
-    assert uploads.landing(going).final.read_bytes() == FILM
+    assert uploads.staging_file(going).final.read_bytes() == FILM
 
 
 def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
     place, job = begin(server, FILM)
-    going: Uploads = server.app.state.uploads
+    going: Uploads = server.library.uploads
     with going.writing(going.get(place.rpartition("/")[2])) as part:
         part.write(FILM)
     server.library.gc()
@@ -184,7 +184,7 @@ def test_gc_tells_the_ledger_of_what_is_whole(server: Serving) -> None:
 
 def test_what_was_lost_from_the_disk_begins_again(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
-    uploads.landing(going).clear()
+    uploads.staging_file(going).clear()
     with uploads.writing(going) as part:
         part.write(FILM)
         assert part.finish().state == "arrived"
@@ -202,24 +202,24 @@ def test_bytes_that_were_not_checked_before_a_kill_do_not_count(uploads: Uploads
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
-        part.doubt()
+        part.mark_unverified()
         part.write(OTHER[1000:])  # and here it is killed
     again = Uploads(uploads.home)
     assert again.finish(going).offset == 1000
     with again.writing(going) as part:
         assert part.offset == 1000
-        part.doubt()
+        part.mark_unverified()
         part.write(FILM[1000:])
-        part.trust()
+        part.mark_verified()
         assert part.finish().state == "arrived"
-    assert again.landing(going).final.read_bytes() == FILM
+    assert again.staging_file(going).final.read_bytes() == FILM
 
 
 def test_a_part_that_was_cut_before_its_first_byte_casts_no_doubt_on_the_next(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
-        part.doubt()  # and here the line is cut
+        part.mark_unverified()  # and here the line is cut
     with uploads.writing(going) as part:
         part.write(FILM[1000:5000])
     assert uploads.get(going.id).offset == 5000
@@ -231,7 +231,7 @@ def test_a_mark_that_was_cut_short_doubts_nothing(uploads: Uploads) -> None:
     going = uploads.begin("a.mp4", len(FILM), JobRequest())
     with uploads.writing(going) as part:
         part.write(FILM[:1000])
-    uploads.landing(going).final.with_suffix(".sure").write_text("10")
+    uploads.staging_file(going).final.with_suffix(".sure").write_text("10")
     assert uploads.get(going.id).offset == 1000
     with uploads.writing(going) as part:
         assert part.offset == 1000
@@ -260,7 +260,13 @@ def test_nothing_of_an_upload_waits_on_the_loop(server: Serving, monkeypatch: py
 
         monkeypatch.setattr(where, name, call)
 
-    for where, name in ((Uploads, "get"), (Landing, "alone"), (Part, "back_to"), (Part, "sync"), (Part, "write")):
+    for where, name in (
+        (Uploads, "get"),
+        (StagingFile, "lock"),
+        (UploadWriter, "truncate_to"),
+        (UploadWriter, "sync"),
+        (UploadWriter, "write"),
+    ):
         told(where, name)
     place, _ = begin(server, FILM)
     wrong = "sha256 " + base64.b64encode(hashlib.sha256(OTHER).digest()).decode()

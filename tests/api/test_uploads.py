@@ -15,11 +15,12 @@ import pytest
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.documents import read_document
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
-from rushes.uploads.service import Part, Uploads
+from rushes.uploads.service import Uploads, UploadWriter
 from tests.api.kit import Serving, serving, wait_for
 
 PART = "application/offset+octet-stream"
@@ -91,7 +92,7 @@ def test_a_kill_between_the_last_byte_and_the_ledger_loses_nothing(
     data = film.read_bytes()
     with serving(home) as server:
         place, job = begin(server, data)
-        monkeypatch.setattr(type(server.app.state.uploads), "tell", type(server.app.state.uploads).get)
+        monkeypatch.setattr(type(server.library.uploads), "tell", type(server.library.uploads).get)
         send(server, place, 0, data)
         assert probe_state(server, job) is TaskState.WAITING
     monkeypatch.undo()
@@ -150,7 +151,7 @@ def test_what_another_process_took_back_and_wrote_anew_is_hashed_as_it_is(home: 
         one, other = Uploads(library.home), Uploads(library.home)
         upload = one.begin("a.mp4", len(data), JobRequest(only=("probe",)), hashlib.sha256(data).hexdigest())
         with one.writing(upload) as part:
-            part.doubt()
+            part.mark_unverified()
             part.write(data[:100] + b"from a bad line")  # and cut off before its checksum could be compared
         with other.writing(upload) as part:
             part.write(data[:200])
@@ -197,7 +198,7 @@ def test_what_nobody_goes_on_with_is_given_up_after_a_week(home: Path) -> None:
 def test_two_that_write_at_once_do_not_mix(server: Serving, film: Path) -> None:
     data = film.read_bytes()
     place, _ = begin(server, data)
-    uploads: Any = server.app.state.uploads
+    uploads: Any = server.library.uploads
     with uploads.writing(uploads.get(place.rpartition("/")[2])):
         assert send(server, place, 0, data).status_code == 423
     assert send(server, place, 0, data).status_code == 204
@@ -207,10 +208,10 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
     server: Serving, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, _ = begin(server, film.read_bytes())
-    uploads: Any = server.app.state.uploads
-    upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), Part.sync
+    uploads: Any = server.library.uploads
+    upload, left, sync = uploads.get(place.rpartition("/")[2]), list[str](), UploadWriter.sync
 
-    def noted(part: Part) -> None:
+    def noted(part: UploadWriter) -> None:
         left.append(threading.current_thread().name)
         sync(part)
 
@@ -222,7 +223,7 @@ def test_a_request_that_is_given_up_leaves_the_upload_to_the_next_in_a_thread(
                 await checkpoint()
         return threading.current_thread().name
 
-    monkeypatch.setattr(Part, "sync", noted)
+    monkeypatch.setattr(UploadWriter, "sync", noted)
     with ThreadPoolExecutor(1) as aside:  # a browser's test may have left a loop in this thread
         loop = aside.submit(anyio.run, give_up).result()
     assert len(left) == 1
@@ -239,13 +240,15 @@ def test_the_documents_form_answers_with_where_to_send_the_film(server: Serving)
     assert server.http.post("/jobs", data=form).headers["location"].startswith("/jobs/job_")
 
 
-def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(home: Path, film: Path, ministack_s3: Place) -> None:
+def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(
+    home: Path, film: Path, ministack_s3: BucketLocation
+) -> None:
     place, data = ministack_s3, film.read_bytes()
     bucket = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
     with serving(home, blobs=f"s3://{place.bucket}/uploaded", **bucket) as server:
         at, job = begin(server, data)
         assert send(server, at, 0, data).status_code == 204
         assert probe_state(server, job) is TaskState.READY
-        assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
+        assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
         assert not list((home / "uploads").rglob("*.part"))
         assert offset(server, at) == len(data)

@@ -11,9 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from rushes.domain.job import Job
 from rushes.ledger.sql import queries
-from rushes.library import Library
-from rushes.surfaces.http import webhook
+from rushes.library import Library, webhook
 from tests.api.kit import serving, submit, wait_for
 
 SECRET = "hook-secret"
@@ -58,6 +58,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "BACKOFF", (0.01, 0.01))
 
 
+def _describe(job: Job) -> dict[str, str]:
+    return {"id": job.id}
+
+
 def test_each_end_is_told_once_and_signed_and_tried_again_until_it_is_taken(home: Path) -> None:
     with listening(500, 302) as listener:
         url = f"http://127.0.0.1:{listener.server_port}/hook?x=1"
@@ -92,7 +96,7 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
     with Library(home) as library:
         for n in range(5):
             submit(library.home.ledger, f"old{n}")
-        hook = webhook.Hooks(library.home)
+        hook = webhook.Webhook(library.home, _describe)
         hook._look()
         new = submit(library.home.ledger, "new")
         hook._look()
@@ -103,9 +107,9 @@ def test_what_was_over_before_there_was_a_webhook_is_not_told(home: Path, monkey
 def test_what_was_told_long_ago_is_not_read_at_every_look(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Library(home) as library:
         send = Mock(return_value="200")
-        monkeypatch.setattr(webhook.Hooks, "_send", send)
+        monkeypatch.setattr(webhook.Webhook, "_send", send)
         monkeypatch.setattr(webhook, "BACKOFF", (0.0,))
-        hook, another = webhook.Hooks(library.home), webhook.Hooks(library.home)
+        hook, another = webhook.Webhook(library.home, _describe), webhook.Webhook(library.home, _describe)
         hook._look()
         old = submit(library.home.ledger, "old")
         hook._look()

@@ -134,5 +134,5 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def film(served: Serving) -> str:
     """The id of the developed film."""
-    (video,) = [v for v in served.library.videos()[0] if v.name == NAME]
+    (video,) = [v for v in served.library.videos.page()[0] if v.name == NAME]
     return video.id

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from rushes.blobs.s3_place import Place
-from rushes.surfaces.web import add
+from rushes.blobs.documents import read_document
+from rushes.blobs.s3.location import BucketLocation
+from rushes.surfaces.web.pages import add
 from rushes.uploads import direct
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import NAME, Open, close
@@ -43,10 +44,10 @@ def test_an_upload_cut_in_the_middle_goes_on_after_a_reload(
     page.locator("[data-files]").set_input_files(large)
     page.get_by_role("button", name="Send 1 film").click()
     expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
-    (upload,) = empty.app.state.uploads.all()
+    (upload,) = empty.library.uploads.all()
     assert (upload.offset, upload.state) == (PART, "open")
     goes_on_after_a_reload(page, large, "night launch.mp4")
-    (upload,) = empty.app.state.uploads.all()
+    (upload,) = empty.library.uploads.all()
     assert (upload.offset, upload.state) == (large.stat().st_size, "arrived")
     complaints.clear()  # the line was cut on purpose
     page.get_by_role("link", name="See its job").click()
@@ -64,7 +65,7 @@ def goes_on_after_a_reload(page: Page, film: Path, told: str) -> None:
 
 @pytest.fixture
 def bucketed(
-    tmp_path: Path, seaweed_s3: Place, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seaweed_s3: BucketLocation, contexts: list[BrowserContext], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Serving]:
     """A server whose films lie in a bucket, which takes them in the smallest parts it can."""
     monkeypatch.setattr(direct, "PART", 5 << 20)
@@ -76,7 +77,7 @@ def bucketed(
 
 
 def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
-    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: BucketLocation, complaints: list[str]
 ) -> None:
     large.write_bytes(large.read_bytes() + bytes(8 << 20))
     page = opened(bucketed, "/add")
@@ -90,21 +91,21 @@ def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
         page.get_by_role("button", name="Send 1 film").click()
     expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
     goes_on_after_a_reload(page, large, "5.2 MB of")
-    (upload,) = bucketed.app.state.uploads.all()
+    (upload,) = bucketed.library.uploads.all()
     assert (upload.state, bool(upload.multipart)) == ("arrived", True)
-    assert bucketed.library.home.blobs.read(upload.key) == large.read_bytes()
+    assert read_document(bucketed.library.home.blobs, upload.key) == large.read_bytes()
     complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]  # it was meant, and cut on purpose
 
 
 def test_a_bucket_that_the_browser_cannot_reach_is_left_alone(
-    opened: Open, bucketed: Serving, large: Path, seaweed_s3: Place, complaints: list[str]
+    opened: Open, bucketed: Serving, large: Path, seaweed_s3: BucketLocation, complaints: list[str]
 ) -> None:
     page = opened(bucketed, "/add")
     page.route(f"{seaweed_s3.endpoint}/**", lambda route: route.abort())
     page.locator("[data-files]").set_input_files(large)
     page.get_by_role("button", name="Send 1 film").click()
     expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
-    states = {u.state: bool(u.multipart) for u in bucketed.app.state.uploads.all()}
+    states = {u.state: bool(u.multipart) for u in bucketed.library.uploads.all()}
     assert states == {"refused": True, "arrived": False}
     complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]
 
@@ -121,7 +122,7 @@ def test_an_upload_is_given_up(opened: Open, empty: Serving, large: Path, compla
     expect(page.locator("[data-file]")).to_have_count(0)
     page.reload()
     expect(page.locator("[data-unfinished]")).to_have_count(0)
-    assert [u.state for u in empty.app.state.uploads.all()] == ["refused"]
+    assert [u.state for u in empty.library.uploads.all()] == ["refused"]
     complaints.clear()
 
 
@@ -161,7 +162,7 @@ def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
     page.get_by_label("Remember this place").check()
     page.get_by_role("button", name="Add 1 film").click()
     expect(page.locator("[data-toasts]")).to_contain_text("1 film taken in")
-    (job,) = empty.library.jobs().rows
+    (job,) = empty.library.jobs.page().rows
     assert (job.name, job.recipe) == (NAME, "subtitles")
     page.goto("/add?from=folder")
     expect(page.locator(".remembered")).to_contain_text(str(footage))
@@ -169,5 +170,5 @@ def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
 
 def test_a_place_that_is_not_there_is_said_so(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/add?from=folder&place=/no/such/folder")
-    expect(page.get_by_text("there is no such file or folder")).to_be_visible()
+    expect(page.get_by_text("file not found or folder")).to_be_visible()
     expect(page.get_by_role("button", name="Look at a place first")).to_be_disabled()

@@ -47,8 +47,8 @@ def test_chosen_videos_are_processed_and_the_filter_stays(opened: Open, served: 
     page.get_by_role("button", name="Process").click()
     expect(page.locator("[data-toasts]")).to_contain_text("1 job for text")
     assert page.url.endswith("/library?state=complete")
-    job = next(j for j in served.library.jobs().rows if j.recipe == "text")
-    served.library.cancel(job.id)
+    job = next(j for j in served.library.jobs.page().rows if j.recipe == "text")
+    served.library.jobs.cancel(job.id)
 
 
 def test_without_script_the_library_is_all_there(opened: Open, served: Serving, film: str) -> None:
@@ -81,4 +81,4 @@ def test_chosen_videos_and_a_video_on_its_page_are_deleted_after_a_second_look(o
     page.locator("details.delete summary").click()
     page.get_by_role("button", name="Delete this video").click()
     expect(page.get_by_role("heading", name="No videos yet")).to_be_visible()
-    assert empty.library.videos()[0] == ()
+    assert empty.library.videos.page()[0] == ()

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from rushes.index.port import Video
 from rushes.library import JobRequest, Library
-from rushes.media.reading.nal import Sets
+from rushes.media.reading.nal import ParameterSets
 from tests.acceptance.conftest import VOICE, draw
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
@@ -123,7 +123,7 @@ def bounds(numbers: Serving, video: Video) -> list[float]:
 def test_the_proxy_plays_from_the_first_frame_to_the_last_and_can_be_entered_in_every_segment(
     opened: Open, numbers: Serving
 ) -> None:
-    (video,) = numbers.library.videos()[0]
+    (video,) = numbers.library.videos.page()[0]
     page = watched(opened(numbers, f"/videos/{video.id}"), "video")
     assert page.evaluate("number()") == 0
     assert plays(page, RATE * SECONDS)
@@ -137,10 +137,10 @@ def test_the_proxy_plays_from_the_first_frame_to_the_last_and_can_be_entered_in_
 
 
 def test_a_clip_of_two_encoders_plays_to_its_end(opened: Open, numbers: Serving) -> None:
-    (video,) = numbers.library.videos()[0]
+    (video,) = numbers.library.videos.page()[0]
     clip = numbers.library.clip(video.id, 1_300_000, 7_400_000, 0)
     with av.open(clip.path) as made:
-        assert len(Sets.of(made.streams.video[0].codec_context.extradata or b"").sps) == 2
+        assert len(ParameterSets.of(made.streams.video[0].codec_context.extradata or b"").sps) == 2
     page = opened(numbers, "/")
     page.evaluate(SHOW, f"/files/videos/clips/{video.id}/{clip.id}.mp4")
     assert plays(watched(page, "#clip"), 61)

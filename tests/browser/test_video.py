@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from rushes.annotations import Anchor, correct, take_back
+from rushes.annotations import Anchor, correct, delete_record
 from rushes.index.follower import CORRECTION
 from rushes.library import JobRequest
 from tests.api.kit import Serving
@@ -144,7 +144,7 @@ def test_lanes_grow_while_a_job_runs(opened: Open, served: Serving, film: str, f
     assert served.library.run([footage / NAME], wanted, beside=False).exit_code == 0
     expect(page.locator(".lane.text")).to_contain_text("new to this page")
     assert page.evaluate("document.querySelector('.track').style.getPropertyValue('--zoom')") == "2"
-    take_back(served.library.home, CORRECTION, said.id)
+    delete_record(served.library.home, CORRECTION, said.id)
 
 
 def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: str, tmp_path: Path) -> None:

@@ -250,6 +250,6 @@ def test_an_idle_worker_begins_with_what_is_added_though_it_never_looks(db: Post
             (added,) = library.add([film])
             assert added.job
             end = time.monotonic() + LONG
-            while library.job(added.job.id).started_at is None:
+            while library.jobs.find(added.job.id).started_at is None:
                 assert time.monotonic() < end, "nobody told the worker"
                 time.sleep(0.01)

@@ -19,7 +19,7 @@ from tests.servers_aws import KEY, SECRET
 
 from rushes.aws.client import Service
 from rushes.domain.job import JobState
-from rushes.jobs.reconcile import announce
+from rushes.jobs.reconcile import announce_missing
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.transport.sqs import VISIBLE_AFTER_SECONDS, SqsHints
 from rushes.wiring import open_home
@@ -98,7 +98,7 @@ def test_whatever_becomes_of_the_messages_every_task_is_done_once(
             break
         hinted = hints.wait(["cpu"], 0, 10)
         if not hinted:
-            announce(hints, lambda _: "cpu", ledger.sweep().ready)
+            announce_missing(hints, lambda _: "cpu", ledger.sweep().ready)
             continue
         leases = claim(ledger, n=10, hinted=hinted)
         ran.update(lease.task for lease in leases)

@@ -9,7 +9,7 @@ from types import ModuleType
 import click
 import pytest
 
-from rushes.library.export import KINDS
+from rushes.library.videos.export import KINDS
 from rushes.settings import Settings
 from rushes.surfaces.cli.main import main
 
@@ -60,7 +60,7 @@ def test_every_exit_code_that_an_error_has_is_explained(maker: ModuleType) -> No
 
 
 def test_every_message_type_that_a_command_writes_is_explained(maker: ModuleType) -> None:
-    sources = (ROOT / "src" / "rushes" / "surfaces" / "cli").glob("*.py")
+    sources = (ROOT / "src" / "rushes" / "surfaces" / "cli").rglob("*.py")
     said = re.compile(r'\.(?:message|rows)\(\s*"(\w+)"')
     written = {name for file in sources for name in said.findall(file.read_text("utf-8"))}
     assert written == set(maker.MESSAGES)

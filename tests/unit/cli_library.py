@@ -10,8 +10,9 @@ from rushes.domain.job import Counts, Job, JobState
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.port import Hit, SearchResult, Summary, Video
-from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.jobs.progress import JobProgress, StageProgress
 from rushes.library import Library
+from rushes.library.videos import Videos
 
 MS = Fraction(1, 1000)
 
@@ -82,41 +83,56 @@ def job(state: JobState = JobState.RUNNING, counts: Counts | None = None, **more
     return Job(**row | more)
 
 
-def snapshot(*stages: StageProgress, state: JobState = JobState.RUNNING, **more: Any) -> Snapshot:
-    return Snapshot(job(state, **more), stages, elapsed=87.0, speed=1.9, remaining=(360.0, 540.0))
+def snapshot(*stages: StageProgress, state: JobState = JobState.RUNNING, **more: Any) -> JobProgress:
+    return JobProgress(job(state, **more), stages, elapsed=87.0, speed=1.9, remaining=(360.0, 540.0))
 
 
 def stage(name: str, done: int, total: int, active: int = 1, running: float = 0.5) -> StageProgress:
     return StageProgress(name, done, total, running, active, 3.1, (300.0, 420.0))
 
 
+@dataclass(frozen=True)
+class Films(Videos):
+    """Videos that are already there."""
+
+    shelf: "Shelf"
+
+    def page(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
+        films = self.shelf.films
+        return tuple(films[:limit]), "next" if len(films) > limit else ""
+
+    def find(self, name: str) -> Video:
+        for film in self.shelf.films:
+            if film.id.startswith(name) or film.name == name:
+                return film
+        raise NotFound(f"no video {name!r}")
+
+    def get(self, id: str) -> Video:
+        return self.find(id)
+
+    def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
+        return tuple(self.shelf.said) if kind == "speech" else ()
+
+    def shots(self, video: Video) -> list[tuple[int, int]]:
+        raise NotFound("no shots yet")
+
+
 @dataclass
 class Shelf(Library):
     """Films that are already there; every question about work goes to a real, empty home."""
 
-    folder: Path
+    at: Path
     films: list[Video] = field(default_factory=lambda: [video()])
     said: list[Observation] = field(default_factory=list)
     found: SearchResult = field(default_factory=SearchResult)
     asked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__(self.folder)
+        super().__init__(self.at)
 
-    def videos(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
-        return tuple(self.films[:limit]), "next" if len(self.films) > limit else ""
-
-    def video(self, name: str) -> Video:
-        for film in self.films:
-            if film.id.startswith(name) or film.name == name:
-                return film
-        raise NotFound(f"there is no video {name!r}")
-
-    def lines(self, video: str) -> tuple[Observation, ...]:
-        return tuple(self.said)
-
-    def shots(self, video: str) -> list[tuple[int, int]]:
-        raise NotFound("no shots yet")
+    @property
+    def videos(self) -> Videos:
+        return Films(self.home, self)
 
     def search(
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", _order: str = "best"

@@ -1,6 +1,6 @@
 """What people say about footage, as records: corrections, names of films, places to look at, which run counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,8 +8,6 @@ from rushes.domain.errors import NotFound
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
 from rushes.index.follower import CORRECTION, NAME, SELECTION
-from rushes.ledger import pages
-from rushes.ledger.port import Page
 from rushes.records.port import Record
 
 PATH = "path"  # the kind of record that remembers a place films come from
@@ -34,24 +32,14 @@ def correct(home: Home, kind: str, anchor: Anchor, text: str) -> Record:
     return home.records.put(CORRECTION, home.settings.owner, id, {"kind": kind, "text": text, **anchor.to_json()})
 
 
-def of_video(home: Home, kind: str, video: str) -> list[Record]:
-    """All records of a kind that hold on to a video."""
-    return [r for r in every(home, kind) if r.doc.get("video") == video]
-
-
-def every(home: Home, kind: str) -> Iterator[Record]:
-    """All records of a kind."""
-    return pages.every(lambda cursor: Page(*home.records.list(kind, home.settings.owner, cursor, 500)))
-
-
-def take_back(home: Home, kind: str, id: str) -> None:
+def delete_record(home: Home, kind: str, id: str) -> None:
     """Delete a record.
 
     Raises:
         NotFound: there is none.
     """
     if not home.records.delete(kind, home.settings.owner, id):
-        raise NotFound(f"there is no {kind.replace('_', ' ')} {id[:60]!r}")
+        raise NotFound(f"no {kind.replace('_', ' ')} {id[:60]!r}")
 
 
 def rename(home: Home, video: str, name: str) -> None:
@@ -68,7 +56,7 @@ def select(home: Home, video: str, kind: str, run: str) -> Record:
     return home.records.put(SELECTION, home.settings.owner, f"{video}.{kind}", doc)
 
 
-def keep_path(home: Home, path: str) -> Record:
+def add_path(home: Home, path: str) -> Record:
     """Remember a place that films come from."""
     return home.records.put(PATH, home.settings.owner, "path_" + short(path), {"path": path})
 

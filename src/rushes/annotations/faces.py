@@ -1,13 +1,12 @@
 """The people of a video as its sidecar carries them: faces over time, and what was said of them."""
 
 import base64
+import math
+from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
-
-from rushes.annotations import of_video
 from rushes.annotations.people import marks_in
 from rushes.domain.keys import JSON, is_id
 from rushes.home import Home
@@ -26,17 +25,17 @@ class Faces:
     said: dict[str, dict[str, JSON]]
 
 
-def written(home: Home, video: str) -> dict[str, JSON]:
+def faces_document(home: Home, video: str) -> dict[str, JSON]:
     """Its tracks with their embeddings, and marks; a name that was given in another video is said of this one too."""
     tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
     if not tracks:
         return {}
-    said = marks_in(home, video) | {record.id: dict(record.doc) for record in of_video(home, PERSON, video)}
+    said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
     faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 
 
-def checked(video: str, people: Mapping[str, JSON]) -> Faces:
+def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     """The inverse of written.
 
     Raises:
@@ -53,12 +52,12 @@ def checked(video: str, people: Mapping[str, JSON]) -> Faces:
 
 def _embedding(text: str) -> bytes:
     data = base64.b64decode(text, validate=True)
-    if not data or not np.isfinite(np.frombuffer(data, np.float32)).all():
+    if not data or len(data) % 4 or not all(map(math.isfinite, array("f", data))):
         raise ValueError("a face has no embedding")
     return data
 
 
-def read_in(home: Home, video: str, faces: Faces) -> None:
+def import_faces(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
     owner = home.settings.owner
     home.index.apply(TrackUpdate(owner, video, faces.tracks))

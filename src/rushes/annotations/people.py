@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from rushes.annotations import every
-from rushes.annotations.acts import act
+from rushes.annotations.edits import edit_people
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
@@ -15,7 +14,7 @@ _Doc = dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PersonSummary:
     """A person as lists show it: how often, in which videos, and where the face is seen best."""
 
     id: str
@@ -28,9 +27,9 @@ class Seen:
     box: tuple[float, float, float, float]
 
 
-def everybody(home: Home, *, hidden: bool = False) -> list[Seen]:
+def list_people(home: Home, *, hidden: bool = False) -> list[PersonSummary]:
     """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
-    return [_seen(p) for p in _all(home) if hidden or not p.hidden]
+    return [_seen(p) for p in all_people(home) if hidden or not p.hidden]
 
 
 def name_person(home: Home, who: str, called: str) -> None:
@@ -41,10 +40,10 @@ def name_person(home: Home, who: str, called: str) -> None:
         Refused: that is no name.
     """
     if not called.strip():
-        raise Refused("a name has letters", 'For example: rushes people name per_7f3k "Anna"')
+        raise Refused("a name needs at least one letter", 'For example: rushes people name per_7f3k "Anna"')
     person = _one(home, who)
     said = _said_of(home, person, {"name": called.strip(), "person": ""})
-    act(home, f"{_called(person)} is called {called.strip()}", said)
+    edit_people(home, f"{_called(person)} was named {called.strip()}", said)
 
 
 def merge_people(home: Home, who: str, into: str) -> None:
@@ -57,7 +56,7 @@ def merge_people(home: Home, who: str, into: str) -> None:
     said = _said_of(home, other, _label(kept))
     if not kept.name:
         said |= _said_of(home, kept, _label(kept))
-    act(home, f"{_called(other)} and {_called(kept)} are one", said)
+    edit_people(home, f"{_called(other)} was merged into {_called(kept)}", said)
 
 
 def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
@@ -70,15 +69,15 @@ def split_person(home: Home, who: str, video: str, at_us: int, called: str = "")
     person = _one(home, who)
     there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
     if not there:
-        raise NotFound(f"{_called(person)} is not seen there", "See: rushes search 'person:*' --video VIDEO")
+        raise NotFound(f"{_called(person)} is not seen at that time", "See: rushes search 'person:*' --video VIDEO")
     rest = [t for t in person.tracks if t is not there[0]]
     if not rest:
-        raise Refused(f"{_called(person)} is seen only there: there is nothing to split")
+        raise Refused(f"{_called(person)} has only this appearance, so it cannot be split")
     new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
     said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
     if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
         said |= _at(max(rest, key=_clearest), _label(person))
-    act(home, f"one face of {_called(person)} is {new}", said)
+    edit_people(home, f"one face of {_called(person)} was separated as {new}", said)
     return new
 
 
@@ -90,13 +89,13 @@ def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
     """
     person = _one(home, who)
     said = _said_of(home, person, {**_label(person), "hidden": hidden})
-    act(home, f"{_called(person)} is {'hidden' if hidden else 'shown'}", said)
+    edit_people(home, f"{_called(person)} was {'hidden' if hidden else 'shown again'}", said)
 
 
 def marks_in(home: Home, video: str) -> dict[str, _Doc]:
     """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
     said: dict[str, _Doc] = {}
-    for person in _all(home):
+    for person in all_people(home):
         there = [track for track in person.tracks if track.video == video]
         if there and (person.name or person.hidden):
             said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
@@ -123,7 +122,7 @@ def _called(person: Person) -> str:
 
 
 def _marks_of(home: Home, person: Person) -> list[Record]:
-    return [r for r in every(home, PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
+    return [r for r in home.all_records(PERSON) if FaceLabel.from_doc(r.doc).identity == person.id]
 
 
 def _stands_on(record: Record, track: Track) -> bool:
@@ -132,11 +131,11 @@ def _stands_on(record: Record, track: Track) -> bool:
 
 
 def _is_seen(track: Track, at_us: int) -> bool:
-    return any(span.start_us <= at_us < max(span.end_us, span.start_us + 1) for span, _, _ in track.looks)
+    return any(span.start_us <= at_us < max(span.end_us, span.start_us + 1) for span, _, _ in track.detections)
 
 
 def _clearest(track: Track) -> tuple[float, int]:
-    return max(sure for _, _, sure in track.looks), len(track.looks)
+    return max(sure for _, _, sure in track.detections), len(track.detections)
 
 
 def _anchor(track: Track) -> _Doc:
@@ -148,23 +147,24 @@ def _anchor(track: Track) -> _Doc:
     }
 
 
-def _all(home: Home) -> list[Person]:
+def all_people(home: Home) -> list[Person]:
+    """Everybody with every face, the hidden ones too."""
     home.follower.catch_up()
     return home.follower.people(home.settings.owner)
 
 
 def _one(home: Home, who: str) -> Person:
-    known = _all(home)
+    known = all_people(home)
     exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
     some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
     if len(some) != 1 or not who:
-        many = f"{len(some)} people go by {who!r}" if some else f"there is nobody {who[:60]!r}"
+        many = f"{len(some)} people match {who!r}" if some else f"no person named {who[:60]!r}"
         raise NotFound(many, "See: rushes people ls")
     return some[0]
 
 
-def _seen(person: Person) -> Seen:
+def _seen(person: Person) -> PersonSummary:
     best = max(person.tracks, key=_clearest)
     videos = tuple(dict.fromkeys(t.video for t in person.tracks))
-    faces = sum(len(t.looks) for t in person.tracks)
-    return Seen(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)
+    faces = sum(len(t.detections) for t in person.tracks)
+    return PersonSummary(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rushes.annotations import every, faces
+from rushes.annotations import faces
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
@@ -27,7 +27,7 @@ _ALL = "read"  # the cursor of an index that has read them all; else when it tri
 
 
 @dataclass(frozen=True, slots=True)
-class ReadIn:
+class SidecarReport:
     """A sidecar that was read: whose it is and how much it says, or why it is not used."""
 
     path: Path
@@ -39,7 +39,7 @@ class ReadIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ParsedSidecar:
     """A sidecar that holds: what it says, which bytes it is, and when it was written."""
 
     found: sidecar.Sidecar
@@ -48,7 +48,7 @@ class Made:
     at: datetime
 
 
-def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
+def import_sidecars(home: Home, paths: Iterable[Path]) -> list[SidecarReport]:
     """Read the sidecars named, or those below folders; the newest run of a home that knows the video counts more.
 
     Raises:
@@ -66,15 +66,15 @@ def read_in(home: Home, paths: Iterable[Path]) -> list[ReadIn]:
 def catch_up(home: Home) -> None:
     """Bring the index up to what the ledger says, and the sidecars that were read in."""
     home.follower.catch_up()
-    read_again(home)
+    import_again(home)
 
 
-def read_again(home: Home) -> None:
+def import_again(home: Home) -> None:
     """Read what was read in before into an index that is new; what could not be opened is tried again each minute."""
     at, *left = home.index.cursor(READ).split() or [""]
     if at == _ALL or (at and abs(time.time() - float(at)) < AGAIN_SECONDS):
         return
-    wanted = {r.id: Path(str(r.doc["path"])) for r in every(home, READ) if not at or r.id in left}
+    wanted = {r.id: Path(str(r.doc["path"])) for r in home.all_records(READ) if not at or r.id in left}
     away = [id for id, path in wanted.items() if (at and not os.access(path, os.R_OK)) or _read(home, path).away]
     with home.index.lock(60.0):
         home.index.apply(CursorMove(READ, " ".join([str(time.time()), *away]) if away else _ALL))
@@ -87,33 +87,33 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.is_dir():
         yield from sorted(p.resolve() for p in path.rglob(f"*.{sidecar.ENDING}") if p.is_file())
     else:
-        raise Refused(f"there is nothing at {path}", "Name a folder with films, or a .rushes.jsonl file.")
+        raise Refused(f"{path} does not exist", "Give a folder with videos, or a .rushes.jsonl file.")
 
 
-def _read(home: Home, path: Path) -> ReadIn:
+def _read(home: Home, path: Path) -> SidecarReport:
     try:
         data, made_at = path.read_bytes(), datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         log.warning("the sidecar %s cannot be read: %s", path, error)
-        return ReadIn(path, kept=str(error.strerror), away=True)
+        return SidecarReport(path, kept=str(error.strerror), away=True)
     found = sidecar.read(data)
     if found is None:
         return _refused(path, "it is no sidecar of this version")
     if not are_facts(found.facts):
         return _refused(path, "what it says of its video cannot be")
     try:
-        people = faces.checked(str(found.facts["video"]), found.people)
+        people = faces.parse_faces(str(found.facts["video"]), found.people)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         return _refused(path, f"what it says of people cannot be: {error}")
-    return _taken_in(home, path, Made(found, people, hashlib.sha256(data).hexdigest(), made_at))
+    return _taken_in(home, path, ParsedSidecar(found, people, hashlib.sha256(data).hexdigest(), made_at))
 
 
-def _refused(path: Path, why: str) -> ReadIn:
-    log.warning("the sidecar %s is left out: %s", path, why)
-    return ReadIn(path, kept=why)
+def _refused(path: Path, why: str) -> SidecarReport:
+    log.warning("skipped the sidecar %s: %s", path, why)
+    return SidecarReport(path, kept=why)
 
 
-def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
+def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
     """Show what no run of this home shows; killed anywhere, what was shown before stays."""
     facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
     owner, video = home.settings.owner, str(facts["video"])
@@ -130,11 +130,11 @@ def _taken_in(home: Home, path: Path, made: Made) -> ReadIn:
         drop = [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)]
         home.index.apply(SelectionUpdate(owner, video, add, drop))
         if FACE not in there:
-            faces.read_in(home, video, made.people)
+            faces.import_faces(home, video, made.people)
         results_now = home.index.state(owner, video).results
         old = {r.key for r, _ in results_now if r.key.startswith(SIDECAR)} - {key}
         home.index.apply(ResultRemoval(owner, sorted(old)))
-    return ReadIn(path, video, str(facts.get("name") or ""), len(made.found.lines))
+    return SidecarReport(path, video, str(facts.get("name") or ""), len(made.found.lines))
 
 
 def _created(home: Home, video: str, made_at: datetime) -> str:

@@ -1,12 +1,12 @@
-"""What can go wrong, as one tree by what happens next; every error carries a hint for people."""
+"""Errors, as one tree by what happens next; each has a hint for people."""
 
 from typing import ClassVar
 
 
 class RushesError(Exception):
-    """Something that people are told about in plain words."""
+    """An error that is reported to people in plain words."""
 
-    hint: ClassVar[str] = "This looks like a bug in rushes: please report it with the log."
+    hint: ClassVar[str] = "This looks like a bug in rushes. Please report it with the log."
     exit_code: ClassVar[int] = 1
     verdict: ClassVar[str] = "may work next time"
 
@@ -18,167 +18,172 @@ class RushesError(Exception):
 class TryAgain(RushesError):
     """The work may succeed later: back off and try again."""
 
-    hint = "Nothing to do: it is tried again by itself."
+    hint = "Nothing to do: it is retried automatically."
     exit_code = 5
 
 
 class NeverWorks(RushesError):
-    """The work cannot succeed as it is: a dead letter at once."""
+    """The work cannot succeed without a change: a dead letter at once."""
 
     hint = "Change the input or the settings, then retry."
     exit_code = 7
-    verdict = "will not work as it is"
+    verdict = "will not work without a change"
 
 
 class LeaseLost(RushesError):
-    """Somebody else has the task now: stop and write nothing."""
+    """Another worker has the task now: stop and write nothing."""
 
-    hint = "Nothing to do: another worker goes on with it."
+    hint = "Nothing to do: another worker continues."
     exit_code = 5
 
 
 class JobCancelled(RushesError):
     """The job was cancelled: stop and write nothing."""
 
-    hint = "Bring it back with: rushes jobs retry JOB"
+    hint = "Undo with: rushes jobs retry JOB"
 
 
 class Drained(RushesError):
-    """The worker is stopping: the task is given back and counts as nothing."""
+    """The worker is stopping: the task is given back; this is not a failure."""
 
-    hint = "Nothing to do: the next worker takes it at once."
+    hint = "Nothing to do: another worker takes the task."
     exit_code = 5
 
 
 class Refused(RushesError):
-    """The caller asked for something that cannot be done as asked."""
+    """The request is invalid or not possible."""
 
     hint = "See --help."
     exit_code = 2
-    verdict = "works after you act"
+    verdict = "works after you fix the cause"
 
 
 class NotFound(Refused):
-    """What was asked for does not exist (for this owner)."""
+    """It does not exist, or belongs to another owner."""
 
-    hint = "List what there is with: rushes ls, or rushes jobs ls"
+    hint = "List videos with: rushes ls. List jobs with: rushes jobs ls"
     exit_code = 6
+
+    def __init__(self, message: str, hint: str | None = None, what: str = "") -> None:
+        """`what` is missing: video, job, task, ...; each surface says where these are listed."""
+        super().__init__(message, hint)
+        self.what = what
 
 
 class NotAllowed(Refused):
-    """A credential is missing or does not reach this far."""
+    """A credential is missing or has too few permissions."""
 
     hint = "Check the owner and the credentials."
     exit_code = 4
 
 
 class OverLimit(Refused):
-    """A limit of this home or machine stands against it."""
+    """A limit was exceeded."""
 
-    hint = "Make room or raise the limit, then run the same command again."
+    hint = "Free some space or raise the limit, then run the same command again."
     exit_code = 8
 
 
 class StoreAway(TryAgain):
-    """A store did not answer; never a failure of the work itself."""
+    """A store does not respond; this never counts as a failed attempt."""
 
-    hint = "Check that the home's disk (or the server) is there; work goes on by itself."
+    hint = "Check the disk of the home, or the server. Work continues automatically."
 
 
 class StoreMissing(StoreAway):
-    """The server answers, and has no such bucket or database."""
+    """The server responds, but the bucket or database does not exist."""
 
-    hint = "Create it, or correct its name in the settings; work goes on by itself."
+    hint = "Create it, or correct its name in the settings. Work continues automatically."
     exit_code = 6
 
 
 class StoreRefuses(StoreAway):
-    """A store does not know our credentials, or they do not reach that far."""
+    """A store rejects the credentials."""
 
-    hint = "Check the credentials and what they may do; work goes on by itself."
+    hint = "Check the credentials and their permissions. Work continues automatically."
     exit_code = 4
 
 
 class RegistryAway(TryAgain):
-    """The weights could not be fetched: the network or the registry did not give them."""
+    """A model could not be downloaded."""
 
     hint = "Check the network, then: rushes models pull"
 
 
 class NoRoom(Drained):
-    """The disk is nearly full: intake stops at a chunk boundary and resumes by itself."""
+    """The disk is nearly full: work pauses after the running chunks and resumes automatically."""
 
-    hint = "Free some space (rushes gc helps); work resumes by itself."
+    hint = "Free some space (rushes gc helps). Work resumes automatically."
     exit_code = 8
 
 
 class Interrupted(Drained):
-    """Ctrl-C ended the work before it was finished."""
+    """Ctrl-C stopped the work before it was finished."""
 
-    hint = "Run the same command again: it goes on."
+    hint = "Run the same command again to continue."
     exit_code = 130
 
 
 class Terminated(Drained):
-    """SIGTERM ended the work before it was finished."""
+    """SIGTERM stopped the work before it was finished."""
 
-    hint = "Run the same command again: it goes on."
+    hint = "Run the same command again to continue."
     exit_code = 143
 
 
 class BadMedia(NeverWorks):
-    """The file is not footage that can be opened safely and completely."""
+    """The file is not a video that can be read completely."""
 
-    hint = "Play the file in another player; if it is damaged, copy or export it again."
+    hint = "Try to play the file in another player. If it is damaged, copy or export it again."
 
 
 class SourceMissing(NeverWorks):
-    """The original is not where it was."""
+    """The original is missing."""
 
-    hint = "Put the file back (or mount the disk), then: rushes failed retry"
-    verdict = "works after you act"
+    hint = "Restore the file (or mount its disk), then: rushes failed retry"
+    verdict = "works after you fix the cause"
 
 
 class SourceChanged(NeverWorks):
-    """The original is not the file that was taken in."""
+    """The original has changed since it was added."""
 
-    hint = "Run it again as a new video: rushes run PATH"
-    verdict = "works after you act"
+    hint = "Process it as a new video: rushes run PATH"
+    verdict = "works after you fix the cause"
 
 
 class ModelMissing(NeverWorks):
-    """The weights that a stage needs are not on this machine."""
+    """A model that a stage needs is not on this machine."""
 
-    hint = "Fetch them with: rushes models pull"
-    verdict = "works after you act"
+    hint = "Download it with: rushes models pull"
+    verdict = "works after you fix the cause"
 
 
 class SlotDied(TryAgain):
-    """The child process that ran the work ended without an answer."""
+    """The process that ran the task crashed."""
 
-    hint = "The last lines of its log say more; a file that does it every time is dead-lettered."
+    hint = "See the last lines of its log. The task is retried, and fails for good after four attempts."
 
 
 class SlotTimedOut(SlotDied):
-    """The work ran longer than its limit and was ended."""
+    """The task exceeded its time limit and was stopped."""
 
-    hint = "Raise task_seconds, or choose smaller chunks with --chunk."
+    hint = "Raise task_seconds, or use smaller chunks with --chunk."
 
 
 class SlotTooBig(SlotDied):
-    """The work used more memory than its limit and was ended."""
+    """The task exceeded its memory limit and was stopped."""
 
     hint = "Raise slot_memory_mb, or run fewer slots."
 
 
 class KillsItsWorker(NeverWorks):
-    """The task lost its worker ten times: it is not tried again by itself."""
+    """The task lost its worker ten times and is not retried automatically."""
 
-    hint = "Look at its log, then: rushes failed retry --class KillsItsWorker"
+    hint = "See its log, then: rushes failed retry --class KillsItsWorker"
 
 
 class DamagedBlob(TryAgain):
-    """A stored file does not have the bytes that its name promises."""
+    """A stored file is damaged: its content does not match its hash."""
 
     hint = "Repair with: rushes verify --repair"
 
@@ -186,5 +191,5 @@ class DamagedBlob(TryAgain):
 class WrongHome(Refused):
     """The home cannot be opened safely from here."""
 
-    hint = "Read the message; rushes doctor shows the state of the home."
+    hint = "Check the home with: rushes doctor"
     exit_code = 7

@@ -36,7 +36,7 @@ class Fingerprint:
         return Fingerprint(where, size, changed, int(doc.get("inode", 0)), doc.get("etag", ""))
 
 
-class Far(Protocol):
+class RemoteOriginal(Protocol):
     """An original that lies elsewhere: read through a reader of ours, never by URL."""
 
     @property
@@ -51,7 +51,7 @@ class Far(Protocol):
         """A seekable reader of all of it."""
 
 
-Footage = Path | Far  # where the bytes of an original are
+Footage = Path | RemoteOriginal  # where the bytes of an original are
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from rushes.blobs.documents import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import TaskState
 from rushes.estimates.film_cost import film_costs, total_bytes, total_seconds
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add
-from rushes.jobs.originals import probed
+from rushes.jobs.originals import read_probe
 from rushes.plan.grid import grid
 from rushes.plan.recipes import stages_of
 
@@ -39,7 +40,7 @@ def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str
         Interrupted, Terminated: a signal came.
         NoRoom: the disk has no space for a trial.
     """
-    free = home.blobs.room()
+    free = free_bytes(home.blobs)
     if free is not None and free < home.settings.reserve_mb * 2**20:
         raise NoRoom("the disk is nearly full: there is no space for a trial")
     found = add(home, places, replace(wanted, only=("probe",), skip=(), trial=True))
@@ -51,7 +52,7 @@ def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str
 def _estimate(home: Home, one: IntakeResult, wanted: JobRequest, machine: str, work: Work) -> Estimate:
     if one.job is None or home.ledger.job(one.job.id).state is not JobState.COMPLETED:
         return Estimate(one.path, 0, 0, 0, 0, {}, measured=False, error=one.error or _failure(home, one.job))
-    facts = probed(home, one.job)
+    facts = read_probe(home, one.job)
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     costs = film_costs(home, facts, stages, machine)
     unmeasured = tuple(stage for stage, cost in costs.items() if cost is None)
@@ -74,4 +75,4 @@ def _estimate(home: Home, one: IntakeResult, wanted: JobRequest, machine: str, w
 def _failure(home: Home, job: Job | None) -> RushesError:
     dead = home.ledger.tasks(job.id, TaskState.DEAD).rows if job else ()
     failure = dead[0].failure if dead else None
-    return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be probed")
+    return RushesError(failure.message, failure.hint) if failure else RushesError("it could not be read_probe")

@@ -8,7 +8,7 @@ from rushes.domain.task import TaskState
 from rushes.estimates.film_cost import film_costs, total_seconds
 from rushes.estimates.stage_cost import StageCost
 from rushes.home import Home
-from rushes.jobs.originals import probed
+from rushes.jobs.originals import read_probe
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 
@@ -25,7 +25,7 @@ def job_estimate(home: Home, job: Job, machine: str) -> tuple[float, float] | No
         return float(record.doc["p50"]), float(record.doc["p90"])
     if not job.facts:
         return None
-    costs = film_costs(home, probed(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
+    costs = film_costs(home, read_probe(home, job), JobSpec.from_text(job.payload).stages, machine, least=1)
     known = {stage: cost for stage, cost in costs.items() if cost}
     if len(known) < len(costs):
         return None

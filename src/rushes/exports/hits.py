@@ -8,7 +8,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import clock
 from rushes.exports.tables import cell
-from rushes.exports.timelines import Footage, plain, timecode
+from rushes.exports.timelines import TimelineMedia, ascii_text, timecode
 from rushes.index.port import Hit
 
 COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
@@ -51,7 +51,7 @@ def hit_doc(hit: Hit) -> dict[str, JSON]:
     }
 
 
-def as_edl(title: str, cuts: Sequence[tuple[Footage, Hit]]) -> bytes:
+def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
     """A CMX3600 list, cut after cut: whole frames that hold the hit, as non-drop time code of each film.
 
     Raises:
@@ -60,22 +60,22 @@ def as_edl(title: str, cuts: Sequence[tuple[Footage, Hit]]) -> bytes:
     rates = {film.rate for film, _ in cuts}
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
-        raise Refused("these films have no frame rate in common: an EDL would be wrong", "Export csv, or one video.")
+        raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
     fps = -(-rate.numerator // rate.denominator)
-    lines, at = [f"TITLE: {plain(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
+    lines, at = [f"TITLE: {ascii_text(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
     for n, (film, hit) in enumerate(cuts, 1):
         start, end = _frames(film, hit)
         times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
         lines += [
             f"{n:03d}  AX       V     C        {' '.join(times)}",
-            f"* FROM CLIP NAME: {plain(film.name, 200)}",
-            f"* COMMENT: {plain(hit.text, 200)}",
+            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
+            f"* COMMENT: {ascii_text(hit.text, 200)}",
         ]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
 
-def _frames(film: Footage, hit: Hit) -> tuple[int, int]:
+def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:
     """The frames that hold a hit, end exclusive, at least one."""
     zero, rate = film.span.start * film.span.base, film.rate or 1
     start, end = ((t * hit.span.base - zero) * rate for t in (hit.span.start, hit.span.end))

@@ -1,4 +1,4 @@
-"""Dead letters for people: grouped by what went wrong, tried again or put away together."""
+"""Dead letters for people: grouped by what went wrong, tried again or dismissed together."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,14 @@ from typing import TypeVar
 
 from rushes.domain.errors import NotFound
 from rushes.domain.task import Task, TaskState
+from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.ledger.pages import every
-from rushes.ledger.port import Ledger, Page
-from rushes.records.port import Records
+from rushes.ledger.port import Page
 
 DISCARDED = "discarded"  # the kind of record that says: do not show this dead letter any more
 T = TypeVar("T")
-PAGE = 200  # dead letters that are looked at, tried again or put away in one go
+PAGE = 200  # dead letters that are looked at, tried again or dismissed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +49,16 @@ class FailedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FailureFilter:
     """Some dead letters: those of these classes (none: all) and of one step ("": all)."""
 
     kinds: frozenset[str] = frozenset()
     step: str = ""
 
     @staticmethod
-    def of(kind: str, step: str = "") -> "Choice":
+    def of(kind: str, step: str = "") -> "FailureFilter":
         """One class, or all ("")."""
-        return Choice(frozenset({kind} if kind else ()), step)
+        return FailureFilter(frozenset({kind} if kind else ()), step)
 
     def fits(self, task: Task) -> bool:
         """Whether it is one of them."""
@@ -65,8 +66,8 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
-    """The tasks of one go that were tried again or put away, and where the next ones begin."""
+class ActionPage:
+    """The tasks of one page that were tried again or dismissed, and where the next ones begin."""
 
     tasks: tuple[str, ...]
     cursor: str
@@ -76,51 +77,66 @@ class Acted:
 class DeadLetters:
     """An owner's dead letters, a page at a time: three questions a page, however many there are."""
 
-    ledger: Ledger
-    records: Records
-    owner: str
+    home: Home
 
-    def groups(self) -> tuple[FailureGroup, ...]:
-        """Every one that was not put away, by class, most first."""
-        return _grouped(every(lambda cursor: self._look(cursor, 500)[0]))
+    def groups(self, kind: str = "") -> tuple[FailureGroup, ...]:
+        """Every one that was not dismissed (of a class, or all), by class, most first. Raises as `retry_all` does."""
+        groups = _grouped(every(lambda cursor: self._look(cursor, 500)[0]))
+        return _found(tuple(g for g in groups if kind in ("", g.kind)), kind)
 
     def page(self, cursor: str = "", limit: int = PAGE) -> FailedPage:
         """The same of so many: what a page shows of however many there are."""
         page, names = self._look(cursor, limit)
         return FailedPage(_grouped(page.rows), names, page.cursor)
 
-    def retry(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
+    def retry(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> ActionPage:
         """Make those chosen among so many ready again with fresh tries."""
         page, _ = self._look(cursor, limit)
         by_job: dict[str, list[str]] = {}
-        for task in filter(choice.fits, page.rows):
+        for task in filter(only.fits, page.rows):
             by_job.setdefault(task.job, []).append(task.id)
-        return Acted(tuple(t for job, ids in by_job.items() for t in self.ledger.revive(job, ids)), page.cursor)
+        tasks = tuple(t for job, ids in by_job.items() for t in self.home.ledger.revive(job, ids))
+        announce(self.home, tasks)
+        return ActionPage(tasks, page.cursor)
 
-    def discard(self, choice: Choice, cursor: str = "", limit: int = PAGE) -> Acted:
-        """Put those chosen among so many away: they stay dead but are not shown any more."""
+    def retry_all(self, kind: str = "") -> tuple[str, ...]:
+        """Try all of a class (or all there are) again; killed in between, the same again does the rest.
+
+        Raises:
+            NotFound: nothing of that class is dead.
+        """
+        return _found(_all_pages(lambda cursor: self.retry(FailureFilter.of(kind), cursor)), kind)
+
+    def dismiss_all(self, kind: str = "") -> tuple[str, ...]:
+        """Dismiss all of a class, or all there are. Raises as `retry_all` does."""
+        return _found(_all_pages(lambda cursor: self.dismiss(FailureFilter.of(kind), cursor)), kind)
+
+    def dismiss(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> ActionPage:
+        """Dismiss those chosen among so many: they stay dead but are not shown any more."""
         page, _ = self._look(cursor, limit)
-        some = list(filter(choice.fits, page.rows))
-        self.put_away(some)
-        return Acted(tuple(task.id for task in some), page.cursor)
+        some = list(filter(only.fits, page.rows))
+        self.dismiss_tasks(some)
+        return ActionPage(tuple(task.id for task in some), page.cursor)
 
-    def put_away(self, dead: Iterable[Task]) -> None:
-        """Show these no more."""
+    def dismiss_tasks(self, dead: Iterable[Task]) -> None:
+        """Do not show these any more."""
         for task in dead:
-            self.records.put(DISCARDED, self.owner, _mark(task), {"task": task.id, "fence": task.fence})
+            self.home.records.put(
+                DISCARDED, self.home.settings.owner, _mark(task), {"task": task.id, "fence": task.fence}
+            )
 
     def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
-        """Dead letters that are this owner's and were not put away, and the names of their jobs."""
-        page = self.ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
+        """Dead letters that are this owner's and were not dismissed, and the names of their jobs."""
+        ledger, owner = self.home.ledger, self.home.settings.owner
+        page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
         ids = {task.job for task in page.rows}
-        names = {job.id: job.name for job in self.ledger.jobs(self.owner, ids=ids).rows} if ids else {}
+        names = {job.id: job.name for job in ledger.jobs(owner, ids=ids).rows} if ids else {}
         mine = [task for task in page.rows if task.job in names]
-        away = self.records.get_many(DISCARDED, self.owner, [_mark(task) for task in mine]) if mine else {}
+        away = self.home.records.get_many(DISCARDED, owner, [_mark(task) for task in mine]) if mine else {}
         return Page(tuple(task for task in mine if _mark(task) not in away), page.cursor), names
 
 
-def all_of(act: Callable[[str], Acted]) -> tuple[str, ...]:
-    """Go after go until none is left; killed in between, the same again does the rest."""
+def _all_pages(act: Callable[[str], ActionPage]) -> tuple[str, ...]:
     done = act("")
     tasks = list(done.tasks)
     while done.cursor:
@@ -129,14 +145,9 @@ def all_of(act: Callable[[str], Acted]) -> tuple[str, ...]:
     return tuple(tasks)
 
 
-def chosen(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
-    """What is there of a class.
-
-    Raises:
-        NotFound: nothing of that class is dead.
-    """
+def _found(some: tuple[T, ...], kind: str) -> tuple[T, ...]:
     if kind and not some:
-        raise NotFound(f"nothing failed with {kind}", "See: rushes failed ls")
+        raise NotFound(f"no failed tasks of class {kind}", "See: rushes failed ls")
     return some
 
 

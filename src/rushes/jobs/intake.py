@@ -12,14 +12,15 @@ from rushes.domain.video import Fingerprint
 from rushes.engines.models.languages import is_supported
 from rushes.home import Home
 from rushes.index.deleted_jobs import is_deleted
-from rushes.jobs.models import missing, question
-from rushes.jobs.own_outputs import ours
-from rushes.jobs.submit import display_name, request_of, submit
+from rushes.jobs import control
+from rushes.jobs.models import missing_by_stage, model_question
+from rushes.jobs.own_outputs import own_output_reason
+from rushes.jobs.submit import display_name, request_id_of, submit
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.watch import find
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
@@ -37,7 +38,7 @@ class JobRequest:
     chunk: str = ""  # seconds, or "large"
     language: str = ""
     priority: int = 0
-    again: int = 0  # a take number: asks anew although the results are there
+    again: int = 0  # a take number: recomputes although the results are there
     trial: bool = False  # only a few seconds from the middle, to learn how fast this machine is
     options: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
 
@@ -58,24 +59,24 @@ def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[Intak
     """Submit everything found at these places.
 
     Raises:
-        Refused: the wish itself cannot be had.
+        Refused: the request is invalid.
     """
     named = {place if "://" in place else os.path.realpath(place): place for place in places}
     return take_in(home, find(map(home.source, named.values())), wanted, named)
 
 
 def take_in(
-    home: Home, entries: Iterable[FoundFile | LeftOut], wanted: JobRequest, named: Collection[str] = ()
+    home: Home, entries: Iterable[FoundFile | SkippedFile], wanted: JobRequest, named: Collection[str] = ()
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     models = _models(home, stages, wanted)
     _check_language(wanted.language)
     for entry in entries:
-        if isinstance(entry, LeftOut):
+        if isinstance(entry, SkippedFile):
             yield _left_out(entry)
             continue
-        if entry.path not in named and (why := ours(home, entry)):
+        if entry.path not in named and (why := own_output_reason(home, entry)):
             yield IntakeResult(entry.path, skipped=why)
             continue
         try:
@@ -85,36 +86,35 @@ def take_in(
 
 
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
-    """The models that a wish needs and that are not on this machine."""
+    """The models that a request needs and that are not on this machine."""
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
-    lacks = missing(home, stages, wanted.profile or home.settings.profile)
+    lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
 def wake(home: Home, job: Job) -> Job:
     """Asking for a job again means wanting it: a stopped one goes on, and what may work now is tried again."""
     if job.paused:
-        job = home.ledger.control(job.id, JobCommand.RESUME) or job
+        job = control.command(home, job.id, JobCommand.RESUME)
     if job.state is JobState.CANCELLED:
-        home.ledger.revive(job.id)
+        control.retry(home, job.id)
     if job.state is JobState.FAILED:
-        dead = [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)]
-        home.ledger.revive(job.id, dead)
+        control.retry(home, job.id, [t.id for t in all_tasks(home.ledger, job.id, TaskState.DEAD)])
     return home.ledger.job(job.id) if job.state in FINAL - {JobState.COMPLETED} else job
 
 
-def asked_of(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
+def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     """What a job for this original asks.
 
     Raises:
-        Refused: the wish itself cannot be had.
+        Refused: the request is invalid.
     """
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     _check_language(wanted.language)
-    return _asked(home, source, wanted, stages, _models(home, stages, wanted))
+    return _job_spec(home, source, wanted, stages, _models(home, stages, wanted))
 
 
-def _asked(
+def _job_spec(
     home: Home, source: Fingerprint, wanted: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
 ) -> JobSpec:
     seconds, size = _chunk(home, wanted)
@@ -141,12 +141,12 @@ def _submit(
     *,
     by_name: bool,
 ) -> IntakeResult:
-    """What was deleted stays so, until somebody names it: then it is asked for anew."""
+    """What was deleted stays so, until somebody names it: then it is a new request."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
-    asked, name = _asked(home, found.fingerprint, wanted, stages, models), display_name(found.name)
-    request = request_of(asked, home.specs)
+    spec, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
+    request = request_id_of(spec, home.specs)
     while True:
-        done = submit(home.ledger, home.transport, home.specs, asked, name, recipe, wanted.priority, (), request)
+        done = submit(home.ledger, home.transport, home.specs, spec, name, recipe, wanted.priority, (), request)
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
@@ -157,7 +157,7 @@ def _submit(
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
     profile = wanted.profile or home.settings.profile
     capabilities = sorted({capability for stage in stages for capability in home.specs[stage].models})
-    return {capability: question(home, capability, profile) for capability in capabilities}
+    return {capability: model_question(home, capability, profile) for capability in capabilities}
 
 
 def _options(home: Home, wanted: JobRequest, stages: tuple[str, ...]) -> dict[str, dict[str, JSON]]:
@@ -180,11 +180,13 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 def _check_language(tag: str) -> None:
     if tag and not is_supported(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
-        raise Refused(f"there is no language {tag!r} that can be heard", f"For example: {some}; none: it is found out.")
+        raise Refused(
+            f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."
+        )
 
 
-def _left_out(entry: LeftOut) -> IntakeResult:
+def _left_out(entry: SkippedFile) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
-    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Name files or folders with footage.")
+    no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")
     return IntakeResult(entry.path, error=entry.cause or no)

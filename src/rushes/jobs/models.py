@@ -1,4 +1,4 @@
-"""Which models the stages of a wish ask for, by capability, and which of them are not on this machine."""
+"""Which models the stages of a request need, by capability, and which of them are not on this machine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from rushes.settings import own_model
 INSTALLED = "tesseract"  # reads text without weights of ours
 
 
-def question(home: Home, capability: str, profile: str) -> str:
+def model_question(home: Home, capability: str, profile: str) -> str:
     """What stands in a result's question for a capability: model names with their hashes.
 
     Raises:
@@ -29,7 +29,7 @@ def question(home: Home, capability: str, profile: str) -> str:
     return "+".join(model.name for model in _of_profile(home, capability, profile))
 
 
-def needed(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
+def required_models(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
     """The models of the manifest that answer for a capability."""
     own = own_model(home.settings, capability)
     if capability == "speech":
@@ -37,26 +37,26 @@ def needed(home: Home, capability: str, profile: str) -> tuple[Model, ...]:
     return () if own else _of_profile(home, capability, profile)
 
 
-def missing(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
+def missing_by_stage(home: Home, stages: Iterable[str], profile: str) -> Mapping[str, tuple[str, ...]]:
     """The ids of models that these stages ask for and that are not here, by stage."""
     present = {kept.model.id for kept in home.models.ls() if kept.present}
-    asked = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
+    needed = {stage: home.specs[stage].models for stage in stages if stage in home.specs}
     lacks = {
-        stage: tuple(m.id for c in capabilities for m in needed(home, c, profile) if m.id not in present)
-        for stage, capabilities in asked.items()
+        stage: tuple(m.id for c in capabilities for m in required_models(home, c, profile) if m.id not in present)
+        for stage, capabilities in needed.items()
         if capabilities
     }
     return {stage: ids for stage, ids in lacks.items() if ids}
 
 
-def explained(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
+def explain_missing_models(home: Home, job: Job, reasons: Sequence[WaitReason]) -> tuple[WaitReason, ...]:
     """Why tasks of a job do not run, where it is for want of a model."""
-    asked = JobSpec.from_text(job.payload)
-    lacks = missing(home, asked.stages, asked.profile)
-    return tuple(_for_want_of(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
+    spec = JobSpec.from_text(job.payload)
+    lacks = missing_by_stage(home, spec.stages, spec.profile)
+    return tuple(_missing_model(lacks[b.stage], b) if b.stage in lacks else b for b in reasons)
 
 
-def _for_want_of(models: Sequence[str], because: WaitReason) -> WaitReason:
+def _missing_model(models: Sequence[str], because: WaitReason) -> WaitReason:
     if because.reason not in (Reason.NO_WORKER, Reason.NO_FREE_SLOT, Reason.NEXT):
         return because
     return replace(because, reason=Reason.NO_MODEL, detail=f"rushes models pull {' '.join(models)}")

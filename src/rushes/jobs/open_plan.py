@@ -12,14 +12,14 @@ from rushes.domain.result import Manifest
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Finish, Lease, TaskState, Verdict
 from rushes.domain.video import Fingerprint, VideoFacts
-from rushes.jobs.maintenance.quarantine import put_aside
+from rushes.jobs.maintenance.quarantine import quarantine
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import JobSpec, job_facts, plan, results_of
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class PlanOpener:
     """Writes the plan that the completion of probe will open; given to the worker, which knows no video."""
 
     ledger: Ledger
@@ -31,15 +31,15 @@ class Opening:
 
         Raises:
             LeaseLost: somebody else has the task now.
-            DamagedBlob: what probe found is damaged; it was set aside, so that it is found anew.
+            DamagedBlob: what probe found is damaged; it was set aside, so that probe runs again.
         """
         job = self.ledger.job(lease.job)
-        asked = JobSpec.from_text(job.payload)
+        spec = JobSpec.from_text(job.payload)
         key = results_of(lease.spec)["facts"]
-        found, facts = self._found(asked.owner, key)
-        asked = replace(asked, source=source_of(asked, found))
-        drafts = self._adopted(asked.owner, plan(job.id, asked, facts, self.specs, lease.spec))
-        kept = job_facts(asked, facts, job.name)
+        found, facts = self._found(spec.owner, key)
+        spec = replace(spec, source=source_of(spec, found))
+        drafts = self._adopted(spec.owner, plan(job.id, spec, facts, self.specs, lease.spec))
+        kept = job_facts(spec, facts, job.name)
         for page in range(0, max(1, len(drafts)), self.ledger.batch):
             some = drafts[page : page + self.ledger.batch]
             if self.ledger.draft(job.id, lease.task, finish.fence, some, kept) is not Verdict.OK:
@@ -62,7 +62,7 @@ class Opening:
             manifest = read_manifest(self.blobs, owner, key)
             return manifest, read_facts(self.blobs, owner, manifest)
         except DamagedBlob as e:
-            put_aside(self.ledger, self.blobs, owner, key, str(e))
+            quarantine(self.ledger, self.blobs, owner, key, str(e))
             raise
 
     def _adopted(self, owner: str, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
@@ -71,10 +71,10 @@ class Opening:
         return tuple(replace(d, adopted=keys[d.id] <= known) for d in drafts)
 
 
-def source_of(asked: JobSpec, found: Manifest) -> Fingerprint:
+def source_of(spec: JobSpec, found: Manifest) -> Fingerprint:
     """The version of the original that probe read: the job may be older than its file."""
     read = found.facts.get("source")
-    return Fingerprint.from_json(read) if read else asked.source
+    return Fingerprint.from_json(read) if read else spec.source
 
 
 def read_facts(blobs: Blobs, owner: str, found: Manifest) -> VideoFacts:

@@ -17,10 +17,10 @@ from rushes.plan.planner import JobSpec, results_of
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """One place of a video: the job that took it in from there, and what it asked."""
+    """One place of a video: the job that took it in from there, and its spec."""
 
     job: str
-    asked: JobSpec
+    spec: JobSpec
 
 
 def original(home: Home, video: Video) -> Original:
@@ -29,13 +29,13 @@ def original(home: Home, video: Video) -> Original:
     Raises:
         SourceMissing: it lies at none of them any more.
     """
-    for place in places(home, video):
-        if is_there(home, place.asked.source):
+    for place in list_originals(home, video):
+        if is_unchanged(home, place.spec.source):
             return place
-    raise SourceMissing(f"{video.name} is not where it was: {', '.join(video.paths)}")
+    raise SourceMissing(f"{video.name} is missing. It was at: {', '.join(video.paths)}")
 
 
-def is_there(home: Home, source: Fingerprint) -> bool:
+def is_unchanged(home: Home, source: Fingerprint) -> bool:
     """Whether a file still is what its fingerprint says; what lies in a bucket is believed."""
     if source.far:
         return True
@@ -46,17 +46,17 @@ def is_there(home: Home, source: Fingerprint) -> bool:
     return (now.st_size, now.st_mtime_ns) == (source.size, source.mtime_ns)
 
 
-def at_home(home: Home, video: Video) -> Video:
+def with_current_path(home: Home, video: Video) -> Video:
     """The video with the path at which it lies now, if it lies anywhere."""
     if len(video.paths) < 2:
         return video
     try:
-        return replace(video, path=original(home, video).asked.source.path)
+        return replace(video, path=original(home, video).spec.source.path)
     except RushesError:
         return video
 
 
-def probed(home: Home, job: Job) -> VideoFacts:
+def read_probe(home: Home, job: Job) -> VideoFacts:
     """What probe found for a job."""
     return read_facts(home.blobs, job.owner, _found(home, job))
 
@@ -66,18 +66,18 @@ def _found(home: Home, job: Job) -> Manifest:
     return read_manifest(home.blobs, job.owner, results_of(probe.spec)["facts"])
 
 
-def _asked(home: Home, job: Job) -> JobSpec:
-    """What a job asked; of an original that was promised, about the version that came."""
-    asked = JobSpec.from_text(job.payload)
-    if not asked.source.far or asked.source.etag:
-        return asked
-    return replace(asked, source=source_of(asked, _found(home, job)))
+def _spec(home: Home, job: Job) -> JobSpec:
+    """What a job asks; of an expected upload, about the version that came."""
+    spec = JobSpec.from_text(job.payload)
+    if not spec.source.far or spec.source.etag:
+        return spec
+    return replace(spec, source=source_of(spec, _found(home, job)))
 
 
-def places(home: Home, video: Video) -> Iterator[Original]:
+def list_originals(home: Home, video: Video) -> Iterator[Original]:
     """Every place from which it was taken in, the newest first."""
     for job in video.jobs:
         try:
-            yield Original(job, _asked(home, home.ledger.job(job)))
+            yield Original(job, _spec(home, home.ledger.job(job)))
         except NotFound:  # the index lags behind
             continue

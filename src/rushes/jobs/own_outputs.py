@@ -2,15 +2,28 @@
 
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.domain.keys import short
+from rushes.files import copy_whole
 from rushes.home import Home
 from rushes.jobs.submit import display_name
 from rushes.sources.folder import fingerprint
 from rushes.sources.port import FoundFile
+from rushes.telemetry import effect
 
 # Keys of a home with films
 _WRITTEN = ("input/job_", "segments/job_", "jobs/job_", "videos/proxy/", "videos/clips/", "videos/3d/")
 CLIP = "clip_file"  # the kind of record that remembers a clip written where somebody wanted it
+
+
+def copy_out(home: Home, source: Path, target: Path) -> None:
+    """Copy a finished clip or film to where somebody wants it, and remember it.
+
+    Raises:
+        NoRoom: it does not fit.
+    """
+    copy_whole(source, target, effect("publish"))
+    remember(home, target)
 
 
 def remember(home: Home, clip: Path) -> None:
@@ -20,7 +33,7 @@ def remember(home: Home, clip: Path) -> None:
     home.records.put(CLIP, home.settings.owner, short(now.path), doc)
 
 
-def ours(home: Home, found: FoundFile) -> str:
+def own_output_reason(home: Home, found: FoundFile) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
     if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
         return "it belongs to the home"
@@ -32,5 +45,5 @@ def ours(home: Home, found: FoundFile) -> str:
 
 
 def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
-    prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
+    prefix = address(home.blobs, "input").removesuffix("input") if found.fingerprint.far else ""
     return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))

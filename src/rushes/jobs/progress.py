@@ -31,7 +31,7 @@ class StageProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class JobProgress:
     """A job at one moment."""
 
     job: Job
@@ -49,7 +49,7 @@ class _Stage:
     rates: list[float] = field(default_factory=list)
 
 
-class Watch:
+class JobWatcher:
     """Looks at one job again and again; reads the plan once and afterwards only what is new."""
 
     def __init__(self, ledger: Ledger, job: str, slots: int) -> None:
@@ -61,7 +61,7 @@ class Watch:
         self._planned = False
         self._first: int | None = None
 
-    def look(self) -> Snapshot:
+    def look(self) -> JobProgress:
         """The job now."""
         job = self._ledger.job(self._id)
         if job.facts and not self._planned:
@@ -69,7 +69,7 @@ class Watch:
         self._read_events()
         leased = self._ledger.tasks(self._id, TaskState.LEASED).rows
         stages = tuple(self._stage(name, leased) for name in self._stages)
-        return Snapshot(job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages))
+        return JobProgress(job, stages, time.monotonic() - self._begun, self._speed(job), self._remaining(stages))
 
     def _read_plan(self, job: Job) -> None:
         length = json.loads(job.facts)["duration_us"] / 1e6
@@ -135,17 +135,17 @@ class Watch:
         return (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
 
 
-class Watches:
+class JobsWatcher:
     """Looks at many jobs again and again: at those that moved or are worked on, and at a few others in turn."""
 
     def __init__(self, ledger: Ledger, jobs: Iterable[str], slots: int) -> None:
         self._ledger = ledger
-        self._watches = {job: Watch(ledger, job, slots) for job in jobs}
+        self._watches = {job: JobWatcher(ledger, job, slots) for job in jobs}
         self._turn = itertools.cycle(self._watches)
-        self._seen: dict[str, Snapshot] = {}
+        self._seen: dict[str, JobProgress] = {}
         self._cursor = ""
 
-    def look(self) -> list[Snapshot]:
+    def look(self) -> list[JobProgress]:
         """Every job, as it is now or was a little while ago."""
         some = {job for job, seen in self._seen.items() if any(s.active for s in seen.stages)}
         some |= self._moved() | set(itertools.islice(self._turn, IN_TURN)) | (self._watches.keys() - self._seen.keys())

@@ -7,6 +7,7 @@ whoever gets it; work that runs long is reported by its own worker and never end
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushes.jobs.control import group_by_lane
 from rushes.ledger.port import Debt, Ledger, SweepResult
 from rushes.transport.port import Transport
 
@@ -23,18 +24,16 @@ class Reconciler:
         """Sweep the ledger, then announce what is ready and has no hint on its way."""
         swept = self.ledger.sweep(limit, paid)
         if not paid:  # else this is the second half of a sweep
-            announce(self.transport, self.lane_of, swept.ready)
+            announce_missing(self.transport, self.lane_of, swept.ready)
         return swept
 
 
-def announce(transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]) -> tuple[str, ...]:
+def announce_missing(
+    transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]
+) -> tuple[str, ...]:
     """Announce those of the ready tasks that have no hint; answers them."""
-    lanes: dict[str, list[str]] = {}
-    for task in ready:
-        if lane := lane_of(task):
-            lanes.setdefault(lane, []).append(task)
     told: list[str] = []
-    for lane, tasks in lanes.items():
+    for lane, tasks in group_by_lane(ready, lane_of).items():
         if some := transport.missing(lane, tasks):
             transport.announce(lane, some)
             told += some

@@ -18,16 +18,16 @@ class Reason(StrEnum):
 
     PAUSED = "the job is paused"
     CANCELLED = "the job is cancelled"
-    DEAD = "dead letter"
-    NEED_IS_DEAD = "a need is dead"
-    NEEDS_WORK = "needs other work first"
+    DEAD = "failed for good"
+    NEED_IS_DEAD = "a task it needs has failed"
+    NEEDS_WORK = "needs other tasks first"
     NEEDS_FILE = "its file has not arrived"
-    BACKS_OFF = "backs off after a failure"
-    NO_WORKER = "no worker takes this lane"
+    BACKS_OFF = "waiting to retry after a failure"
+    NO_WORKER = "no worker takes its lane"
     WORKERS_DRAIN = "every worker is draining"
     DISK_FULL = "the disk is full"
     NO_FREE_SLOT = "no free slot"
-    NO_MODEL = "its model is not on this machine"
+    NO_MODEL = "its model is missing on this machine"
     NEXT = "next in line"
 
 
@@ -77,8 +77,8 @@ def _waits(task: Task, tasks: Mapping[str, Task]) -> tuple[Reason, str]:
         return Reason.NEED_IS_DEAD, f"{', '.join(sorted(set(dead)))}: rushes failed ls"
     left = Counter(n.stage for n in needs if n.state is not TaskState.DONE)
     if not left:
-        return Reason.NEEDS_FILE, "it starts when the upload is there"
-    return Reason.NEEDS_WORK, ", ".join(f"{stage} ({n} to go)" for stage, n in sorted(left.items()))
+        return Reason.NEEDS_FILE, "it starts when the upload is complete"
+    return Reason.NEEDS_WORK, ", ".join(f"{stage} ({n} left)" for stage, n in sorted(left.items()))
 
 
 def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
@@ -88,7 +88,7 @@ def _queued(task: Task, workers: Sequence[Worker]) -> tuple[Reason, str]:
     if all(w.draining or w.note.startswith("draining") for w in takers):
         return Reason.WORKERS_DRAIN, "start another worker"
     if all(w.note == "disk full" for w in takers):
-        return Reason.DISK_FULL, "free some space; work resumes by itself"
+        return Reason.DISK_FULL, "free some space; work resumes automatically"
     slots, busy = sum(w.incarnation.slots for w in takers), sum(len(w.held) for w in takers)
     if busy >= slots:
         return Reason.NO_FREE_SLOT, f"{busy} of {slots} in lane {task.lane} busy"

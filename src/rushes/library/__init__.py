@@ -9,53 +9,47 @@ from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
-from rushes.annotations.people import Seen, everybody
-from rushes.domain.errors import Refused
-from rushes.domain.event import Event, EventType
-from rushes.domain.job import Job, JobCommand, JobState
-from rushes.domain.keys import parse_task_id
-from rushes.domain.observation import Observation
-from rushes.domain.task import Task
-from rushes.engines.models.store import ModelStore
+from rushes.blobs.documents import free_bytes, remove_unfinished
+from rushes.domain.job import Job
+from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, estimate
+from rushes.estimates.forecast import Forecast, forecast
 from rushes.estimates.job_estimate import job_estimate
-from rushes.home import Home, machine
-from rushes.index.port import Hit, SearchResult, Summary, Video
-from rushes.index.search import SemanticIndex, next_hit, search
-from rushes.jobs.dead_letters import Choice, DeadLetters, FailureGroup, all_of, chosen
-from rushes.jobs.follow import follow
-from rushes.jobs.intake import TRIAL, IntakeResult, JobRequest, add
-from rushes.jobs.maintenance.backup import BackedUp, backup, restore
+from rushes.home import VERSION, Home, machine
+from rushes.index.port import Hit, SearchResult, Summary
+from rushes.jobs import control
+from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
+from rushes.jobs.maintenance.backup import BackupReport, backup, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
-from rushes.jobs.maintenance.lock import alone
-from rushes.jobs.maintenance.verify import Damage, Verified
-from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, finish_all, remove, rules
-from rushes.jobs.models import explained
-from rushes.jobs.originals import at_home
-from rushes.jobs.why import WaitReason, why
-from rushes.ledger.pages import all_tasks, every
-from rushes.ledger.port import Page
-from rushes.library.beside import Beside, write_all, write_sidecar, write_subtitles
-from rushes.library.clips import Clip, cut
-from rushes.library.compare import Compared, compare
-from rushes.library.doctor import Check, doctor
-from rushes.library.export import export, shots_of
-from rushes.library.hits import export_hits
-from rushes.library.home_worker import HomeWorker
+from rushes.jobs.maintenance.lock import maintenance_lock
+from rushes.jobs.maintenance.verify import Damage, VerifyReport
+from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
+from rushes.library.clips import Clip, Clips, cut
+from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
-from rushes.library.mend import damaged, mend
-from rushes.library.names import means, the_one
-from rushes.library.run import report_of, submit_and_run, try_out
-from rushes.library.run_progress import RunProgress, RunReport
+from rushes.library.jobs import Jobs
+from rushes.library.paths import Paths
+from rushes.library.people import People
+from rushes.library.search import export_hits, next_hit, search, summary
+from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
-from rushes.settings import NO_OPTIONS, Options, find_home
-from rushes.uploads.expected import Promised, promise
-from rushes.uploads.service import Uploads
+from rushes.library.work.home_worker import HomeWorker
+from rushes.library.work.progress import RunProgress, RunReport
+from rushes.library.work.repair import find_damages, repairing
+from rushes.library.work.run import report_of, submit_and_run, try_out
+from rushes.plan.recipes import RECIPES, stages_of
+from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
+from rushes.uploads.expected import ExpectedUpload, expect_upload
+from rushes.uploads.service import Uploads, UploadWriter
+from rushes.uploads.staging import UploadBusy
+from rushes.uploads.state import Upload
 from rushes.wiring import open_home
-from rushes.wiring.setup import folder_blobs
+from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear
 
-__all__ = ["Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "RunReport"]
+__all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
+           "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
+           "needed"]  # fmt: skip
 
 
 class Library:
@@ -86,7 +80,7 @@ class Library:
 
     # Taking in and working
     def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
-        """Submit files and folders; the same file with the same wish is the same job."""
+        """Submit files and folders; the same file with the same request is the same job."""
         return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(
@@ -104,7 +98,7 @@ class Library:
         """
         report = report_of(self.running(paths, wanted, slots=slots, signals=signals))
         if self.home.settings.beside if beside is None else beside:
-            self.write_beside(report.jobs)
+            self.videos.write_beside(report.jobs)
         return report
 
     def running(
@@ -118,9 +112,9 @@ class Library:
         """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
         return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
 
-    def promise(self, name: str, wanted: JobRequest | None = None) -> Promised:
+    def expect_upload(self, name: str, wanted: JobRequest | None = None) -> ExpectedUpload:
         """A job for a file that will be put into the home's bucket; `rushes watch` tells when it has arrived."""
-        return promise(self.home, name, wanted or JobRequest())
+        return expect_upload(self.home, name, wanted or JobRequest())
 
     def watch(
         self,
@@ -153,29 +147,66 @@ class Library:
         """The weights on this machine."""
         return self.home.models
 
+    def bench_models(self, names: Sequence[str] = ()) -> list[ModelSpeed]:
+        """How long each model that is here (or is named) takes on this machine."""
+        from rushes.engines.local import LocalEngine  # noqa: PLC0415 - numpy is loaded when it is needed
+        from rushes.engines.models.benchmark import benchmark  # noqa: PLC0415
+
+        engine = LocalEngine(self.models)
+        here = [k.model for k in self.models.ls() if k.present and (not names or k.model.id in names)]
+        return [timing for model in here if (timing := benchmark(engine, model))]
+
     # Looking
-    def videos(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
-        """Videos, newest first, and the next cursor."""
-        self._catch_up()
-        return self.home.index.videos(self._owner, cursor, limit)
+    @cached_property
+    def videos(self) -> Videos:
+        """The videos, and what is known of each."""
+        return Videos(self.home)
 
-    def video(self, name: str) -> Video:
-        """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The jobs, their tasks and history, and the workers."""
+        return Jobs(self.home)
 
-        Raises:
-            NotFound: none, or more than one.
-        """
-        self._catch_up()
-        found = [v for v in self._all_videos() if means(v, name)]
-        exact = [v for v in found if name in (v.id, v.name, *v.paths)]
-        return at_home(self.home, the_one(name, exact or found, "video"))
+    @cached_property
+    def people(self) -> People:
+        """Who is seen, and what is said about them."""
+        return People(self.home)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Files that are sent here, part by part."""
+        return Uploads(self.home)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Places that films come from."""
+        return Paths(self.home)
+
+    @cached_property
+    def clips(self) -> Clips:
+        """Clips that were ordered and are cut by workers."""
+        return Clips(self.home)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.home.settings
+
+    @property
+    def folder(self) -> Path:
+        """Where the home is."""
+        return self.home.folder
+
+    @property
+    def originals(self) -> Path:
+        """The folder that relative paths of originals begin in."""
+        return self.home.originals
 
     def search(
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
-        self._catch_up()
-        return search(self.home.index, self._owner, query, limit, cursor, video, order, self._semantic(query))
+        return search(self.home, query, limit, cursor, video, order)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -183,30 +214,11 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
-        self._catch_up()
-        semantic = self._semantic(query)
-        return next_hit(self.home.index, self._owner, query, video, at_us, back=back, semantic=semantic)
+        return next_hit(self.home, query, video, at_us, back=back)
 
     def summary(self) -> Summary:
         """What there is to find."""
-        self._catch_up()
-        return self.home.index.summary(self._owner)
-
-    def lines(self, video: str) -> tuple[Observation, ...]:
-        """What is said, in order; while the job runs, what is known by now."""
-        return self.home.index.lines(self._owner, self.video(video).id)
-
-    def shots(self, video: str) -> list[tuple[int, int]]:
-        """Start and end of each shot in microseconds."""
-        return [(s.start_us, s.end_us) for s in shots_of(self.home, self.video(video))]
-
-    def people(self, *, hidden: bool = False) -> list[Seen]:
-        """Everybody whose face is known, named first."""
-        return everybody(self.home, hidden=hidden)
-
-    def compare(self, video: str, left: str, right: str, kind: str = "speech") -> Compared:
-        """What two runs say of a kind, side by side."""
-        return compare(self.home, self.video(video), left, right, kind)
+        return summary(self.home)
 
     def clip(
         self,
@@ -220,104 +232,35 @@ class Library:
         subtitles: str = "",
         signals: bool = False,
     ) -> Clip:
-        """Cut [start - padding, end + padding] to the exact frame; `subtitles` as a "track", "burnt", or none."""
-        found = self.video(video)
-        target = Path(out) if out else None
-        return cut(
-            self.home,
-            found,
-            start_us,
-            end_us,
-            padding_ms,
-            target,
-            proxy=proxy,
-            subtitles=subtitles,
-            signals=signals,
-        )
+        """Cut [start - padding, end + padding] here and now, to the exact frame; `video` is a name or an id.
 
-    def export(self, video: str, kind: str, out: str | Path | None = None) -> bytes:
-        """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
-        return export(self.home, self.video(video), kind, Path(out) if out else None)
-
-    def write_beside(self, jobs: Iterable[Job]) -> list[Beside]:
-        """Write subtitles and sidecars of finished jobs beside their films; what is not ours is kept, and told."""
-        return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
-
-    # Jobs
-    def job(self, name: str) -> Job:
-        """One job by its id or the beginning of it.
-
-        Raises:
-            NotFound: none, or more than one.
+        `subtitles` come as a "track", "burnt" in, or not at all.
         """
-        return the_one(name, [j for j in self._all_jobs() if j.id.startswith(name) or j.id == f"job_{name}"], "job")
+        target = Path(out) if out else None
+        found = self.videos.find(video)
+        options = {"proxy": proxy, "signals": signals}
+        return cut(self.home, found, start_us, end_us, padding_ms, target, subtitles=subtitles, **options)
 
-    def jobs(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
-        """Jobs, newest first, without the trials that estimates make."""
-        page = self.home.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
-        return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
+    def recipes(self) -> dict[str, tuple[str, ...]]:
+        """What can be wanted of a film: the stages of each recipe."""
+        return {name: stages_of(name, self.home.specs) for name in RECIPES}
 
-    def tasks(self, job: str) -> tuple[Task, ...]:
-        """All tasks of a job in plan order."""
-        return all_tasks(self.home.ledger, self.job(job).id)
+    def forecast(self, recipe: str, seconds: float, pixels: tuple[int, int]) -> Forecast:
+        """How long so many seconds of film would take on this machine."""
+        return forecast(self.home, recipe, seconds, pixels, machine())
 
-    def events(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
-        """A job's history after a number; with `pause`, live until the job is final."""
-        return follow(self.home.ledger, self.job(job).id, after, pause)
+    def missing_models(self, wanted: JobRequest | None = None) -> tuple[str, ...]:
+        """The models that a request needs and that are not on this machine."""
+        return missing_models(self.home, wanted or JobRequest())
 
-    def log(self, task: str) -> list[str]:
-        """The log lines of a task's last attempt."""
-        events = self.home.ledger.events(parse_task_id(task)[0], types={EventType.LOG}, task=task, limit=1000)
-        return [str(e.data.get("line", "")) for e in events]
-
-    def why(self, job: str) -> tuple[WaitReason, ...]:
-        """Why each task of a job that is not running does not run."""
-        row = self.job(job)
-        return explained(self.home, row, why(self.home.ledger, row))
-
-    def pause(self, job: str, *, now: bool = False) -> Job:
-        """Start nothing new of it; running chunks finish and commit, or with `now` are given back."""
-        return self._control(job, JobCommand.PAUSE_NOW if now else JobCommand.PAUSE)
-
-    def resume(self, job: str) -> Job:
-        """Go on after a pause."""
-        return self._control(job, JobCommand.RESUME)
-
-    def cancel(self, job: str) -> Job:
-        """Nothing of it commits from now on; what is done stays."""
-        return self._control(job, JobCommand.CANCEL)
-
-    def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
-        """Try dead tasks again; a cancelled job goes on."""
-        return self.home.ledger.revive(self.job(job).id, stage=stage)
-
-    @property
-    def letters(self) -> DeadLetters:
-        """Dead letters, a page at a time."""
-        return DeadLetters(self.home.ledger, self.home.records, self._owner)
-
-    def failed(self, kind: str = "") -> tuple[FailureGroup, ...]:
-        """Dead letters by class."""
-        return chosen(tuple(g for g in self.letters.groups() if kind in ("", g.kind)), kind)
-
-    def retry_failed(self, kind: str = "") -> tuple[str, ...]:
-        """Try dead letters of a class (or all) again."""
-        return chosen(all_of(lambda cursor: self.letters.retry(Choice.of(kind), cursor)), kind)
-
-    def discard_failed(self, kind: str = "") -> int:
-        """Put dead letters of a class (or all) away."""
-        return len(chosen(all_of(lambda cursor: self.letters.discard(Choice.of(kind), cursor)), kind))
+    def free_bytes(self) -> int | None:
+        """Room for results, None if there is no limit."""
+        return free_bytes(self.home.blobs)
 
     # Care
-    def remove(self, video: str, *, originals: bool = False) -> RemovalReport:
-        """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`."""
-        if left := cut_short(self.home, video):
-            return finish(self.home, left)
-        return remove(self.home, self.video(video), originals=originals)
-
-    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> Verified:
+    def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
         """Read every file of every result and compare it with its hash."""
-        return damaged(self.home, on_progress)
+        return find_damages(self.home, on_progress)
 
     def repair(self, damages: tuple[Damage, ...]) -> RunReport:
         """Make what is damaged again, and nothing else."""
@@ -325,24 +268,25 @@ class Library:
 
     def repairing(self, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
         """`repair` as an iterator of its progress, which ends with the report."""
-        return mend(self.home, damages, signals=signals)
+        return repairing(self.home, damages, signals=signals)
 
     def gc(self) -> GcReport:
         """Clear what is no longer needed."""
-        with alone(self.home.folder):
-            finish_all(self.home)
-            cleared = gc(self.home.ledger, self.home.blobs, self._owner, rules(self.home))
-        Uploads(self.home).finish_all()
-        Uploads(self.home).expire()
+        with maintenance_lock(self.home.folder):
+            finish_removals(self.home)
+            announce = partial(control.announce, self.home)
+            cleared = gc(self.home.ledger, self.home.blobs, self._owner, retention_rules(self.home), announce=announce)
+        self.uploads.finish_all()
+        self.uploads.expire()
         forget_requests(self.home)
         self.home.follower.check(self._owner)
-        self.home.blobs.tidy()
+        remove_unfinished(self.home.blobs)
         clear(self.home.scratch)
         return cleared
 
-    def backup(self, to: str | Path) -> BackedUp:
+    def backup(self, to: str | Path) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
-        with alone(self.home.folder):
+        with maintenance_lock(self.home.folder):
             return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
 
     @staticmethod
@@ -353,40 +297,20 @@ class Library:
     def reindex(self) -> None:
         """Throw the index away and make it again from the artifacts, and from sidecars that were read in."""
         self.home.follower.reindex()
-        sidecars.read_again(self.home)
+        sidecars.import_again(self.home)
 
-    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.ReadIn]:
+    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
-        return sidecars.read_in(self.home, [Path(p) for p in paths])
-
-    def write_sidecars(self, video: str) -> list[Beside]:
-        """Everything known of a video beside its film, under names that players, editors and `index` read."""
-        return write_all(self.home, self.video(video))
+        return sidecars.import_sidecars(self.home, [Path(p) for p in paths])
 
     def doctor(self) -> tuple[Check, ...]:
         """Check every part, and say what to do."""
         return doctor(self.home)
 
-    def _semantic(self, query: str) -> SemanticIndex | None:
-        return self._semantic_index if "~" in query else None
+    def health(self) -> dict[str, str]:
+        """Each store, and "ok" or what it says instead."""
+        return health(self.home)
 
-    @cached_property
-    def _semantic_index(self) -> SemanticIndex:
-        from rushes.index.search.semantic import open_semantic  # noqa: PLC0415 - numpy is loaded when it is needed
-
-        return open_semantic(self.home.models, self.home.folder)
-
-    def _catch_up(self) -> None:
-        sidecars.catch_up(self.home)
-
-    def _control(self, job: str, command: JobCommand) -> Job:
-        row = self.home.ledger.control(self.job(job).id, command)
-        if row is None:
-            raise Refused(f"{job} is no job")
-        return row
-
-    def _all_videos(self) -> Iterator[Video]:
-        return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))
-
-    def _all_jobs(self) -> Iterator[Job]:
-        return every(lambda cursor: self.jobs(cursor=cursor, limit=500))
+    def list_settings(self) -> list[SettingValue]:
+        """Every setting, without secrets, and where its value came from."""
+        return list_settings(self.home.loaded)

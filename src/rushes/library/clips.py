@@ -1,28 +1,35 @@
 """Cutting: a clip is a job of one task through the same door, and jumps every queue."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
-from rushes.domain.errors import Refused, RushesError
+from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
-from rushes.exports.target import check_target
+from rushes.exports.output_path import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
+from rushes.jobs.control import announce_ready
 from rushes.jobs.intake import wake
-from rushes.jobs.originals import Original, original, places
-from rushes.jobs.own_outputs import remember
+from rushes.jobs.maintenance.video_removal import CLIP
+from rushes.jobs.originals import Original, list_originals, original
+from rushes.jobs.own_outputs import copy_out
+from rushes.jobs.steps import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
-from rushes.library.desk import Desk
-from rushes.library.job_worker import JobWorker
-from rushes.library.laid import lay
-from rushes.library.run import stopped
+from rushes.library.names import stem
+from rushes.library.work.job_worker import JobWorker
+from rushes.library.work.run import stopped
 from rushes.plan.planner import JobSpec, results_of
+from rushes.records.port import Record
 from rushes.worker.publish import sweep
+
+STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,81 @@ class Clip:
     size: int
     made: bool  # false: it was there already
     shortened: bool = False  # the film ends before what was asked
+
+
+@dataclass(frozen=True, slots=True)
+class ClipStatus:
+    """A clip that was ordered from a worker, and how far it is."""
+
+    id: str
+    status: str  # queued, processing, done, failed, cancelled, cleared (ask for it again)
+    video: str
+    start: float  # seconds
+    end: float
+    job: str
+    title: str  # of its video, without the ending
+    error: str | None = None
+
+    @property
+    def published(self) -> str:
+        """The name of its file when it is done, else ""."""
+        return f"videos/clips/{self.video}/{self.id}.mp4" if self.status == "done" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clips:
+    """Clips that were ordered and are cut by workers."""
+
+    home: Home
+
+    def order(
+        self, video: Video, start: float, end: float, padding_ms: int, *, proxy: bool = False, subtitles: str = ""
+    ) -> ClipStatus:
+        """Ask for a clip from a second to another; the same again is the same clip. Raises as `submit_order` does."""
+        start_us, end_us = round(start * 1_000_000), round(end * 1_000_000)
+        job, id, _ = submit_order(self.home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+        doc = {"job": job, "video": video.id, "t_start": start, "t_end": end, "name": stem(video)}
+        record = self.home.records.put(CLIP, self._owner, id, doc | {"result": result_of(self.home, job)})
+        return self._statuses([record])[0]
+
+    def page(self, cursor: str = "", limit: int = 50) -> tuple[list[ClipStatus], str]:
+        """Clips that were ordered, and the next cursor."""
+        rows, more = self.home.records.list(CLIP, self._owner, cursor, limit)
+        return self._statuses(rows), more
+
+    def get(self, id: str) -> ClipStatus:
+        """One clip.
+
+        Raises:
+            NotFound: there is none.
+        """
+        record = self.home.records.get(CLIP, self._owner, id) if id.isascii() else None
+        found = self._statuses([record]) if record else []
+        if not found:
+            raise NotFound(f"no clip {id[:60]!r}", what="clip")
+        return found[0]
+
+    def _statuses(self, records: Sequence[Record]) -> list[ClipStatus]:
+        """Those whose job is there; done is only what still is: gc clears clips after a while."""
+        ids, ledger = [r.doc["job"] for r in records], self.home.ledger
+        jobs = {job.id: job for job in ledger.jobs(self._owner, ids=ids).rows} if ids else {}
+        over = [r for r in records if r.doc["job"] in jobs and jobs[r.doc["job"]].state is JobState.COMPLETED]
+        keys = {r.id: r.doc.get("result") or result_of(self.home, r.doc["job"]) for r in over}
+        known = ledger.known(self._owner, tuple(keys.values())) if keys else {}
+        cleared = {id for id, key in keys.items() if key not in known}
+        return [self._status(r, jobs[r.doc["job"]], r.id in cleared) for r in records if r.doc["job"] in jobs]
+
+    def _status(self, record: Record, job: Job, cleared: bool) -> ClipStatus:
+        doc = record.doc
+        status = "cleared" if cleared else STATUS.get(job.state, "processing" if job.started_at else "queued")
+        steps = steps_of(all_tasks(self.home.ledger, job.id)) if status == "failed" else ()
+        error = next((step.error for step in steps if step.error), None)
+        title = str(doc.get("name", "clip"))
+        return ClipStatus(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, title, error)
+
+    @property
+    def _owner(self) -> str:
+        return self.home.settings.owner
 
 
 def cut(
@@ -62,8 +144,8 @@ def cut(
     _check(video, start_us, end_us)
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
-        check_target(out, (".mp4",))
-    job, _, created = ask(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+        check_output_path(out, (".mp4",))
+    job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
         worker = JobWorker(home, [job], slots=0)
         worker.run(signals=signals)
@@ -74,7 +156,7 @@ def cut(
     return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
 
 
-def ask(
+def submit_order(
     home: Home,
     video: Video,
     start_us: int,
@@ -93,13 +175,13 @@ def ask(
     """
     _check(video, start_us, end_us)
     end_us = min(end_us, video.duration_us)
-    place, inputs = _proxy(home, video) if proxy else _original(home, video)
+    origin, inputs = _proxy(home, video) if proxy else _original(home, video)
     inputs |= _transcript(home, video) if subtitles else {}
     more = {"source": "proxy"} if proxy else {}
     more |= {"subtitles": subtitles} if subtitles else {}
     clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
     options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
-    question = JobSpec(place.asked.owner, place.asked.source, ("clip",), {"clip": options})
+    question = JobSpec(origin.spec.owner, origin.spec.source, ("clip",), {"clip": options})
     made = submit_clip(home.ledger, home.transport, home.specs["clip"], question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)
@@ -117,14 +199,14 @@ def _want_again(home: Home, job: Job) -> None:
     key = result_of(home, job.id)
     if wake(home, job).state is JobState.COMPLETED and key not in home.ledger.known(job.owner, [key]):
         home.ledger.revive(job.id, again=True)
-    Desk(home).announce(tuple(task.id for task in all_tasks(home.ledger, job.id, TaskState.READY)))
+    announce_ready(home, job.id)
 
 
 def _transcript(home: Home, video: Video) -> dict[str, list[str]]:
-    for place in places(home, video):
+    for place in list_originals(home, video):
         if found := _results(home, place.job, ("transcript",)):
             return found
-    raise Refused(f"nobody has listened to {video.name} yet", f"Have it transcribed: rushes run {video.name}")
+    raise Refused(f"{video.name} has no transcript yet", f"Run: rushes run {video.name}")
 
 
 def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
@@ -133,11 +215,11 @@ def _original(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]
 
 
 def _proxy(home: Home, video: Video) -> tuple[Original, dict[str, list[str]]]:
-    for place in places(home, video):
+    for place in list_originals(home, video):
         inputs = _results(home, place.job, ("probe", "develop", "audio"))
         if "develop.proxy" in inputs:
             return place, inputs
-    raise Refused(f"there is no proxy of {video.name} yet", f"Make one: rushes run {video.name}")
+    raise Refused(f"{video.name} has no proxy yet", f"Run: rushes run {video.name}")
 
 
 def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[str]]:
@@ -153,10 +235,10 @@ def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[st
 
 def _check(video: Video, start_us: int, end_us: int) -> None:
     if not 0 <= start_us < end_us:
-        raise Refused("a clip needs a start and a later end", "Times are like 1:02:03.5 or 63.5")
+        raise Refused("the end of a clip must be after its start", "Write a time as 1:02:03.5, or as seconds (63.5).")
     if start_us >= video.duration_us:
         ends = clock(video.duration_us)
-        raise Refused(f"{video.name} ends at {ends}, before the clip begins", f"Choose a start before {ends}.")
+        raise Refused(f"{video.name} ends at {ends}, before the clip starts", f"Choose a start before {ends}.")
 
 
 def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:
@@ -166,11 +248,10 @@ def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created:
     owner = home.settings.owner
     artifact = read_manifest(home.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
     if out:
-        lay(home.blobs.local(owner, artifact.sha256), out)
-        remember(home, out)
+        copy_out(home, home.blobs.local(owner, artifact.sha256), out)
         path = str(out)
     elif artifact.publish:
-        path = home.blobs.address(artifact.publish)
+        path = address(home.blobs, artifact.publish)
     else:
         path = str(home.blobs.local(owner, artifact.sha256))
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from rushes.blobs.documents import read_document
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.domain.worker import NOW
 from rushes.home import Home
+from rushes.index.port import find_video
 from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import JobRequest, missing_models
 from rushes.settings import shown
@@ -63,7 +65,7 @@ def _media(_house: Home) -> Check:
 
 def _home(home: Home) -> Check:
     ok = os.access(home.folder, os.W_OK)
-    hint = "" if ok else "Give this user the right to write there, or choose --home."
+    hint = "" if ok else "Give this user write permission, or choose another --home."
     return Check("home", ok, str(home.folder), hint)
 
 
@@ -77,10 +79,12 @@ def _results(home: Home) -> Check:
     """Whether they can be written and read, by a small document that is removed again."""
     key = f"doctor/{secrets.token_hex(8)}"
     home.blobs.create(key, b"well")
-    ok = home.blobs.read(key) == b"well"
-    home.blobs.remove(key)
+    ok = read_document(home.blobs, key) == b"well"
+    home.blobs.delete(key)
     where = shown(home.settings, "blobs") or "a folder in the home"
-    return Check("results", ok, where, "" if ok else "What is written cannot be read: check the bucket and its rights.")
+    return Check(
+        "results", ok, where, "" if ok else "Written data cannot be read: check the bucket and its permissions."
+    )
 
 
 def _hints(home: Home) -> Check:
@@ -89,7 +93,7 @@ def _hints(home: Home) -> Check:
     try:
         how = home.transport.check((*home.every_lane, *NOW))
     except StoreAway as e:
-        hint = f"{e.advice} Until then workers look for work every few seconds."
+        hint = f"{e.advice} Until then workers poll every few seconds."
         return Check("hints", ok=False, detail=f"{server}: {e}" if server else str(e), hint=hint)
     return Check("hints", ok=True, detail=server if server and home.transport.queues else how)
 
@@ -98,7 +102,7 @@ def _events(home: Home) -> Check | None:
     """Whether the queue that buckets tell can be read, if one is named."""
     if not home.settings.storage_events:
         return None
-    waiting = home.news.waiting() if home.news else 0
+    waiting = home.storage_events.waiting() if home.storage_events else 0
     return Check("events", ok=True, detail=f"{home.settings.storage_events}, {waiting} waiting for rushes watch")
 
 
@@ -110,8 +114,8 @@ def _clock(home: Home) -> Check | None:
         return None
     away = max(before - there, there - time.time(), 0.0)
     ok = away <= CLOCK_SECONDS
-    hint = "" if ok else "Set this machine's clock (NTP): leases do not depend on it, but times that people read do."
-    return Check("clock", ok, f"{away:.0f} s from the store's" if away >= 1 else "as the store's", hint)
+    hint = "" if ok else "Set this machine's clock (NTP): leases do not depend on it, but displayed times do."
+    return Check("clock", ok, f"{away:.0f} s off the store's clock" if away >= 1 else "same as the store's", hint)
 
 
 def _disk(home: Home) -> Check:
@@ -136,8 +140,8 @@ def _workers(home: Home) -> Check:
 
 
 def _dead(home: Home) -> Check:
-    dead = sum(len(group.tasks) for group in DeadLetters(home.ledger, home.records, home.settings.owner).groups())
-    detail = f"{dead} dead letter{'s' if dead > 1 else ''}" if dead else "nothing failed"
+    dead = sum(len(group.tasks) for group in DeadLetters(home).groups())
+    detail = f"{dead} failed task{'s' if dead > 1 else ''}" if dead else "no failed tasks"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
 
 
@@ -156,3 +160,22 @@ _CHECKS: dict[str, Callable[[Home], Check | None]] = {
     "workers": _workers,
     "work": _dead,
 }
+
+
+def health(home: Home) -> dict[str, str]:
+    """Each store, and "ok" or what it says instead; quick, for probes of a server."""
+    parts: dict[str, Callable[[], object]] = {
+        "ledger": home.ledger.workers,
+        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "blobs": lambda: home.blobs.read("results/ready"),
+        "index": lambda: find_video(home.index, home.settings.owner, "ready"),
+    }
+    return {name: _answer(ask) for name, ask in parts.items()}
+
+
+def _answer(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except RushesError as e:
+        return str(e)
+    return "ok"

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.annotations import every
 from rushes.domain.keys import JSON
 from rushes.home import Home
 from rushes.records.port import Conflict, Record
 
+__all__ = ["Conflict", "Record", "Requests", "forget_requests"]
 REQUEST = "request"  # the kind of record
 KEEP_SECONDS = 7 * 86400.0
 ANSWER_SECONDS = 300.0  # far more than an answer takes; then its own process has lost it too
@@ -60,7 +60,7 @@ class Requests:
 
 def forget_requests(home: Home) -> int:
     """Forget requests of long ago; answers how many."""
-    old = [record for record in every(home, REQUEST) if time.time() - _at(record) > KEEP_SECONDS]
+    old = [record for record in home.all_records(REQUEST) if time.time() - _at(record) > KEEP_SECONDS]
     for record in old:
         with suppress(Conflict):
             home.records.delete(REQUEST, home.settings.owner, record.id, expected=record.version)

@@ -1,6 +1,5 @@
 """The fleet set-up on one machine: three servers from their wheels, a home that uses them, and workers."""
 
-import fcntl
 import json
 import os
 import secrets
@@ -17,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from rushes.domain.errors import Refused
+from rushes.files import locked, write_whole
 from rushes.servers.process import Running, spawn
 
 BUCKET = "rushes"
@@ -96,7 +96,7 @@ class Fleet:
                 import_module(f"rushes.servers.{n}") for n in ("postgres", "valkey", "seaweed")
             )
         except ImportError as e:
-            raise Refused(f"{e.name} is not installed here", "Install it with: pip install 'rushes[up]'") from e
+            raise Refused(f"{e.name} is not installed", "Install it with: pip install 'rushes[up]'") from e
         key, secret = self._credentials()
         return {
             "PostgreSQL": lambda: postgres.start(self.folder / "postgresql"),
@@ -114,7 +114,7 @@ class Fleet:
         """Made once."""
         file = self.folder / "s3.json"
         if not file.exists():
-            _write_secret(file, json.dumps(["rushes", secrets.token_urlsafe(24)]))
+            write_whole(file, json.dumps(["rushes", secrets.token_urlsafe(24)]).encode(), mode=0o600)
         key, secret = json.loads(file.read_text("utf-8"))
         return key, secret
 
@@ -144,12 +144,10 @@ def _alone(file: Path) -> Iterator[None]:
     Raises:
         Refused: another process has it.
     """
-    with file.open("w") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as e:
+    with locked(file, 0.0) as mine:
+        if not mine:
             hint = "Stop it with Ctrl-C, or name another folder."
-            raise Refused(f"rushes up runs in {file.parent} already", hint) from e
+            raise Refused(f"rushes up is already running in {file.parent}", hint)
         yield
 
 
@@ -174,11 +172,5 @@ def _birth(pid: int) -> float:
 def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
     """Ours are new each time, whatever else a person wrote there stays."""
     kept = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
-    _write_secret(file, "".join(f"{name} = {json.dumps(value)}\n" for name, value in {**kept, **settings}.items()))
-
-
-def _write_secret(file: Path, text: str) -> None:
-    new = file.with_suffix(".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-        out.write(text)
-    new.replace(file)
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in {**kept, **settings}.items())
+    write_whole(file, text.encode(), mode=0o600)

@@ -1,4 +1,4 @@
-"""Which video or job a person means by a name."""
+"""Names: which video or job a person means by one, and what files of a video are called."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import TypeVar
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job
 from rushes.index.port import Video
+from rushes.sources.folder import AUDIO, VIDEO
 
 T = TypeVar("T", Video, Job)
 
 
-def means(video: Video, name: str) -> bool:
+def goes_by(video: Video, name: str) -> bool:
     """Whether a person who says this name means that video."""
     if video.id.startswith(name) or video.id == f"vid_{name}" or name in (video.name, Path(video.name).stem):
         return True
@@ -24,7 +25,13 @@ def _is_path(path: str, name: str) -> bool:
     return "/" in name and Path(path).name == Path(name).name and Path(name).resolve().match(path)
 
 
-def the_one(name: str, found: Sequence[T], what: str) -> T:
+def stem(video: Video) -> str:
+    """What files of a video are called by: its name, without the ending of a film."""
+    begun, _, ending = video.name.rpartition(".")
+    return begun if begun and f".{ending.lower()}" in VIDEO + AUDIO else video.name
+
+
+def pick_one(name: str, found: Sequence[T], what: str) -> T:
     """The only one of these that goes by a name.
 
     Raises:
@@ -33,7 +40,7 @@ def the_one(name: str, found: Sequence[T], what: str) -> T:
     exact = [f for f in found if f.id == name]
     some = exact or list(found)
     if len(some) != 1:
-        many = f"{len(some)} {what}s go by {name!r}" if some else f"there is no {what} {name!r}"
-        named = f"Name one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}. " if some else ""
-        raise NotFound(many, f"{named}See: rushes {'ls' if what == 'video' else 'jobs ls'}")
+        many = f"{len(some)} {what}s match {name!r}" if some else f"no {what} {name!r}"
+        hint = f"Choose one: {', '.join(f'{f.id} ({f.name})' for f in some[:3])}." if some else None
+        raise NotFound(many, hint, what)
     return some[0]

@@ -45,7 +45,7 @@ class JobSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedTask:
     """A task together with its question, while the plan is being made."""
 
     stage: str
@@ -79,7 +79,7 @@ def plan(
 ) -> tuple[Draft, ...]:
     """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
     spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
-    made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
+    made: dict[str, list[PlannedTask]] = {"probe": [PlannedTask("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
     for rank, name in enumerate(job_spec.stages):
         if name == "probe":
@@ -146,8 +146,8 @@ def _task(
     stage: StageSpec,
     chunk: int | None,
     span: Span | None,
-    made: Mapping[str, Sequence[Planned]],
-) -> tuple[Draft, Planned]:
+    made: Mapping[str, Sequence[PlannedTask]],
+) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
     inputs: dict[str, list[str]] = {}
@@ -161,7 +161,7 @@ def _task(
     draft = Draft(
         task_id(job, stage.name, chunk), job, stage.name, chunk, spec, stage.lane, needs=tuple(Need(n) for n in needs)
     )
-    return draft, Planned(stage.name, chunk, keys)
+    return draft, PlannedTask(stage.name, chunk, keys)
 
 
 def _keys(

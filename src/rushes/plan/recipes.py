@@ -23,23 +23,25 @@ def stages_of(
     """The stages of a recipe in an order in which needs come first.
 
     `only` keeps those stages and what they need (and may name stages beyond the recipe);
-    `skip` leaves stages out, with everything that needs them. What is not installed here is left out of a recipe.
+    `skip` leaves stages out, with everything that needs them. What is not installed is left out of a recipe.
     Raises:
         Refused: an unknown recipe or stage, something of `only` cannot be had, or nothing is left.
     """
     only, skip = tuple(only), tuple(skip)
     if recipe not in RECIPES:
-        raise Refused(f"there is no recipe {recipe!r}", f"Choose one of: {', '.join(RECIPES)}")
+        raise Refused(f"unknown recipe {recipe!r}", f"Choose from: {', '.join(RECIPES)}")
     for name in (*only, *skip):
         if name not in specs:
-            raise Refused(f"there is no stage {name!r}", f"Choose from: {', '.join(sorted(specs))}")
+            raise Refused(f"unknown stage {name!r}", f"Choose from: {', '.join(sorted(specs))}")
     wanted = _with_needs(only or [n for n in RECIPES[recipe] if n in specs], specs)
     left = [n for n in wanted if not _needs_any(n, skip, specs)]
     for name in only:
         if name not in left:
-            raise Refused(f"{name} cannot be had without {_skipped(name, skip, specs)}", "Skip less, or ask for less.")
+            raise Refused(
+                f"{name} needs {_skipped(name, skip, specs)}", f"Do not skip it, or leave {name} out of --only."
+            )
     if left in ([], ["probe"]) and "probe" not in only:
-        raise Refused("nothing is left to do", "Skip fewer stages.")
+        raise Refused("no stages are left", "Skip fewer stages.")
     return tuple(left)
 
 

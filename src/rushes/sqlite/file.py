@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, RushesError, StoreAway, WrongHome
+from rushes.files import replacing
 from rushes.telemetry import effect
 
 BUSY_SECONDS = 5.0
@@ -52,12 +53,14 @@ class SqliteFile:
 
     def backup(self, to: Path) -> None:
         """A whole copy while others go on writing; `to` is there complete or not at all."""
-        part = to.with_name(to.name + ".part")
-        part.unlink(missing_ok=True)
-        with self._lock, translate_errors(self._name), contextlib.closing(sqlite3.connect(part)) as copy:
+        with (
+            replacing(to) as part,
+            self._lock,
+            translate_errors(self._name),
+            contextlib.closing(sqlite3.connect(part)) as copy,
+        ):
             self.db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-        part.replace(to)
 
     def close(self) -> None:
         """Close the file."""
@@ -138,9 +141,9 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 def _translate(e: sqlite3.Error, name: str) -> RushesError:
     if code(e) == sqlite3.SQLITE_FULL:
-        return NoRoom(f"no room to write the {name}: {e}")
+        return NoRoom(f"no disk space to write the {name}: {e}")
     if code(e) in _AWAY:
-        return StoreAway(f"no answer from the {name}: {e}")
+        return StoreAway(f"no response from the {name}: {e}")
     if code(e) in DAMAGED:
         return WrongHome(f"the file of the {name} is damaged: {e}", "Restore a backup with: rushes restore")
     return RushesError(f"the {name} failed: {e}")

@@ -7,10 +7,10 @@ from pathlib import Path
 from rushes.domain.errors import BadMedia
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.port import RATE
-from rushes.media.developing.audio import AudioFacts, extract
+from rushes.media.developing.audio import AudioFacts, extract_audio
 from rushes.stages.port import Work
 from rushes.stages.speech.pcm import open_pcm
-from rushes.stages.speech.windows import Window, voices, windows
+from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
 
 
 class Audio:
@@ -39,7 +39,7 @@ def _extracted(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
         return None
     try:
         part = (work.span.start * work.span.base, work.span.end * work.span.base) if work.span else None
-        made = extract(work.footage(), work.facts, pcm, sound, lambda done: work.progress(done * 0.8), part)
+        made = extract_audio(work.footage(), work.facts, pcm, sound, lambda done: work.progress(done * 0.8), part)
     except BadMedia as e:
         if work.facts.video is None:
             raise
@@ -54,7 +54,7 @@ def _save_sound(work: Work, made: AudioFacts, file: Path) -> None:
     if made.sound is None:
         return
     work.save("sound", "sound.mp4", file, "audio/mp4")
-    header = made.sound.header(file)
+    header = made.sound.init_segment(file)
     work.note("sound", **made.sound.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
 
 
@@ -75,9 +75,9 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
     if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
-        return windows([(0, sound.samples)], sound.read, sound.samples)
-    voiced = voices(sound.samples, sound.read, work.engine.detect_speech)
-    return windows(voiced, sound.read, sound.samples)
+        return cut_windows([(0, sound.samples)], sound.read, sound.samples)
+    voiced = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
+    return cut_windows(voiced, sound.read, sound.samples)
 
 
 STAGE = Audio()

@@ -9,11 +9,11 @@ from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.clips.captions import add_track, burn, shifted
-from rushes.media.clips.clip import ClipFacts, clip
-from rushes.media.clips.pictures import CRF
-from rushes.media.clips.proxy_clip import Piece, ProxyClip, clip_from_proxy
-from rushes.media.developing.layout import Layout
+from rushes.media.clips.captions import add_track, burn_in, crop_cues
+from rushes.media.clips.clip import ClipFacts, cut_clip
+from rushes.media.clips.proxy_clip import ProxyFile, ProxyFiles, clip_from_proxy
+from rushes.media.clips.video import CRF
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.subtitles import cues
 from rushes.stages.port import Work
 
@@ -47,7 +47,7 @@ class Clip:
         start, end = int(work.options["start_us"]), int(work.options["end_us"])
         padding = int(work.options["padding_ms"]) * 1000
         if end <= start:
-            raise NeverWorks("the clip ends before it begins", "Give a start that lies before the end.")
+            raise NeverWorks("the clip ends before it starts", "Give a start before the end.")
         if work.options["source"] not in _SOURCES or work.options["subtitles"] not in _SUBTITLES:
             raise NeverWorks("a clip comes from the original or the proxy, with subtitles as track, burnt, or without")
         out = work.temporary(".mp4")
@@ -68,8 +68,8 @@ class Clip:
 
 def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
     if work.options["source"] == "original":
-        return clip(work.footage(), work.facts, *part, out, work.progress)
-    proxy = ProxyClip(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
+        return cut_clip(work.footage(), work.facts, *part, out, work.progress)
+    proxy = ProxyFiles(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
     return clip_from_proxy(proxy, work.facts, part, work.scratch, out, work.progress)
 
 
@@ -77,20 +77,20 @@ def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
     """The clip with what is said in it, as track or in the pictures; as it is where nobody speaks."""
     doc = work.input("transcript", "transcript").json("transcript.json")
     begin, length = (int(t * 1000) for t in (made.start - work.facts.start, made.end - made.start))
-    found = shifted(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)
+    found = crop_cues(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)
     if not found:
         return film
     out = work.temporary(".mp4")
     if work.options["subtitles"] == "burnt" and made.frames:
-        burn(film, found, CRF, work.scratch, out)
+        burn_in(film, found, CRF, work.scratch, out)
     else:
         add_track(film, found, str(doc["language"]), work.scratch, out)
     return out
 
 
-def _pieces(work: Work, stage: str, output: str, name: str) -> list[Piece]:
+def _pieces(work: Work, stage: str, output: str, name: str) -> list[ProxyFile]:
     parts = [part for part in work.inputs(stage, output) if part.manifest.artifacts]
-    return [(partial(part.path, name), Layout.from_json(part.manifest.facts)) for part in parts]
+    return [(partial(part.path, name), SegmentIndex.from_json(part.manifest.facts)) for part in parts]
 
 
 STAGE = Clip()

@@ -3,8 +3,8 @@
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.images import decode_jpeg
 from rushes.engines.models.depth import gives_inverse
-from rushes.media.developing.pack import PackIndex, read_frame
-from rushes.media.stereo.depth import DepthWriter
+from rushes.media.developing.frame_pack import PackIndex, read_frame
+from rushes.media.stereo.depth_maps import DepthWriter
 from rushes.stages.port import Work
 
 
@@ -37,7 +37,7 @@ class Depth:
                 picture = decode_jpeg(read_frame(file, kept))
                 writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
                 work.progress(n / len(index.frames))
-        found = writer.close()
+        found = writer.finish()
         work.save("depth", "depth.bin", out, "application/octet-stream")
         work.save_json("depth", "depth.json", found.to_json())
         work.count("depth", len(found.maps))

@@ -4,11 +4,11 @@ import hashlib
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
+from rushes.media.developing.cut_metrics import CutMetricsRecorder
 from rushes.media.developing.develop import Sink, develop
-from rushes.media.developing.metrics import Measure
-from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import ProxyPiece
-from rushes.media.reading.boxes import avc_codec
+from rushes.media.developing.frame_pack import FramePackWriter
+from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.reading.mp4_boxes import avc_codec
 from rushes.stages.port import Work
 
 
@@ -39,7 +39,7 @@ class Develop:
             makers.save()
             _note_damage(work, [to_us(pts, track.base) for pts in damaged])
         finally:
-            makers.let_go()
+            makers.close()
 
 
 class _Makers:
@@ -52,36 +52,36 @@ class _Makers:
         self._piece, self._frames = work.temporary(".mp4"), work.temporary(".pack")
         height, crf = int(work.options["height"]), int(work.options["crf"])
         wanted = work.wanted
-        self._metrics = Measure(track) if "metrics" in wanted else None
-        self._pack = Pack(self._frames, track) if "frames" in wanted else None
-        self._proxy = ProxyPiece(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
+        self._metrics = CutMetricsRecorder(track) if "metrics" in wanted else None
+        self._pack = FramePackWriter(self._frames, track) if "frames" in wanted else None
+        self._proxy = ProxyWriter(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
         """Those that are wanted."""
         return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
 
-    def let_go(self) -> None:
+    def close(self) -> None:
         """Close the files, whatever happened."""
         if self._proxy:
-            self._proxy.let_go()
+            self._proxy.close()
         if self._pack:
-            self._pack.let_go()
+            self._pack.close()
 
     def save(self) -> None:
         """Store what they made."""
         if self._proxy:
-            layout = self._proxy.close()
+            layout = self._proxy.finish()
             self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
-            header = layout.header(self._piece)
+            header = layout.init_segment(self._piece)
             self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
             self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(header))
         if self._pack:
-            index = self._pack.close()
+            index = self._pack.finish()
             self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")
             self._work.save_json("frames", "frames.json", index.to_json())
             self._work.count("frames", len(index.frames))
         if self._metrics:
-            metrics = self._metrics.close()
+            metrics = self._metrics.finish()
             self._work.save("metrics", "metrics.bin", metrics.to_bytes(), "application/octet-stream")
             self._work.count("metrics", len(metrics.pts))
 

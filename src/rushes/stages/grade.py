@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.stereo.depth import Depth, DepthIndex
-from rushes.media.stereo.grade import AUTO, Wanted, grades
+from rushes.media.stereo.depth_maps import DepthEntry, DepthIndex
+from rushes.media.stereo.grade import AUTO, GradeOptions, grade_shots
 from rushes.stages.port import Input, Work
 
 
@@ -24,12 +24,12 @@ class Grade:
 
     def run(self, work: Work) -> None:
         """Save grade.json, and refer to the maps of all chunks as depth_00000.bin and .json, ..."""
-        wanted = Wanted.of(work.options)
+        wanted = GradeOptions.of(work.options)
         parts = [p for p in work.inputs("depth", "depth") if p.manifest.artifacts]
         spans: list[tuple[int, int]] = []
         depths = _depths(parts, spans)
         shots = [(int(s["start"]), int(s["end"])) for s in work.input("shots", "shots").json("shots.json")]
-        found = grades(shots, depths, wanted)
+        found = grade_shots(shots, depths, wanted)
         deque(depths, 0)  # those after the last shot
         work.save_json("grade", "grade.json", {"shots": [g.to_json() for g in found], "maps": spans})
         for n, part in enumerate(parts):
@@ -38,7 +38,7 @@ class Grade:
         work.count("grade", len(found))
 
 
-def _depths(parts: Iterable[Input], spans: list[tuple[int, int]]) -> Iterator[Depth]:
+def _depths(parts: Iterable[Input], spans: list[tuple[int, int]]) -> Iterator[DepthEntry]:
     """The maps of all chunks in order, one chunk in memory at a time; notes from when to when each has some."""
     for part in parts:
         maps = DepthIndex.from_json(part.json("depth.json")).maps

@@ -5,9 +5,9 @@ from functools import partial
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.joining.join import join
-from rushes.media.joining.pictures import Part
-from rushes.media.stereo.text import ass
-from rushes.media.stereo.view import LOOKS, Format
+from rushes.media.joining.video import PieceFile
+from rushes.media.stereo.ass import ass
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat
 from rushes.stages.port import Work
 
 
@@ -23,8 +23,10 @@ class Join:
         if not pieces:
             return
         facts = [piece.manifest.facts for piece in pieces]
-        parts = [Part(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)]
-        look = LOOKS[Format(facts[0]["format"])]
+        parts = [
+            PieceFile(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)
+        ]
+        look = PACKINGS[StereoFormat(facts[0]["format"])]
         out = work.temporary(".mp4")
         made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)
         if made.frames != sum(f["frames"] for f in facts):

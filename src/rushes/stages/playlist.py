@@ -2,8 +2,8 @@
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing import hls, poster, trickplay
-from rushes.media.developing.layout import Layout
-from rushes.media.developing.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.stages.port import Input, Work
 
 _PLAYLIST = "application/vnd.apple.mpegurl"
@@ -44,13 +44,13 @@ def _save_hls(work: Work) -> None:
     work.note("hls", origin_us=_origin_us(video or audio))
 
 
-def _part(work: Work, source: Input, artifact: str, name: str) -> hls.Part:
+def _part(work: Work, source: Input, artifact: str, name: str) -> hls.RenditionFile:
     work.refer("hls", source.manifest.artifact(artifact), name, f"videos/proxy/{work.video}/{name}")
     facts = source.manifest.facts
-    return hls.Part(name, str(facts.get("init_sha256", "")), Layout.from_json(facts))
+    return hls.RenditionFile(name, str(facts.get("init_sha256", "")), SegmentIndex.from_json(facts))
 
 
-def _origin_us(parts: list[hls.Part]) -> int:
+def _origin_us(parts: list[hls.RenditionFile]) -> int:
     """The media time at which a player's clock shows zero."""
     if not parts or not parts[0].layout.segments:
         return 0
@@ -72,7 +72,7 @@ def _save_poster(work: Work) -> None:
 def _save_trickplay(work: Work) -> None:
     packs, facts = _packs(work), work.facts
     work.count("trickplay", 0)
-    shown = trickplay.moments([index for _, index in packs], facts.start, facts.duration)
+    shown = trickplay.tiles([index for _, index in packs], facts.start, facts.duration)
     if not shown:
         return
     size, folder = trickplay.tile_size(packs[0][1].width, packs[0][1].height), f"thumbs/{work.video}/trickplay"
@@ -89,7 +89,7 @@ def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
     return [(p, PackIndex.from_json(p.json("frames.json"))) for p in packs]
 
 
-def _jpeg(pack: Input, kept: Kept) -> bytes:
+def _jpeg(pack: Input, kept: PackedFrame) -> bytes:
     with pack.path("frames.pack").open("rb") as f:
         return read_frame(f, kept)
 

@@ -13,13 +13,13 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.port import Picture
-from rushes.media.reading.frames import begins_in, decode, on_screen
-from rushes.media.reading.picture import RgbScaler, shown_size
-from rushes.media.stereo.depth import DepthWriter, read_map
-from rushes.media.stereo.depth_time import DepthInTime
-from rushes.media.stereo.grade import AUTO, Grade, Wanted, grade
+from rushes.media.reading.frames import decode, frame_at, has_frames
+from rushes.media.reading.scaling import RgbScaler, display_size
+from rushes.media.stereo.depth_maps import DepthWriter, read_map
+from rushes.media.stereo.frame_packing import FramePacker, parse_format
+from rushes.media.stereo.grade import AUTO, Grade, GradeOptions, grade_shot
 from rushes.media.stereo.render import Renderer
-from rushes.media.stereo.view import View, format_of
+from rushes.media.stereo.temporal_depth import TemporalDepth
 from rushes.stages.port import Work
 
 FRAMES = 8
@@ -45,9 +45,9 @@ class Preview:
         """Save strip.jpg, with the strength that suits the film in its facts."""
         track = work.facts.video
         if track is None:
-            raise BadMedia("there are no pictures in it", "3D is made of films with pictures.")
-        wanted = Wanted.of(work.options)
-        view = View(format_of(str(work.options["format"])), shown_size(track, int(work.options["height"])))
+            raise BadMedia("this file has no picture", "3D needs a video with a picture.")
+        wanted = GradeOptions.of(work.options)
+        view = FramePacker(parse_format(str(work.options["format"])), display_size(track, int(work.options["height"])))
         shown, grades = [], []
         for n, (pts, frame) in enumerate(_moments(work, track)):
             picture, found = _rendered(work, track, view, wanted, pts, frame)
@@ -61,8 +61,8 @@ class Preview:
         work.note("preview", strength=strength, convergence=convergence, frames=len(shown), format=str(view.format))
 
 
-def _said(grade: Grade) -> tuple[float, float]:
-    return grade.strength, grade.convergence
+def _said(grade_shot: Grade) -> tuple[float, float]:
+    return grade_shot.strength, grade_shot.convergence
 
 
 def _moments(work: Work, track: VideoTrack) -> Iterator[tuple[int, VideoFrame]]:
@@ -80,23 +80,23 @@ def _moments(work: Work, track: VideoTrack) -> Iterator[tuple[int, VideoFrame]]:
 def _seen(work: Work, track: VideoTrack, moment: int) -> VideoFrame | None:
     """The first frame at or after a moment; the last one of the film, which may stay long, where none follows."""
     footage, rest = work.footage(), Span(moment, track.end, track.base)
-    if not begins_in(footage, track, rest):
-        return on_screen(footage, work.facts, moment)
+    if not has_frames(footage, track, rest):
+        return frame_at(footage, work.facts, moment)
     return next(decode(footage, work.facts, rest), None)
 
 
 def _rendered(
-    work: Work, track: VideoTrack, view: View, wanted: Wanted, pts: int, frame: VideoFrame
+    work: Work, track: VideoTrack, view: FramePacker, wanted: GradeOptions, pts: int, frame: VideoFrame
 ) -> tuple[Picture, Grade]:
     model, file = work.models["depth"], work.temporary(".bin")
     writer = DepthWriter(file, track.base, view.eye)
     inverse = gives_inverse(model, str(work.options["output"]))
-    writer.add(pts, work.engine.inverse_depth(model, RgbScaler(track, view.eye).scaled(frame), inverse=inverse))
-    index = writer.close()
-    found = grade(pts, pts + 1, index.maps, wanted)
+    writer.add(pts, work.engine.inverse_depth(model, RgbScaler(track, view.eye).scale(frame), inverse=inverse))
+    index = writer.finish()
+    found = grade_shot(pts, pts + 1, index.maps, wanted)
     with file.open("rb") as maps:
-        depth = DepthInTime(index.maps, lambda one: read_map(maps, one, index.size), track.base)
-        made = Renderer(track, view, depth, [found]).rendered(pts, frame)
+        depth = TemporalDepth(index.maps, lambda one: read_map(maps, one, index.size), track.base)
+        made = Renderer(track, view, depth, [found]).render(pts, frame)
     rgb = made.to_ndarray(format="rgb24")
     return np.asarray(rgb, np.uint8), found
 

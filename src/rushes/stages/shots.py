@@ -1,7 +1,7 @@
 """Shots: where one ends and the next begins, decided over all chunks at once."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.developing.metrics import Metrics, joined
+from rushes.media.developing.cut_metrics import CutMetrics, join_metrics
 from rushes.media.developing.shots import shots
 from rushes.stages.port import Work
 
@@ -17,7 +17,7 @@ class Shots:
         parts = [p for p in work.inputs("develop", "metrics") if p.manifest.artifacts]
         found = []
         if track is not None:
-            metrics = joined([Metrics.from_bytes(p.bytes("metrics.bin")) for p in parts])
+            metrics = join_metrics([CutMetrics.from_bytes(p.bytes("metrics.bin")) for p in parts])
             found = [shot.to_json() for shot in shots(metrics, track.end, track.base)]
         work.save_json("shots", "shots.json", found)
         work.count("shots", len(found))

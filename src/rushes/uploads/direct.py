@@ -1,13 +1,13 @@
-"""Films that go straight from a browser to the home's bucket, part by part, by addresses signed for a while."""
+"""Direct uploads: parts that a browser sends to the home's bucket by presigned addresses."""
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.blobs.port import Blobs, Multipart, Sent
+from rushes.blobs.port import Blobs, Multipart, UploadedPart
 from rushes.domain.errors import StoreAway
-from rushes.uploads.sniff import HEAD, no_footage
+from rushes.uploads.sniff import HEAD, describe_non_footage
 
 PART = 16 << 20  # bytes: what a lost line costs at most
 LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
@@ -19,8 +19,8 @@ SECONDS = 900  # that one can be used for; whoever is late asks again
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A part that has not come yet, [start, end) of the file, and where to PUT it."""
+class SignedPart:
+    """A part that has not come yet, [start, end) of the file, and the presigned address to PUT it to."""
 
     number: int
     start: int
@@ -29,8 +29,8 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Straight:
-    """One such film; the bucket knows what has come of it."""
+class DirectUpload:
+    """One upload that goes to the bucket; the bucket knows which parts have come."""
 
     bucket: Multipart
     blobs: Blobs
@@ -39,42 +39,42 @@ class Straight:
     size: int
     part: int
 
-    def there(self) -> int:
+    def size_received(self) -> int:
         """How many bytes have come in parts of the right size; none while the bucket does not answer."""
         with suppress(StoreAway):
             sent = self._sent()
-            whole = self.blobs.part(self.key, 0, 1) if sent is None else None
+            whole = self.blobs.read(self.key, 0, 1) if sent is None else None
             return (whole.size if whole else 0) if sent is None else sum(part.size for part in sent)
         return 0
 
-    def gone(self) -> bool:
+    def is_aborted(self) -> bool:
         """Whether it was aborted: there are neither parts nor a file."""
-        return self.bucket.there(self.key, self.id) is None and self.blobs.part(self.key, 0, 1) is None
+        return self.bucket.parts(self.key, self.id) is None and self.blobs.read(self.key, 0, 1) is None
 
     def age(self, begun: float) -> float:
         """Seconds since the last part came, or since it was `begun`."""
         with suppress(StoreAway):
-            return min((part.age for part in self.bucket.there(self.key, self.id) or ()), default=begun)
+            return min((part.age for part in self.bucket.parts(self.key, self.id) or ()), default=begun)
         return 0.0
 
-    def missing(self) -> tuple[Piece, ...]:
+    def missing(self) -> tuple[SignedPart, ...]:
         """The next parts that have to be sent."""
         come = {part.number for part in self._sent() or ()}
         wanted = [(n, start, end) for n, start, end in self._grid() if n not in come][:AT_ONCE]
         urls = self.bucket.sign(self.key, self.id, [(n, end - start) for n, start, end in wanted], SECONDS)
-        return tuple(Piece(*one, url) for one, url in zip(wanted, urls, strict=True))
+        return tuple(SignedPart(*one, url) for one, url in zip(wanted, urls, strict=True))
 
-    def gathered(self, sha256: str) -> tuple[str, str]:
+    def complete(self, sha256: str) -> tuple[str, str]:
         """Make it one file (or find it); answers its ETag, and why it is not what was promised."""
         sent = self._sent()
         if sent is not None:  # else it was done before; asked to complete nothing, buckets answer 400
             with suppress(FileNotFoundError):
                 self.bucket.complete(self.key, self.id, sent)
-        head = self.blobs.part(self.key, 0, HEAD)
+        head = self.blobs.read(self.key, 0, HEAD)
         if head is None or head.size != self.size:
             return "", "has not the size that was promised"
         other = OTHER_BYTES if sha256 and self._sum() != sha256 else ""
-        return head.version, no_footage(head.data) or other
+        return head.version, describe_non_footage(head.data) or other
 
     def abort(self) -> None:
         """Forget its parts."""
@@ -83,13 +83,13 @@ class Straight:
     def _sum(self) -> str:
         digest = hashlib.sha256()
         for start in range(0, self.size, _READ):
-            part = self.blobs.part(self.key, start, start + _READ)
+            part = self.blobs.read(self.key, start, start + _READ)
             digest.update(part.data if part else b"")
         return digest.hexdigest()
 
-    def _sent(self) -> list[Sent] | None:
+    def _sent(self) -> list[UploadedPart] | None:
         sizes = {n: end - start for n, start, end in self._grid()}
-        sent = self.bucket.there(self.key, self.id)
+        sent = self.bucket.parts(self.key, self.id)
         return None if sent is None else [part for part in sent if part.size == sizes.get(part.number)]
 
     def _grid(self) -> Iterator[tuple[int, int, int]]:

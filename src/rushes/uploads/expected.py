@@ -5,19 +5,20 @@ import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import job_id
 from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.intake import JobRequest, asked_of
+from rushes.jobs.intake import JobRequest, job_spec
 from rushes.jobs.submit import display_name, submit
 from rushes.plan.planner import JobSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class ExpectedUpload:
     """A job that waits, and where its file has to go."""
 
     job: Job
@@ -26,13 +27,13 @@ class Promised:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class UploadJob:
     """A job for a file to come, with its ids, before it is submitted."""
 
     job: str
     key: str
     request: str
-    asked: JobSpec
+    spec: JobSpec
     name: str
     wanted: JobRequest
 
@@ -40,26 +41,26 @@ class Expected:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
         needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
         ledger, hints, label = home.ledger, home.transport, display_name(self.name)
-        done = submit(ledger, hints, home.specs, self.asked, label, recipe, self.wanted.priority, needs, self.request)
+        done = submit(ledger, hints, home.specs, self.spec, label, recipe, self.wanted.priority, needs, self.request)
         return done.job
 
 
-def promise(home: Home, name: str, wanted: JobRequest) -> Promised:
+def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
     """Submit a job for a file to come; it begins when a storage event or a sweep of `rushes watch` finds the file.
 
     Raises:
-        Refused: the home is in no bucket, or the wish itself cannot be had.
+        Refused: the home is in no bucket, or the request is invalid.
     """
-    expected = expect(home, name, wanted)
-    return Promised(expected.submit(home), expected.key, home.blobs.address(expected.key))
+    expected = plan_upload_job(home, name, wanted)
+    return ExpectedUpload(expected.submit(home), expected.key, address(home.blobs, expected.key))
 
 
-def expect(home: Home, name: str, wanted: JobRequest) -> Expected:
-    """Say which job that will be. Raises as `promise` does."""
+def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
+    """Say which job that will be. Raises as `expect_upload` does."""
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
-    source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
+    source = Fingerprint(address(home.blobs, key), 0, time.time_ns())
     if not source.far:
-        raise Refused("this home is in no bucket", 'Set blobs = "s3://bucket/prefix".')
-    return Expected(job, key, request, asked_of(home, source, wanted), name, wanted)
+        raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')
+    return UploadJob(job, key, request, job_spec(home, source, wanted), name, wanted)

@@ -1,7 +1,7 @@
 """Uploads: a file that comes in parts and survives cuts and restarts; its job is there before it.
 
 The job's first task needs the upload's key, which has arrived when the last byte is on disk, or in the home's bucket.
-Into a bucket its parts go straight from the browser, if they can (`straight.py`), else through here.
+Into a bucket its parts go directly from the browser, if they can (`direct.py`), else through here.
 """
 
 import hashlib
@@ -14,28 +14,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rushes.annotations import every
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
 from rushes.domain.video import Fingerprint
+from rushes.files import sync
 from rushes.home import Home
-from rushes.jobs.intake import JobRequest, asked_of
-from rushes.jobs.submit import display_name, request_of
-from rushes.library.desk import Desk
+from rushes.jobs.control import announce
+from rushes.jobs.intake import JobRequest, job_spec
+from rushes.jobs.submit import display_name, request_id_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.uploads.direct import OTHER_BYTES, Piece, Straight, part_size
-from rushes.uploads.expected import Expected, expect
-from rushes.uploads.sniff import HEAD, no_footage
-from rushes.uploads.staging import Landing, clear_strays
+from rushes.uploads.direct import OTHER_BYTES, DirectUpload, SignedPart, part_size
+from rushes.uploads.expected import UploadJob, plan_upload_job
+from rushes.uploads.sniff import HEAD, describe_non_footage
+from rushes.uploads.staging import StagingFile, clear_strays
 from rushes.uploads.state import Upload
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
 LOST_SECONDS = 28 * 86400.0  # for what is not on this disk: that of another server may have it
-PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 
 
 @dataclass(slots=True)
@@ -45,14 +45,14 @@ class Uploads:
     home: Home
     sums: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
-    def begin(self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, straight: bool = False) -> Upload:
-        """Promise a file; its job waits for it. Its parts go `straight` to the bucket, if there is one that can.
+    def begin(self, name: str, size: int, wanted: JobRequest, sha256: str = "", *, direct: bool = False) -> Upload:
+        """Promise a file; its job waits for it. With `direct`, its parts go to the bucket, if there is one.
 
         Raises:
             Refused: it cannot be taken in, or not here.
             OverLimit: it is too large, or there is no room for it.
         """
-        bucket, part = (self.home.multipart, part_size(size)) if straight else (None, None)
+        bucket, part = (self.home.multipart, part_size(size)) if direct else (None, None)
         self._check(size, here=not (bucket and part))
         ending = PurePosixPath(name).suffix.lower()
         ending = ending if ending in VIDEO + AUDIO else ".bin"
@@ -65,9 +65,14 @@ class Uploads:
             upload = replace(upload, multipart=bucket.begin(job.key), part=part, need=f"{job.key}.checked")
         self._keep(upload)  # first, so that `expire` finds what a kill leaves behind
         if not upload.multipart:
-            self.landing(upload).make()
+            self.staging_file(upload).make()
         job.submit(self.home, upload.need)
         return upload
+
+    @property
+    def bucket_origin(self) -> str:
+        """Where browsers send parts to, "" if they send them to us."""
+        return self.home.multipart.origin if self.home.multipart else ""
 
     def get(self, id: str) -> Upload:
         """Where an upload stands.
@@ -77,11 +82,11 @@ class Uploads:
         """
         record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
         if record is None:
-            raise NotFound(f"there is no upload {id[:60]!r}", "Begin one: POST /api/v1/uploads")
+            raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
 
     @contextmanager
-    def writing(self, upload: Upload) -> Iterator["Part"]:
+    def writing(self, upload: Upload) -> Iterator["UploadWriter"]:
         """Write one part; nobody else can meanwhile.
 
         Raises:
@@ -89,33 +94,33 @@ class Uploads:
             Refused: nothing more is taken, or it turned out not to be footage.
         """
         if upload.multipart:
-            raise Refused("the parts of this upload go straight to the bucket", f"Ask: POST {PARTS.format(upload.id)}")
+            raise Refused("the parts of this upload go directly to the bucket", "Request the addresses of its parts.")
         self._check_open(upload)
-        landing = self.landing(upload)
-        with landing.alone() as file:
+        staging = self.staging_file(upload)
+        with staging.lock() as file:
             upload = self.get(upload.id)
             self._check_open(upload)
-            part = Part(self, upload, file, file.seek(0, os.SEEK_END))
-            if landing.doubted:  # also where nothing was written after it: what comes now counts
-                part.back_to(landing.there())
+            part = UploadWriter(self, upload, file, file.seek(0, os.SEEK_END))
+            if staging.is_unverified:  # also where nothing was written after it: what comes now counts
+                part.truncate_to(staging.size())
             try:
                 yield part
             finally:
                 part.sync()
 
-    def missing(self, upload: Upload) -> tuple[Upload, tuple[Piece, ...]]:
+    def missing(self, upload: Upload) -> tuple[Upload, tuple[SignedPart, ...]]:
         """What has to be sent to the bucket next; if nothing is missing, the ledger is told and the job begins.
 
         Raises:
-            Refused: its parts do not go straight to a bucket, or it is not what was promised.
+            Refused: its parts do not go to a bucket, or it is not what was promised.
         """
         upload = self.finish(upload)
-        straight = self._straight(upload)
-        if straight is None:
+        direct = self._direct(upload)
+        if direct is None:
             raise Refused("this upload comes through the server", "Send it by PATCH.")
-        if upload.state == "open" and straight.gone():
-            self.refuse(upload, "was cleared from the bucket before all of it had come")
-        return upload, straight.missing() if upload.state == "open" else ()
+        if upload.state == "open" and direct.is_aborted():
+            self.refuse(upload, "was deleted from the bucket before it was complete")
+        return upload, direct.missing() if upload.state == "open" else ()
 
     def finish(self, upload: Upload) -> Upload:
         """If all of it is there, tell the ledger; repeatable, so that a kill in between loses nothing.
@@ -136,15 +141,15 @@ class Uploads:
         if not upload.whole:
             return upload
         with effect("upload"):
-            etag = self._gathered(upload)
+            etag = self._collect(upload)
             ready = self.home.ledger.arrived(upload.need or upload.key, etag)
-        Desk(self.home).announce(ready)
+        announce(self.home, ready)
         try:
             self._keep(replace(upload, state="arrived"), upload.version)
         except Conflict:  # somebody gave it up meanwhile, or told it too
             return self.get(id)
-        if self._far:
-            self.landing(upload).clear()
+        if self._in_bucket:
+            self.staging_file(upload).clear()
         self.sums.pop(id, None)
         return self.get(id)
 
@@ -170,17 +175,17 @@ class Uploads:
 
     def all(self) -> Iterator[Upload]:
         """Every upload there is a record of."""
-        return (self._of(record) for record in every(self.home, UPLOAD))
+        return (self._of(record) for record in self.home.all_records(UPLOAD))
 
     def drop(self, upload: Upload, why: str = "given up") -> None:
         """Forget the bytes of an unfinished upload and cancel its job; last of all it is on record."""
         self.sums.pop(upload.id, None)
         with suppress(Refused):
             self.home.ledger.control(upload.job, JobCommand.CANCEL)
-        if straight := self._straight(upload):
-            straight.abort()
-            self.home.blobs.remove(upload.key)
-        self.landing(upload).clear()
+        if direct := self._direct(upload):
+            direct.abort()
+            self.home.blobs.delete(upload.key)
+        self.staging_file(upload).clear()
         self._keep(replace(upload, state="refused", why=why))
 
     def refuse(self, upload: Upload, why: str) -> None:
@@ -195,19 +200,21 @@ class Uploads:
 
     def _check_open(self, upload: Upload) -> None:
         if upload.state != "open":
-            raise Refused(f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Begin a new one.")
+            raise Refused(
+                f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Start a new upload."
+            )
 
-    def _gathered(self, upload: Upload) -> str:
+    def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
-        if straight := self._straight(upload):
-            etag, why = straight.gathered(upload.sha256)
+        if direct := self._direct(upload):
+            etag, why = direct.complete(upload.sha256)
         else:
-            etag, why = "", "" if self._is_promised(upload) else OTHER_BYTES
+            etag, why = "", "" if self._has_promised_hash(upload) else OTHER_BYTES
         if why:
             self.refuse(upload, why)
-        return etag or (self._to_bucket(upload) if self._far else self._to_folder(upload))
+        return etag or (self._to_bucket(upload) if self._in_bucket else self._to_folder(upload))
 
-    def _is_promised(self, upload: Upload) -> bool:
+    def _has_promised_hash(self, upload: Upload) -> bool:
         """Whether it has the sha256 that was promised; another process may have written after what was hashed here."""
         if not upload.sha256 or self.sum(upload) == upload.sha256:
             return True
@@ -223,18 +230,18 @@ class Uploads:
                 count += bucket.abort_older("input", 2 * EXPIRE_SECONDS, {u.multipart for u in going})
         return count
 
-    def _straight(self, upload: Upload) -> Straight | None:
+    def _direct(self, upload: Upload) -> DirectUpload | None:
         bucket, u = self.home.multipart, upload
         if bucket is None or not u.multipart:
             return None
-        return Straight(bucket, self.home.blobs, u.key, u.multipart, u.size, u.part)
+        return DirectUpload(bucket, self.home.blobs, u.key, u.multipart, u.size, u.part)
 
     def sum(self, upload: Upload) -> str:
         """The sha256 of what is there; only what was not hashed while it came is read again."""
         at, digest = self.sums.get(upload.id, (0, None))
         digest = digest or hashlib.sha256()
-        landing = self.landing(upload)
-        with (landing.part if landing.part.exists() else landing.final).open("rb") as file:
+        staging = self.staging_file(upload)
+        with (staging.part if staging.part.exists() else staging.final).open("rb") as file:
             file.seek(at)
             while piece := file.read(1 << 20):
                 digest.update(piece)
@@ -242,73 +249,77 @@ class Uploads:
         self.sums[upload.id] = (at, digest)
         return str(digest.hexdigest())
 
-    def _expected(self, label: str, ending: str, source: Fingerprint, wanted: JobRequest) -> Expected:
+    def _expected(self, label: str, ending: str, source: Fingerprint, wanted: JobRequest) -> UploadJob:
         """The job that will wait, and the key of its file; in a bucket, the file is promised there."""
-        if self._far:
-            return expect(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
-        asked = asked_of(self.home, source, wanted)
-        request = request_of(asked, self.home.specs)
-        job = job_id(asked.owner, request)
-        return Expected(job, f"input/{job}/source{ending}", request, asked, label, wanted)
+        if self._in_bucket:
+            return plan_upload_job(self.home, label if label.lower().endswith(ending) else label + ending, wanted)
+        spec = job_spec(self.home, source, wanted)
+        request = request_id_of(spec, self.home.specs)
+        job = job_id(spec.owner, request)
+        return UploadJob(job, f"input/{job}/source{ending}", request, spec, label, wanted)
 
     def _to_folder(self, upload: Upload) -> str:
-        self.landing(upload).settle(upload.mtime_ns)
+        self.staging_file(upload).move_to_final(upload.mtime_ns)
         return f"{upload.size}-{upload.mtime_ns}"
 
     def _to_bucket(self, upload: Upload) -> str:
         owner, blobs = self.home.settings.owner, self.home.blobs
-        blob = blobs.put(owner, self.landing(upload).part)
+        blob = blobs.put(owner, self.staging_file(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
-        there = blobs.part(upload.key, 0, 1)
+        there = blobs.read(upload.key, 0, 1)
         return there.version if there else blob.sha256  # as a storage event names it, so that both count once
 
     @property
-    def _far(self) -> bool:
+    def _in_bucket(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
-        return self.home.blobs.address("input/any").startswith("s3://")
+        return address(self.home.blobs, "input/any").startswith("s3://")
 
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings
-        if s.store and not s.shared and not self._far:
-            raise Refused("the workers of this fleet would not see an upload", "Put it into a bucket that they read.")
+        if s.store and not s.shared and not self._in_bucket:
+            raise Refused(
+                "other machines of this fleet cannot read uploads", "Put the file into a bucket that they can read."
+            )
         if size > s.upload_gb * 10**9:
-            raise OverLimit(f"more than {s.upload_gb} GB are not taken", "Raise upload_gb, or add it from a folder.")
+            raise OverLimit(
+                f"the file is larger than {s.upload_gb} GB", "Raise upload_gb, or add the file from a folder."
+            )
         if not here:
             return
         self._folder.mkdir(exist_ok=True)
         disk = os.statvfs(self._folder)
         if size + s.reserve_mb * 2**20 > disk.f_bavail * disk.f_frsize:
-            raise OverLimit("there is no room for it", "Free some space (rushes gc helps).")
+            raise OverLimit("not enough disk space", "Free some space (rushes gc helps).")
 
     @property
     def _folder(self) -> Path:
         return Path(os.path.realpath(self.home.folder)) / "uploads"
 
-    def landing(self, upload: Upload) -> Landing:
+    def staging_file(self, upload: Upload) -> StagingFile:
         """Where its bytes come to, if they come through here."""
-        return Landing(self._folder / upload.path)
+        return StagingFile(self._folder / upload.path)
 
     def _alone(self, upload: Upload) -> AbstractContextManager[object]:
         """Nobody else writes meanwhile; a bucket, and a file that is in its place, need nothing for it."""
-        landing = self.landing(upload)
-        return landing.alone() if landing.part.exists() else nullcontext()
+        staging = self.staging_file(upload)
+        return staging.lock() if staging.part.exists() else nullcontext()
 
     def _there(self, upload: Upload) -> int:
         if upload.state == "refused":
             return 0
         if upload.state == "arrived":
             return upload.size
-        if straight := self._straight(upload):
-            return straight.there()
-        return self.landing(upload).there()
+        if direct := self._direct(upload):
+            return direct.size_received()
+        return self.staging_file(upload).size()
 
     def _is_left(self, upload: Upload) -> bool:
         """Whether nobody has gone on with it for too long."""
         if upload.state != "open" or upload.whole:
             return False
         begun = time.time() - upload.mtime_ns / 1e9
-        straight = self._straight(upload)
-        age = straight.age(begun) if straight else self.landing(upload).age()
+        direct = self._direct(upload)
+        age = direct.age(begun) if direct else self.staging_file(upload).age()
         return begun > LOST_SECONDS if age is None else age > EXPIRE_SECONDS
 
     def _of(self, record: Record) -> Upload:
@@ -321,7 +332,7 @@ class Uploads:
 
 
 @dataclass(slots=True)
-class Part:
+class UploadWriter:
     """One part while it is written: size and kind are checked as the bytes come."""
 
     uploads: Uploads
@@ -337,7 +348,7 @@ class Part:
             Refused: it is no footage; the upload is over.
         """
         if self.offset + len(data) > self.upload.size:
-            raise OverLimit("more bytes than were promised", "Begin a new upload with the right length.")
+            raise OverLimit("more bytes than announced", "Start a new upload with the right length.")
         before = self.offset
         self.file.seek(before)
         self.file.write(data)
@@ -346,22 +357,22 @@ class Part:
         if before < HEAD and (self.offset >= HEAD or self.offset == self.upload.size):
             self._look()
 
-    def doubt(self) -> None:
+    def mark_unverified(self) -> None:
         """What is written from here on counts only when `trust` or `back_to` is said, whoever is killed before."""
-        self._landing.doubt(self.offset)
+        self._staging.mark_unverified(self.offset)
 
-    def trust(self) -> None:
+    def mark_verified(self) -> None:
         """What was written is what was sent."""
         self.sync()
-        self._landing.trust()
+        self._staging.mark_verified()
 
-    def back_to(self, offset: int) -> None:
+    def truncate_to(self, offset: int) -> None:
         """Take back what was written after an offset: it is not what was sent."""
         self.file.flush()
         self.file.truncate(offset)
         self.offset = offset
         self.uploads.sums.pop(self.upload.id, None)
-        self.trust()
+        self.mark_verified()
 
     def finish(self) -> Upload:
         """As `Uploads.finish`, before anybody else can write."""
@@ -370,12 +381,11 @@ class Part:
 
     def sync(self) -> None:
         """What was written survives a power cut."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        sync(self.file)
 
     @property
-    def _landing(self) -> Landing:
-        return self.uploads.landing(self.upload)
+    def _staging(self) -> StagingFile:
+        return self.uploads.staging_file(self.upload)
 
     def _hash(self, before: int, data: bytes) -> None:
         at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))
@@ -385,5 +395,5 @@ class Part:
 
     def _look(self) -> None:
         self.file.seek(0)
-        if why := no_footage(self.file.read(HEAD)):
+        if why := describe_non_footage(self.file.read(HEAD)):
             self.uploads.refuse(self.upload, why)

@@ -1,10 +1,9 @@
-"""Films that come through the server: each grows in a folder of its own, and only one request at a time has it.
+"""Uploads that come through the server: each grows in a staging file, which one request at a time may write.
 
-While a part with a checksum comes, `source.sure` says up to where the bytes are known to be right; what a killed
-process left behind that place does not count and is taken back.
+While a part with a checksum comes, `source.sure` says how many bytes are verified; what a killed process left after
+them does not count and is cut off.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -14,16 +13,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushes.domain.errors import RushesError
+from rushes.files import sync, sync_path, try_lock
 
 
-class Busy(RushesError):
+class UploadBusy(RushesError):
     """Another request writes to this upload now."""
 
     hint = "Ask where it stands (HEAD), then go on from there."
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class StagingFile:
     """One such film; `final` is where its job looks for it."""
 
     final: Path
@@ -39,7 +39,7 @@ class Landing:
         self.part.touch()
 
     @contextmanager
-    def alone(self) -> Iterator[BinaryIO]:
+    def lock(self) -> Iterator[BinaryIO]:
         """Its bytes, for whoever has them alone; what was lost begins again.
 
         Raises:
@@ -50,17 +50,15 @@ class Landing:
         try:
             file = self.part.open("r+b")
         except FileNotFoundError as e:
-            raise Busy("this upload is just arriving") from e
+            raise UploadBusy("this upload is just arriving") from e
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as e:
-                raise Busy("another request writes to this upload now") from e
+            if not try_lock(file):
+                raise UploadBusy("another request writes to this upload now")
             if not self._leads_to(file):
-                raise Busy("this upload is just arriving")
+                raise UploadBusy("this upload is just arriving")
             yield file
 
-    def there(self) -> int:
+    def size(self) -> int:
         """How many bytes are there and count."""
         for place in (self.part, self.final):
             with suppress(OSError):
@@ -74,29 +72,28 @@ class Landing:
             return time.time() - self.part.stat().st_mtime
         return None
 
-    def doubt(self, offset: int) -> None:
+    def mark_unverified(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""
         with self._sure.open("w") as file:
             file.write(f"{offset}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync(self.final.parent)
+            sync(file)
+        sync_path(self.final.parent)
 
     @property
-    def doubted(self) -> bool:
+    def is_unverified(self) -> bool:
         """Whether somebody was cut off between `doubt` and `trust`."""
         return self._sure.exists()
 
-    def trust(self) -> None:
+    def mark_verified(self) -> None:
         """All that is written counts."""
         self._sure.unlink(missing_ok=True)
 
-    def settle(self, mtime_ns: int) -> None:
+    def move_to_final(self, mtime_ns: int) -> None:
         """It is whole: put it where its job looks for it, with the time that the job was told."""
         if not self.final.exists():
             os.utime(self.part, ns=(mtime_ns, mtime_ns))
             self.part.rename(self.final)
-            sync(self.final.parent)
+            sync_path(self.final.parent)
 
     def clear(self) -> None:
         """Delete all of it."""
@@ -131,15 +128,6 @@ def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
         with suppress(OSError):
             path.parent.rmdir()
     return len(old)
-
-
-def sync(folder: Path) -> None:
-    """A name in it survives a power cut."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _age(path: Path) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import VERSION, Home, Stores, machine
-from rushes.jobs.open_plan import Opening
+from rushes.jobs.open_plan import PlanOpener
 from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.process import host_id, process_start
@@ -30,11 +30,11 @@ def open_home(home: Path, *, create: bool = True, take_over: bool = False, optio
         WrongHome: it cannot be opened safely from here.
     """
     if not home.is_dir() and not create:
-        raise WrongHome(f"there is no home at {home}", "Make one with: rushes init")
+        raise WrongHome(f"no home at {home}", "Create one with: rushes init")
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise WrongHome(f"cannot make a home at {home}: {e.strerror}", "Choose another place with --home.") from e
+        raise WrongHome(f"cannot create a home at {home}: {e.strerror}", "Choose another folder with --home.") from e
     loaded = load(home).over(options)
     return Home(home, loaded, stores_of(loaded.settings, home, take_over=take_over))
 
@@ -90,7 +90,7 @@ def worker(
     look_seconds = home.transport.look_seconds if filter is None else 1.0
     count = home.slots if slots is None else slots
     lanes = tuple(lanes) or home.lanes
-    opening = Opening(home.ledger, home.blobs, home.specs)
+    opening = PlanOpener(home.ledger, home.blobs, home.specs)
     deps = WorkerDeps(
         ledger=home.ledger,
         transport=home.transport,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rushes.engines.local import LocalEngine
 from rushes.home import VERSION
+from rushes.stages.registry import load_stages
 from rushes.telemetry import log_to
 from rushes.wiring import open_home
 from rushes.worker.slot import SlotDeps, die_with_parent, serve
@@ -17,7 +18,7 @@ def main(folder: str, fd: str) -> None:
     home = open_home(Path(folder), create=False)
     log_to(level=home.settings.log_level)
     deps = SlotDeps(
-        stages=home.stages,
+        stages=load_stages(),
         blobs=home.blobs,
         engine=LocalEngine(home.models, threads=home.settings.threads or 1),
         scratch=home.scratch,

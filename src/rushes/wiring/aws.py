@@ -1,11 +1,9 @@
-"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file beside whoever searches."""
+"""The set-up of a fleet on DynamoDB, SQS and S3; the index is a file of the process that searches."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from rushes.aws.client import Service
 from rushes.aws.table import Table
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import Refused
@@ -19,10 +17,10 @@ from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.transport.port import Transport
 from rushes.transport.sqs import SqsHints
+from rushes.wiring.aws_client import service_of
 from rushes.wiring.setup import Setup, blobs_of, hints_of
 
 LONG_POLL_SECONDS = 25.0
-ELSEWHERE = "us-east-1"  # what services with the same API answer to
 
 
 class AwsSetup(Setup):
@@ -65,8 +63,8 @@ class AwsSetup(Setup):
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""
         raise Refused(
-            "this home's ledger is a DynamoDB table, which has its own backup",
-            "Use point-in-time recovery and versions of the bucket: see docs/guides/run-on-aws.md.",
+            "this home's ledger is a DynamoDB table; rushes backup does not copy it",
+            "Use point-in-time recovery for the table and versioning for the bucket: see docs/guides/run-on-aws.md.",
         )
 
     def clock(self) -> float:
@@ -76,11 +74,3 @@ class AwsSetup(Setup):
         now = service.wall_millis() / 1000
         service.close()
         return now
-
-
-def service_of(settings: Settings, name: str, answer_seconds: float = 5.0) -> Service:
-    """A client of one of Amazon's services, or of what stands in for it."""
-    s = settings
-    region = "" if os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") else ELSEWHERE
-    own = (s.s3_key, s.s3_secret) if s.aws_endpoint else ("", "")
-    return Service(name, s.aws_endpoint, region if s.aws_endpoint else "", *own, answer_seconds=answer_seconds)

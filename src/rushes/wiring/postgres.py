@@ -51,8 +51,8 @@ class PostgresSetup(Setup):
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""
         raise Refused(
-            "this home's ledger is a PostgreSQL database, which has its own backup",
-            "Use pg_dump for the database and a copy of the bucket: see docs/guides/run-on-postgres.md.",
+            "this home's ledger is a PostgreSQL database; rushes backup does not copy it",
+            "Use pg_dump for the database and copy the bucket: see docs/guides/run-on-postgres.md.",
         )
 
     def clock(self) -> float:

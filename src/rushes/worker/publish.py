@@ -11,7 +11,7 @@ from rushes.telemetry import log
 
 
 class Sweeper(Protocol):
-    """Who sweeps: the ledger itself, or somebody who also announces what it found."""
+    """Who sweeps: the ledger itself, or a wrapper that also announces what it found."""
 
     def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
         """As the ledger's sweep."""
@@ -33,7 +33,7 @@ def sweep_page(sweeper: Sweeper, blobs: Blobs) -> tuple[SweepResult, bool]:
 
 
 def _pay(blobs: Blobs, debt: Debt) -> bool:
-    """Whether the debt is settled: names of a damaged result are settled too, its repair owes them anew."""
+    """Whether the debt is settled; that of a damaged result is too, because its repair will owe the names again."""
     try:
         publish(blobs, debt)
     except RushesError as e:
@@ -46,7 +46,7 @@ def publish(blobs: Blobs, debt: Debt) -> None:
     """Give every artifact of a result the name it asked for; repeatable.
 
     Raises:
-        DamagedBlob: the manifest or a blob is missing or damaged, so that verify has to mend it.
+        DamagedBlob: the manifest or a blob is missing or damaged, until `verify --repair`.
     """
     for artifact in read_manifest(blobs, debt.owner, debt.key).artifacts:
         if artifact.publish:

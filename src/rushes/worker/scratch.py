@@ -1,12 +1,13 @@
 """Scratch: a folder per attempt, locked while its process lives, so that others know what was left behind."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from rushes.files import try_lock, wait_for_lock
 
 
 @contextlib.contextmanager
@@ -25,12 +26,12 @@ def clear(root: Path) -> int:
     """Remove the folders whose process is gone; answers how many."""
     gone = 0
     for folder in root.glob("[0-9]*-*") if root.is_dir() else ():
-        with contextlib.suppress(OSError):  # somebody works in it, or clears it as well
+        with contextlib.suppress(OSError):  # it is in use, or another process clears it too
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-                gone += 1
+                if try_lock(lock):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    gone += 1
             finally:
                 os.close(lock)
     return gone
@@ -41,7 +42,7 @@ def _locked(root: Path) -> tuple[Path, int]:
         folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root))
         with contextlib.suppress(FileNotFoundError):  # cleared between the two calls
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            wait_for_lock(lock)
             if folder.is_dir():
                 return folder, lock
             os.close(lock)

@@ -8,12 +8,12 @@ from rushes.domain.errors import ModelMissing, Refused
 from rushes.engines.models.languages import bcp47, whisper_code
 from rushes.engines.models.speech import (
     SpeechModels,
-    decoding_options,
     parse_speech_models,
     speech_model,
     speech_models,
 )
 from rushes.engines.models.store import ModelStore
+from rushes.stages.speech.transcriber import decoding_options
 
 TINY, BASE = "whisper-tiny.en@1a5afae0", "whisper-base@d01c3014"
 

@@ -6,9 +6,9 @@ import pytest
 
 from rushes.domain.errors import ModelMissing
 from rushes.home import Home
-from rushes.jobs.models import needed, question
+from rushes.jobs.models import model_question, required_models
 from rushes.wiring import open_home
-from tests.unit.sight_world import MEDIA
+from tests.unit.vision_films import MEDIA
 
 
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:
@@ -20,22 +20,22 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: st
 
 def test_a_folder_is_asked_instead_of_the_profiles_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = home(tmp_path, monkeypatch, "places", str(MEDIA / "three_places"))
-    name = question(here, "places", "fast")
+    name = model_question(here, "places", "fast")
     assert name.startswith("three_places@")
     assert here.models.find(name) == MEDIA / "three_places"
-    assert needed(here, "places", "fast") == ()
-    assert [m.id for m in needed(here, "text", "fast")] == ["ppocr-v6-tiny"]
-    assert [m.id for m in needed(here, "text", "high_quality")] == ["ppocr-v6-small"]
+    assert required_models(here, "places", "fast") == ()
+    assert [m.id for m in required_models(here, "text", "fast")] == ["ppocr-v6-tiny"]
+    assert [m.id for m in required_models(here, "text", "high_quality")] == ["ppocr-v6-small"]
 
 
 def test_tesseract_is_asked_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = home(tmp_path, monkeypatch, "text", "tesseract")
-    assert question(here, "text", "balanced") == "tesseract"
-    assert question(here, "faces", "balanced").startswith("yunet-sface@")
+    assert model_question(here, "text", "balanced") == "tesseract"
+    assert model_question(here, "faces", "balanced").startswith("yunet-sface@")
 
 
 def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = home(tmp_path, monkeypatch, "speech", "anna/whisper-small")
     with pytest.raises(ModelMissing) as caught:
-        question(here, "speech", "balanced")
+        model_question(here, "speech", "balanced")
     assert caught.value.advice == "Fetch it with: rushes models pull anna/whisper-small"

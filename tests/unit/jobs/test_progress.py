@@ -7,7 +7,7 @@ from typing import Any, cast
 from rushes.domain.job import JobState, NewJob
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
-from rushes.jobs.progress import IN_TURN, Watch, Watches
+from rushes.jobs.progress import IN_TURN, JobsWatcher, JobWatcher
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.port import Ledger
 
@@ -43,7 +43,7 @@ def home(jobs: int) -> tuple[MemoryLedger, list[str]]:
 def test_a_look_at_many_jobs_asks_about_few_of_them() -> None:
     ledger, jobs = home(60)
     counting = Counting(ledger)
-    watches = Watches(cast(Ledger, counting), jobs, 2)
+    watches = JobsWatcher(cast(Ledger, counting), jobs, 2)
     watches.look()
     counting.asked.clear()
     assert [s.job.id for s in watches.look()] == jobs
@@ -52,7 +52,7 @@ def test_a_look_at_many_jobs_asks_about_few_of_them() -> None:
 
 def test_what_happened_to_any_job_is_seen_by_the_next_look() -> None:
     ledger, jobs = home(60)
-    watches = Watches(ledger, jobs, 2)
+    watches = JobsWatcher(ledger, jobs, 2)
     watches.look()
     (lease,) = ledger.claim(ME.id, ["cpu"], 1, [f"{jobs[50]}.probe"])
     ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
@@ -62,7 +62,7 @@ def test_what_happened_to_any_job_is_seen_by_the_next_look() -> None:
 
 def test_every_job_has_its_turn() -> None:
     ledger, jobs = home(3 * IN_TURN)
-    watches = Watches(ledger, jobs, 2)
+    watches = JobsWatcher(ledger, jobs, 2)
     watches.look()
     ledger.claim(ME.id, ["cpu"], 1, [f"{jobs[-1]}.probe"])  # a start is no event
     for _ in range(3):
@@ -75,9 +75,9 @@ def test_what_is_made_again_is_not_done_and_at_the_end_nothing_is_left() -> None
     (lease,) = ledger.claim(ME.id, ["cpu"], 1)
     ledger.draft(job, lease.task, lease.fence, [], FACTS)
     ledger.complete(ME.id, [Finish(lease.task, lease.fence)])
-    watch = Watch(ledger, job, 2)
+    watch = JobWatcher(ledger, job, 2)
     assert [(s.done, s.total) for s in watch.look().stages] == [(1, 1)]
     assert watch.look().remaining == (0.0, 0.0)
     ledger.revive(job, [lease.task], again=True)
     assert [(s.done, s.total) for s in watch.look().stages] == [(0, 1)]
-    assert [(s.done, s.total) for s in Watch(ledger, job, 2).look().stages] == [(0, 1)]
+    assert [(s.done, s.total) for s in JobWatcher(ledger, job, 2).look().stages] == [(0, 1)]

@@ -12,7 +12,7 @@ from rushes.domain.worker import Incarnation, Worker
 from rushes.jobs.why import Reason, reason_of
 
 JOB = Job("job_a", "me", "", "r", "film.mp4", "searchable", "{}", "{}", JobState.RUNNING, False, 0, Counts(), 1, "")
-FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work as it is")
+FAILURE = Failure("BadMedia", "it is damaged", "copy it again", "will not work without a change")
 
 
 def task(
@@ -66,7 +66,7 @@ def test_each_reason_is_found_and_says_more(reason: Reason) -> None:
 def test_a_need_that_is_not_done_is_counted() -> None:
     one = task(TaskState.WAITING, (NEED.id, "job_a.develop.00002"))
     others = {NEED.id: NEED, "job_a.develop.00002": replace(NEED, state=TaskState.DONE)}
-    assert reason_of(one, JOB, others, [worker()]) == (Reason.NEEDS_WORK, "develop (1 to go)")
+    assert reason_of(one, JOB, others, [worker()]) == (Reason.NEEDS_WORK, "develop (1 left)")
 
 
 def test_a_backing_off_task_says_which_attempt_is_next() -> None:

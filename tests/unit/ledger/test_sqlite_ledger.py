@@ -31,7 +31,7 @@ from rushes.sqlite import file
 NEW = NewJob(job_id("ann", "film"), "ann", "film", "film.mp4", "searchable", "{}")
 PROBE = Draft(task_id(NEW.id, "probe", None), NEW.id, "probe", None, "{}")
 PARTS = [Draft(task_id(NEW.id, "part", n), NEW.id, "part", n, "{}", order=n, needs=(Need(PROBE.id),)) for n in range(3)]
-FAILURE = Failure("BadMedia", "no picture", "play it", "will not work as it is")
+FAILURE = Failure("BadMedia", "no picture", "play it", "will not work without a change")
 
 
 def here(id: str = "w1") -> Incarnation:

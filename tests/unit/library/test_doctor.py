@@ -86,7 +86,7 @@ def test_every_part_of_a_fleet_on_postgres_is_tried(database: str, fleet: Callab
     found = checks(home)
     assert found["store"] == Check("store", ok=True, detail=f"{database} (empty)")
     assert found["hints"] == Check("hints", ok=True, detail="LISTEN/NOTIFY")
-    assert found["clock"] == Check("clock", ok=True, detail="as the store's")
+    assert found["clock"] == Check("clock", ok=True, detail="same as the store's")
 
 
 def test_a_listener_that_hears_nothing_is_a_finding(database: str, fleet: Callable[..., Path]) -> None:
@@ -133,7 +133,7 @@ def test_every_part_of_a_fleet_on_aws_is_tried(aws_server: Running, fleet: Calla
         "results": "s3://rushes/doctor",
         "hints": "SQS, messages waiting: cpu 0, gpu 0, now 0",
         "events": "doctor-events, 0 waiting for rushes watch",
-        "clock": "as the store's",
+        "clock": "same as the store's",
     }.items():
         assert found[name] == Check(name, ok=True, detail=detail)
     assert found["store"].ok

@@ -6,7 +6,7 @@ import pytest
 
 from rushes.domain.errors import Refused
 from rushes.library import Library
-from rushes.library.stereo import _laid, check_out
+from rushes.library.videos.stereo import _laid, check_output
 
 
 def test_a_film_that_was_laid_by_somebody_who_died_is_known_as_ours(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_a_film_that_was_laid_by_somebody_who_died_is_known_as_ours(tmp_path: Pa
     blob.write_bytes(b"film")
     target.write_bytes(b"film")
     with Library(tmp_path / ".rushes") as library:
-        with pytest.raises(Refused, match="there already"):
-            check_out(library.home, target)
+        with pytest.raises(Refused, match="already exists"):
+            check_output(library.home, target)
         assert not _laid(library.home, blob, target)
-        check_out(library.home, target)
+        check_output(library.home, target)

@@ -11,17 +11,17 @@ import pytest
 from rushes.domain.errors import NotFound, Refused, StoreAway
 from rushes.library import JobRequest, Library
 from rushes.sources.folder import Folder
-from rushes.sources.watch import Watched
+from rushes.sources.watch import WatchedSource
 
 PROBE = JobRequest(only=("probe",))
 
 
-def names(watched: Watched) -> list[str]:
+def names(watched: WatchedSource) -> list[str]:
     return [found.name for found in watched.new()]
 
 
 def test_a_file_is_taken_when_two_looks_agree_and_only_once(tmp_path: Path) -> None:
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert names(watched) == []
     film = tmp_path / "a.mp4"
     film.write_bytes(b"be")
@@ -35,7 +35,7 @@ def test_a_file_is_taken_when_two_looks_agree_and_only_once(tmp_path: Path) -> N
 def test_a_file_that_was_written_again_is_new(tmp_path: Path) -> None:
     film = tmp_path / "a.mp4"
     film.write_bytes(b"one")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert [names(watched), names(watched)] == [[], ["a.mp4"]]
     film.write_bytes(b"another")
     assert [names(watched), names(watched)] == [[], ["a.mp4"]]
@@ -44,7 +44,7 @@ def test_a_file_that_was_written_again_is_new(tmp_path: Path) -> None:
 def test_the_same_size_at_another_time_is_still_growing(tmp_path: Path) -> None:
     film = tmp_path / "a.mp4"
     film.write_bytes(b"copied in place")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     names(watched)
     os.utime(film, ns=(1, 1))
     assert names(watched) == []
@@ -54,7 +54,7 @@ def test_the_same_size_at_another_time_is_still_growing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.mp4.part", "a.mp4.crdownload", "a.tmp", ".a.mp4", ".a.mp4.Xy12", "empty.mp4"])
 def test_partial_and_hidden_files_are_left_alone(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"" if name == "empty.mp4" else b"half")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert [names(watched), names(watched)] == [[], []]
 
 
@@ -82,13 +82,13 @@ def test_a_library_takes_in_what_appears_and_knows_a_file_that_was_moved(tmp_pat
     with Library(tmp_path / "home") as library:
         added = list(library.watch([folder], PROBE, pause=pauses))
         assert [(Path(a.path).name, a.created) for a in added] == [("a.mp4", True), ("b.mp4", True)]
-        assert [j.name for j in library.jobs().rows] == ["b.mp4", "a.mp4"]
+        assert [j.name for j in library.jobs.page().rows] == ["b.mp4", "a.mp4"]
         again = list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
         assert [(Path(a.path).name, a.created) for a in again] == [("b.mp4", False)]
 
 
 def state(library: Library, name: str) -> str:
-    (job,) = [j for j in library.jobs().rows if j.name == name]
+    (job,) = [j for j in library.jobs.page().rows if j.name == name]
     return job.state
 
 
@@ -125,11 +125,11 @@ def test_a_job_that_looked_for_its_moved_file_in_vain_is_no_dead_letter(tmp_path
     def worked() -> None:
         film.rename(moved)
         library.work(slots=1, until_idle=True)
-        assert [group.kind for group in library.letters.groups()] == ["SourceMissing"]
+        assert [group.kind for group in library.jobs.failed.groups()] == ["SourceMissing"]
 
     with Library(tmp_path / "home") as library:
         list(library.watch([folder], PROBE, pause=Pauses([lambda: None, worked])))
-        assert library.letters.groups() == ()
+        assert library.jobs.failed.groups() == ()
         assert state(library, "moved.mp4") == "created"
 
 
@@ -159,7 +159,7 @@ def test_a_move_while_nobody_watched_is_a_move(tmp_path: Path, worked: bool) -> 
         list(library.watch([folder], PROBE, once=True, pause=Pauses([lambda: None])))
         assert state(library, "a.mp4") == ("failed" if worked else "cancelled")
         assert state(library, "moved.mp4") == "created"
-        assert library.letters.groups() == ()
+        assert library.jobs.failed.groups() == ()
 
 
 def test_what_else_was_asked_of_a_moved_file_is_not_done_by_its_new_job(tmp_path: Path) -> None:
@@ -229,5 +229,5 @@ def test_places_come_from_the_settings_and_a_place_that_is_not_there_is_refused(
         with pytest.raises(NotFound, match="nowhere"):
             list(library.watch([tmp_path / "nowhere"]))
     monkeypatch.delenv("RUSHES_SOURCES")
-    with Library(tmp_path / "home") as library, pytest.raises(Refused, match="nothing to watch"):
+    with Library(tmp_path / "home") as library, pytest.raises(Refused, match="no folder or bucket to watch"):
         list(library.watch())

@@ -154,7 +154,7 @@ def test_a_wish_that_cannot_be_had_is_refused(recipe: str, only: tuple[str, ...]
 
 
 def test_what_was_asked_for_by_name_is_not_skipped_in_silence() -> None:
-    with pytest.raises(Refused, match="transcript cannot be had without transcribe"):
+    with pytest.raises(Refused, match="transcript needs transcribe"):
         stages_of("searchable", SPECS, only=("transcript",), skip=("transcribe",))
     assert "shots" in stages_of("searchable", SPECS, only=("shots",), skip=("transcribe",))
 

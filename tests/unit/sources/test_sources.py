@@ -11,7 +11,7 @@ import pytest
 from rushes.domain.errors import SourceMissing
 from rushes.domain.keys import canonical
 from rushes.sources.folder import Folder, below, fingerprint
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.watch import find
 
 ODD_NAMES = [
@@ -38,7 +38,7 @@ def _found(*paths: Path) -> list[Path]:
 
 
 def _refused(*paths: Path) -> dict[str, str]:
-    return {Path(e.path).name: e.reason for e in find(map(Folder, paths)) if isinstance(e, LeftOut) and e.fault}
+    return {Path(e.path).name: e.reason for e in find(map(Folder, paths)) if isinstance(e, SkippedFile) and e.fault}
 
 
 def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) ->
 def test_hidden_things_and_the_home_are_passed_over(tmp_path: Path) -> None:
     for name in (".rushes/videos/clip.mp4", ".hidden.mp4", "._a.mp4", "a/.git/x.mp4", "@eaDir/x.mp4"):
         _film(tmp_path / name)
-    assert _refused(tmp_path) == {tmp_path.name: "there is no footage in it"}
+    assert _refused(tmp_path) == {tmp_path.name: "no videos in it"}
     assert _found(tmp_path) == []
 
 
@@ -97,7 +97,7 @@ def test_a_link_out_of_the_folder_is_refused_with_the_reason(tmp_path: Path) -> 
     refused = _refused(inside)
     assert set(refused) == {"b.mp4", "c", "e.mp4"}
     assert "out of the folder" in refused["b.mp4"]
-    assert "nowhere" in refused["e.mp4"]
+    assert "broken link" in refused["e.mp4"]
 
 
 def test_a_neighbour_with_the_same_beginning_is_outside(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_what_may_not_be_read_is_refused_and_the_rest_goes_on(tmp_path: Path, mo
         patched.setattr(os, "scandir", shut_scan)
         refused, found = _refused(tmp_path), _found(tmp_path)
     assert set(refused) == {"a.mp4", "shut"}
-    assert "may not be read" in refused["shut"]
+    assert "may not read" in refused["shut"]
     assert found == [tmp_path / "b.mp4"]
 
 
@@ -157,7 +157,7 @@ def test_nonsense_paths_are_refused_not_raised(tmp_path: Path) -> None:
     film = _film(tmp_path / "a.mp4")
     odd = [tmp_path / "nothing.mp4", Path("a\0b"), Path("x" * 5000), film / "below"]
     entries = list(find(map(Folder, [*odd, film])))
-    assert [type(e) for e in entries] == [LeftOut] * 4 + [FoundFile]
+    assert [type(e) for e in entries] == [SkippedFile] * 4 + [FoundFile]
 
 
 def test_a_fingerprint_moves_with_the_home(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rushes.index.port import SearchResult
 from rushes.library import Clip
-from rushes.library.export import KINDS
+from rushes.library.videos.export import KINDS
 from rushes.surfaces.cli.commands import browse, clips, search
 from rushes.surfaces.cli.main import main
 from tests.unit.cli_library import Shelf, hit, line, video
@@ -86,7 +86,7 @@ def test_a_word_that_must_not_be_there_is_no_option(shelf: Shelf, args: list[str
 
 def test_an_empty_search_says_what_there_is_to_find(shelf: Shelf) -> None:
     shown = rushes("search")
-    assert shown.stdout.startswith("1 film, 41:38: speech 240 (en de)\n")
+    assert shown.stdout.startswith("1 video, 41:38: speech 240 (en de)\n")
     shelf.films = []
     assert "rushes run PATH" in rushes("search").stdout
 
@@ -97,16 +97,15 @@ def test_a_search_without_hits_says_what_to_try(shelf: Shelf) -> None:
     assert (shown.exit_code, shown.stdout) == (0, "")
     assert shown.stderr.splitlines() == [
         "no hits",
-        "try fewer or other words, or the beginning of one: rushes search 'cons*'",
-        "1 film, 41:38: speech 240 (en de)",
-        "1 film not finished: rushes jobs ls",
+        "try fewer or other words, or the start of one: rushes search 'cons*'",
+        "1 video, 41:38: speech 240 (en de)",
+        "1 video not finished yet: rushes jobs ls",
     ]
     assert "try without --video, or fewer" in rushes("search", "x", "--video", "two_cities.mkv").stderr
 
 
 def test_a_word_that_nearly_was_said_is_offered(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = (line("Ask what your COUNTRY can do"),)
-    monkeypatch.setattr(shelf.home.index, "lines", lambda _owner, _video, _kind: said)
+    shelf.said.append(line("Ask what your COUNTRY can do"))
     found = SearchResult((hit((("country", True),)),), total=1, videos=1)
     monkeypatch.setattr(shelf, "search", lambda query, *_: found if "country" in query else SearchResult())
     assert "did you mean: rushes search 'your country'" in rushes("search", "your", "cuontry").stderr
@@ -118,7 +117,7 @@ def test_a_kind_without_that_hit_is_told_by_what_there_is_of_it(shelf: Shelf, mo
     monkeypatch.setattr(
         shelf, "search", lambda query, *_: SearchResult(seen) if query == "kind:object" else SearchResult()
     )
-    assert "what there is of object: cat, car" in rushes("search", "object:cup").stderr.splitlines()
+    assert "object labels found so far: cat, car" in rushes("search", "object:cup").stderr.splitlines()
     assert "what there is" not in rushes("search", "place:beach").stderr
 
 
@@ -138,7 +137,7 @@ def test_ls_and_show_tell_what_there_is(shelf: Shelf) -> None:
     assert shown.stdout.split() == ["vid_aaaabbbbccccdddd", "two_cities.mkv", "41:38", "1920x1080", "25", "fps", "done"]
     lines = rushes("show", "two_cities.mkv", "--lines").stdout.splitlines()
     assert lines[0] == "two_cities.mkv  vid_aaaabbbbccccdddd"
-    assert "film   41:38  1920x1080 25 fps  matroska  1.3 GB" in lines
+    assert "video  41:38  1920x1080 25 fps  matroska  1.3 GB" in lines
     assert "made   12 words  2 lines" in lines
     assert lines[-2:] == ["    0:00.966  It was the best of times", "    0:02.500  it was the worst of times"]
     doc = json.loads(rushes("show", "two_cities.mkv", "--json").stdout)

@@ -12,9 +12,11 @@ from rushes.surfaces.cli.main import main
 from tests.unit.cli_worker import films, kill
 
 Invoke = Callable[..., Result]
-TEXT = Failure("BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work as it is", ("line one", "line two"))
-SHORT = Failure("BadMedia", "it ends too early", "Copy it again.", "works after you act")
-GONE = Failure("SourceMissing", "it is not there", "Put it back.", "works after you act")
+TEXT = Failure(
+    "BadMedia", "it is a \x1b[31mtext", "Name a film.", "will not work without a change", ("line one", "line two")
+)
+SHORT = Failure("BadMedia", "it ends too early", "Copy it again.", "works after you fix the cause")
+GONE = Failure("SourceMissing", "it is not there", "Put it back.", "works after you fix the cause")
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_each_distinct_reason_of_a_class_is_told_with_its_count_hint_and_verdict
         "why    it is not there",
     ]
     at = lines.index("why    2 times: it is a [31mtext")
-    assert lines[at + 1 : at + 3] == ["means  will not work as it is", "do     Name a film."]
+    assert lines[at + 1 : at + 3] == ["means  will not work without a change", "do     Name a film."]
     assert "line two" not in "\n".join(lines)
     assert "line two" in rushes("failed", "ls", "--verbose").stdout
 
@@ -55,14 +57,14 @@ def test_programs_get_one_line_for_each_class(rushes: Invoke) -> None:
 
 
 def test_what_was_put_away_worries_the_doctor_no_more(rushes: Invoke) -> None:
-    assert "4 dead letters" in rushes("doctor").stdout
-    assert rushes("failed", "discard", "--class", "BadMedia").stdout == "3 tasks put away\n"
-    assert "1 dead letter\n" in rushes("doctor").stdout
+    assert "4 failed tasks" in rushes("doctor").stdout
+    assert rushes("failed", "discard", "--class", "BadMedia").stdout == "3 tasks dismissed\n"
+    assert "1 failed task\n" in rushes("doctor").stdout
     rushes("failed", "discard")
-    assert "nothing failed" in rushes("doctor").stdout
-    assert rushes("failed", "ls").stdout == "nothing failed\n"
+    assert "no failed tasks" in rushes("doctor").stdout
+    assert rushes("failed", "ls").stdout == "no failed tasks\n"
 
 
 def test_a_class_is_retried_alone(rushes: Invoke) -> None:
-    assert rushes("failed", "retry", "--class", "SourceMissing").stdout == "1 task will be tried again\n"
+    assert rushes("failed", "retry", "--class", "SourceMissing").stdout == "1 task will be retried\n"
     assert rushes("failed", "ls", "--class", "SourceMissing").exit_code == 6

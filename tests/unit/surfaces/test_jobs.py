@@ -38,7 +38,7 @@ def job(rushes: Invoke, tmp_path: Path) -> str:
 def test_adding_twice_is_one_job(rushes: Invoke, job: str, tmp_path: Path) -> None:
     film = next(tmp_path.glob("*.mp4"))
     again = rushes("add", str(film), "--recipe", "subtitles")
-    assert again.stdout == f"{job}  fi[31mlm.mp4  there already\n"
+    assert again.stdout == f"{job}  fi[31mlm.mp4  already added\n"
     listed = json.loads(rushes("jobs", "ls", "--json").stdout)["jobs"]
     assert [(j["id"], j["recipe"], j["state"]) for j in listed] == [(job, "subtitles", "created")]
 
@@ -82,7 +82,7 @@ def test_what_is_passed_over_in_a_folder_is_told(rushes: Invoke, tmp_path: Path)
     (folder / "notes.txt").write_text("no film")
     shown = rushes("add", str(folder))
     assert shown.exit_code == 0
-    assert "passed over in" in shown.stderr
+    assert "skipped" in shown.stderr
     assert "1 .txt" in shown.stderr
     types = [json.loads(row)["message_type"] for row in rushes("add", str(folder), "--json").stdout.splitlines()]
     assert types == ["job", "skipped", "summary"]
@@ -91,7 +91,7 @@ def test_what_is_passed_over_in_a_folder_is_told(rushes: Invoke, tmp_path: Path)
 def test_why_says_that_no_worker_is_there(rushes: Invoke, job: str) -> None:
     shown = rushes("jobs", "why", job[:8])
     assert shown.stdout.startswith("0 of 1 task done; 1 not running\n")
-    assert "no worker takes this lane" in shown.stdout
+    assert "no worker takes its lane" in shown.stdout
     (reason,) = json.loads(rushes("jobs", "why", job, "--json").stdout)["reasons"]
     assert (reason["stage"], reason["tasks"]) == ("probe", 1)
 
@@ -109,7 +109,7 @@ def test_a_job_is_paused_resumed_cancelled_and_retried(rushes: Invoke, job: str)
 
 def test_a_cancelled_job_that_comes_back_is_told_as_such(rushes: Invoke, job: str) -> None:
     rushes("jobs", "cancel", job)
-    assert rushes("jobs", "retry", job).stdout == "fi[31mlm.mp4: goes on, 0 of 1 task done\n"
+    assert rushes("jobs", "retry", job).stdout == "fi[31mlm.mp4: continues, 0 of 1 task done\n"
     rushes("jobs", "cancel", job)
     doc = json.loads(rushes("jobs", "retry", job, "--json").stdout)
     assert (doc["job"], doc["back"], doc["state"]) == (job, True, "created")
@@ -121,9 +121,9 @@ def test_a_task_that_backs_off_waits_no_more_when_its_job_is_retried(rushes: Inv
     with Library(tmp_path / "home") as library:
         failure = Failure("SlotDied", "signal 11", "Look.", "may work next time")
         library.home.ledger.fail(worker, lease.task, lease.fence, failure, 600.0)
-    assert "backs off" in rushes("jobs", "why", job).stdout
+    assert "waiting to retry" in rushes("jobs", "why", job).stdout
     assert rushes("jobs", "retry", job).stdout.startswith("1 task of ")
-    assert "backs off" not in rushes("jobs", "why", job).stdout
+    assert "waiting to retry" not in rushes("jobs", "why", job).stdout
 
 
 def test_only_jobs_in_one_state_are_listed(rushes: Invoke, job: str) -> None:
@@ -139,7 +139,7 @@ def test_no_name_of_a_job_reaches_the_screen_unclean(rushes: Invoke, job: str) -
 
 
 def test_nothing_failed_is_a_good_answer(rushes: Invoke) -> None:
-    assert rushes("failed", "ls").stdout == "nothing failed\n"
+    assert rushes("failed", "ls").stdout == "no failed tasks\n"
     assert rushes("failed", "ls", "--json").stdout == ""
     assert rushes("failed", "retry").stdout == "nothing to retry\n"
 
@@ -147,7 +147,7 @@ def test_nothing_failed_is_a_good_answer(rushes: Invoke) -> None:
 def test_a_home_is_made_backed_up_restored_and_verified(tmp_path: Path, rushes: Invoke, job: str) -> None:
     made = CliRunner().invoke(main, ["init", str(tmp_path), "--json"])
     assert json.loads(made.stdout) == {"home": str(tmp_path / ".rushes"), "made": True}
-    assert "was there already" in CliRunner().invoke(main, ["init", str(tmp_path)]).stdout
+    assert "already exists" in CliRunner().invoke(main, ["init", str(tmp_path)]).stdout
     assert rushes("backup", str(tmp_path / "copy")).exit_code == 0
     new = str(tmp_path / "new")
     assert CliRunner().invoke(main, ["--home", new, "restore", str(tmp_path / "copy")]).exit_code == 0
@@ -188,7 +188,7 @@ def test_models_are_listed_and_verified_without_being_here(
     rushes: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RUSHES_MODELS", str(tmp_path / "models"))
-    assert "not here" in rushes("models", "ls").stdout
+    assert "missing" in rushes("models", "ls").stdout
     listed = [json.loads(row) for row in rushes("models", "ls", "--json").stdout.splitlines()]
     assert listed
     assert not any(m["present"] for m in listed)

@@ -42,7 +42,7 @@ def test_rushes_alone_shows_the_commands_by_what_people_want() -> None:
     shown = CliRunner().invoke(main, [])
     assert shown.exit_code == 0
     titles = [line for line in shown.output.splitlines() if line.endswith(":") and line[0] != " "]
-    assert titles == ["Options:", "Develop:", "Look:", "Steer:", "Care:"]
+    assert titles == ["Options:", "Process:", "Use:", "Control:", "Maintain:"]
 
 
 @pytest.mark.parametrize(("name", "command"), every_command(), ids=[n for n, _ in every_command()])
@@ -198,7 +198,7 @@ def test_a_home_that_was_named_and_is_not_there_is_told_and_not_made(tmp_path: P
     for command in (["ls"], ["doctor"], ["verify"], ["backup", "x"]):
         shown = CliRunner().invoke(main, [*command, "--home", str(tmp_path / "slip")])
         assert shown.exit_code == 7
-        assert "there is no home at" in shown.stderr
+        assert "no home at" in shown.stderr
     assert not (tmp_path / "slip").exists()
 
 
@@ -214,7 +214,10 @@ def test_a_bug_without_a_home_shows_its_traceback_only_when_asked(
 def test_ctrl_c_is_130(rushes: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, KeyboardInterrupt())
     shown = rushes("version")
-    assert (shown.exit_code, shown.stderr.strip()) == (130, "stopped; nothing is lost, and the same command goes on")
+    assert (shown.exit_code, shown.stderr.strip()) == (
+        130,
+        "stopped; nothing is lost. Run the same command again to continue",
+    )
     last = json.loads(rushes("version", "--json").stdout)
     assert (last["message_type"], last["code"], last["resumable"]) == ("exit_error", 130, True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rushes.domain.job import Counts, JobState
-from rushes.library.run_progress import DiskSpace, Snapshot
+from rushes.library.work.progress import DiskSpace, JobProgress
 from rushes.surfaces.cli.screen import Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.progress import Bars, Heads, Lines, Plain, Row, bar, rows_of, total_of
@@ -58,7 +58,7 @@ def test_the_picture_has_a_row_per_running_stage_the_total_and_what_is_done() ->
     assert lines == [
         "transcribe  ##############>>....      31/42    3.1x      5-7 min",
         "total       ##############>.....      32/44    1.9x      6-9 min",
-        "done: probe   Ctrl-C pauses, loses nothing",
+        "done: probe   Ctrl-C pauses, nothing is lost",
     ]
     bars.stop()
     assert "stopping after the running chunks" in str(bars.picture([seen]).renderables[-1])
@@ -71,7 +71,7 @@ def test_what_to_press_is_never_cut_off_by_what_is_done() -> None:
     screen.console._width = 60
     stages = [stage(name, 1, 1, 0, 0.0) for name in ("probe", "audio", "develop", "playlist", "shots", "transcribe")]
     foot = str(Bars(screen, lambda _snapshot: None).picture([snapshot(*stages)]).renderables[-1])
-    assert foot == "done: probe audio and 4 more   Ctrl-C pauses, loses nothing"
+    assert foot == "done: probe and 5 more   Ctrl-C pauses, nothing is lost"
 
 
 def test_failed_work_is_named_while_the_rest_goes_on() -> None:
@@ -151,7 +151,7 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 FULL = DiskSpace(enough=False, free=1_300_000_000, reserve=5_000_000_000)
-NEARLY_FULL = "disk nearly full: 1.3 GB free, 5.0 GB kept free; goes on by itself"
+NEARLY_FULL = "disk nearly full: 1.3 GB free, 5.0 GB kept free; continues when there is space"
 
 
 def test_a_log_says_once_that_the_disk_is_nearly_full_and_when_there_is_room_again(
@@ -161,7 +161,7 @@ def test_a_log_says_once_that_the_disk_is_nearly_full_and_when_there_is_room_aga
     for space in (FULL, DiskSpace(enough=True)):
         watcher.disk_space(space)
         watcher.look([snapshot()])
-    assert capsys.readouterr().err.splitlines() == [NEARLY_FULL, "there is room on the disk again: going on"]
+    assert capsys.readouterr().err.splitlines() == [NEARLY_FULL, "disk space is available again: continuing"]
 
 
 def test_programs_hear_that_the_disk_is_nearly_full_and_what_is_kept_free(capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,12 +210,12 @@ def test_a_second_signal_stops_at_once_and_a_log_says_so(capsys: pytest.CaptureF
         watcher.look([snapshot()])
         watcher.look([snapshot()])
     assert capsys.readouterr().err.splitlines() == [
-        "stopping after the running chunks; again stops at once",
+        "stopping after the running chunks; Ctrl-C again stops at once",
         "stopping at once",
     ]
 
 
-def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: Any) -> Snapshot:
+def unmeasured(done: int, running: float = 0.0, elapsed: float = 87.0, **more: Any) -> JobProgress:
     one = replace(stage("transcribe", done, 4, 1, running), remaining=None)
     return replace(snapshot(one, **more), remaining=None, elapsed=elapsed)
 
@@ -226,6 +226,21 @@ def test_until_something_is_measured_the_estimate_says_what_is_left_of_a_film() 
     assert seen == [(90.0, 120.0), (60.0, 90.0), (0.0, 20.0), None]
     measured = snapshot(stage("transcribe", 2, 4))
     assert heads.look([measured]) == [measured]
+
+
+def test_an_estimate_that_comes_with_the_first_chunks_is_told_once_and_not_at_the_end() -> None:
+    said, answers = list[str](), [None, (90.0, 120.0)]
+    heads = Heads(lambda *words: said.append(str(words)), lambda _snapshot: answers.pop(0))
+    measured = snapshot(stage("transcribe", 1, 4))
+    for one in (unmeasured(0), unmeasured(1), measured, measured):
+        heads.look([one])
+    _header, estimate = said
+    assert "estimate 90-120 s (p50-p90 on this machine)" in estimate
+    assert not answers
+    late = Heads(lambda *words: said.append(str(words)), lambda _s: None)
+    for one in (unmeasured(0, id="job_b"), snapshot(stage("transcribe", 4, 4), id="job_b")):
+        late.look([one])
+    assert len(said) == 3, "a header, and no estimate of what is over"
 
 
 def test_films_that_take_turns_use_up_their_estimates_by_what_is_done() -> None:

@@ -84,7 +84,7 @@ def test_a_name_that_means_two_jobs_is_answered_with_both(rushes: Invoke, tmp_pa
     shown = rushes("jobs", "show", "job_")
     assert shown.exit_code == 6
     words = " ".join(shown.stderr.split())
-    assert "2 jobs go by 'job_'" in words
+    assert "2 jobs match 'job_'" in words
     assert "(film0.mp4)" in words
     assert "(film1.mp4)" in words
 

@@ -85,9 +85,9 @@ def test_a_reader_that_sleeps_does_not_keep_a_worker_from_ending(monkeypatch: py
 
 
 def test_every_letter_to_the_ledger_is_an_outcome_in_plain_words() -> None:
-    assert [outcome_of(entry).word for entry in LETTERS] == ["done", "found", "failed", "dead", "given back"]
-    assert outcome_of(LETTERS[2]).why.endswith("signal 11; tried again in 1 min 1 s")
-    assert outcome_of(LETTERS[3]).why.endswith("not tried again")
+    assert [outcome_of(entry).word for entry in LETTERS] == ["done", "adopted", "failed", "dead", "given back"]
+    assert outcome_of(LETTERS[2]).why.endswith("signal 11; next attempt in 1 min 1 s")
+    assert outcome_of(LETTERS[3]).why.endswith("no more attempts")
 
 
 def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,9 +96,9 @@ def test_a_log_gets_one_clean_line_for_each_outcome(capsys: pytest.CaptureFixtur
     assert captured.out == ""
     assert captured.err.splitlines() == [
         "done        film.mp4  develop chunk 3  4.2 s",
-        "found       film.mp4  audio",
-        "failed      film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; tried again in 1 min 1 s",
-        "dead        film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; not tried again",
+        "adopted     film.mp4  audio",
+        "failed      film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; next attempt in 1 min 1 s",
+        "dead        film.mp4  develop chunk 3  SlotDied: ended by [31msignal 11; no more attempts",
         "given back  film.mp4  develop chunk 3  drained",
     ]
     assert task_summary(view).startswith("2 tasks done, 1 failed, 1 dead, 1 given back in ")
@@ -132,7 +132,7 @@ def test_a_terminal_shows_a_line_for_each_slot(monkeypatch: pytest.MonkeyPatch) 
     assert idle == " 1  idle"
     assert develop == " 2  develop     film.mp4                         chunk 3    45%        12 s"
     assert clip.split() == ["3", "clip", "film.mp4", "12", "s"]
-    assert foot == "nothing done in 0.0 s   Ctrl-C stops after the running chunks"
+    assert foot == "no tasks done in 0.0 s   Ctrl-C stops after the running chunks"
 
 
 def test_a_store_that_is_away_does_not_keep_a_name_from_being_shown_later() -> None:
@@ -191,7 +191,7 @@ def test_a_worker_with_nothing_to_do_says_so(rushes: Invoke) -> None:
     assert shown.stdout == ""
     assert "1 slot, lane cpu" in shown.stderr.replace("\n", " ")
     assert "0 tasks done in" in shown.stderr
-    assert "nothing is left to do" in shown.stderr
+    assert "no work is left" in shown.stderr
 
 
 @pytest.mark.parametrize("args", [["--lanes", "gup"], ["--slots", "0"], ["--slots", "many"], ["--drain-grace", "-1"]])

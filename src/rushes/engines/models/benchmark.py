@@ -2,25 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from rushes.engines.models.manifest import Model
+from rushes.engines.models.store import ModelSpeed
 from rushes.engines.port import RATE, DecodingOptions, Engine, Pcm, Picture
 
 _REPEATS = 3
 _SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSpeed:
-    """The least processor time of a few runs, and how long loading took, in seconds."""
-
-    model: str
-    subject: str  # what one run works on
-    cpu_seconds: float
-    loading: float
 
 
 def benchmark(engine: Engine, model: Model) -> ModelSpeed | None:

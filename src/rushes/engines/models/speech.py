@@ -1,16 +1,14 @@
-"""Speech: the models of each profile, and how they decode."""
+"""Speech: the models of each profile."""
 
 from dataclasses import dataclass
 
 from rushes.domain.errors import Refused
 from rushes.engines.models.manifest import Model
 from rushes.engines.models.store import ModelStore
-from rushes.engines.port import DecodingOptions
 
 ENGLISH = "whisper-tiny.en"
 MULTILINGUAL = "whisper-base"
 PROFILES = ("fast", "balanced", "high_quality")
-_BEAMS = {"fast": 1, "balanced": 5, "high_quality": 5}
 _JOIN = "+"
 
 
@@ -56,8 +54,3 @@ def parse_speech_models(name: str) -> SpeechModels:
     """The inverse of speech_model."""
     names = name.split(_JOIN)
     return SpeechModels(multilingual=names[-1], english=names[0])
-
-
-def decoding_options(profile: str, language: str) -> DecodingOptions:
-    """How a window is decoded first."""
-    return DecodingOptions(language=language or None, beam_size=_BEAMS.get(profile, 5))

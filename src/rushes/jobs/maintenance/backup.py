@@ -6,18 +6,19 @@ A folder is a backup only when its last file, the seal, is there. Published name
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
-from rushes.domain.keys import parse_blob_key
+from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
+from rushes.files import replacing
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -27,7 +28,7 @@ OpenBlobs = Callable[[Path], Blobs]
 
 
 @dataclass(frozen=True, slots=True)
-class BackedUp:
+class BackupReport:
     """What a backup holds."""
 
     files: int
@@ -38,7 +39,7 @@ class BackedUp:
 
 def backup(
     home: Path, blobs: Blobs, to: Path, snapshots: Mapping[str, Callable[[Path], None]], folder: OpenBlobs
-) -> BackedUp:
+) -> BackupReport:
     """Copy a home that may be in use; repeated into the same folder it copies only what is new.
 
     Raises:
@@ -64,20 +65,20 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
 
     Raises:
         NotFound: the folder is not a complete backup.
-        Refused: there is a home already, or the backup is damaged.
+        Refused: there is already a home, or the backup is damaged.
     """
     try:
         seal = json.loads((backup_folder / SEAL).read_text())
     except (OSError, ValueError) as e:
         raise NotFound(f"{backup_folder} is not a complete backup", "Run rushes backup again.") from e
     if (home / "ledger.sqlite").exists():
-        raise Refused(f"{home} is a home already", "Restore into a new place with --home.")
+        raise Refused(f"{home} is already a home", "Restore into another folder with --home.")
     for name, sha256 in seal.items():
         if _sha256(backup_folder / name) != sha256:
             raise Refused(f"{name} of this backup is damaged", "Use another backup.")
     for name in seal:  # a log of another database would be replayed
         _unlink(home, f"{name}-wal", f"{name}-shm")
-    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: made anew
+    _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: rebuilt
     databases = [name for name in seal if name.endswith(".sqlite")]
     for name in seal.keys() - set(databases):
         _replace(home / name, partial(_copy, backup_folder / name))
@@ -89,17 +90,17 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
     return copied.files
 
 
-def copy(source: Blobs, target: Blobs) -> BackedUp:
+def copy(source: Blobs, target: Blobs) -> BackupReport:
     """Copy all blobs, each checked by its hash, then all manifests; what vanishes meanwhile is passed over."""
     files = size = copied = 0
     damaged: list[str] = []
     for key in source.keys("blobs/"):
         owner, sha256 = parse_blob_key(key)
-        length = source.size(owner, sha256)
-        if length is None:
+        found, there = source.stat(owner, sha256), target.stat(owner, sha256)
+        if found is None:
             continue
-        files, size = files + 1, size + length
-        if target.size(owner, sha256) != length:
+        files, size = files + 1, size + found.size
+        if there is None or there.size != found.size:
             copied += 1
             if not _copied(source, target, owner, sha256):
                 damaged.append(key)
@@ -108,12 +109,12 @@ def copy(source: Blobs, target: Blobs) -> BackedUp:
             data = _manifest(source, key)[0]
         except DamagedBlob as e:
             damaged.append(key)
-            log.warning("left out: %s", e)
+            log.warning("not in the backup: %s", e)
             continue
         if data:
             files, size = files + 1, size + len(data)
             copied += _put(target, key, data)
-    return BackedUp(files, size, copied, tuple(damaged))
+    return BackupReport(files, size, copied, tuple(damaged))
 
 
 def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:
@@ -121,10 +122,10 @@ def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:
     try:
         found = target.put(owner, source.local(owner, sha256))
     except (DamagedBlob, FileNotFoundError):
-        return source.size(owner, sha256) is None  # cleared meanwhile: no harm
+        return source.stat(owner, sha256) is None  # cleared meanwhile: no harm
     if found.sha256 != sha256:
-        target.drop(owner, found.sha256)
-        log.warning("left out: blob %s is damaged", sha256[:12])
+        target.delete(blob_key(owner, found.sha256))
+        log.warning("not in the backup: blob %s is damaged", sha256[:12])
     return found.sha256 == sha256
 
 
@@ -133,9 +134,9 @@ def _put(target: Blobs, key: str, data: bytes) -> bool:
     if target.create(key, data):
         return True
     with contextlib.suppress(DamagedBlob):  # of a bucket: it is replaced
-        if target.read(key) == data:
+        if read_document(target, key) == data:
             return False
-    target.remove(key)
+    target.delete(key)
     return target.create(key, data)
 
 
@@ -145,7 +146,7 @@ def _manifest(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
     Raises:
         DamagedBlob: it is none.
     """
-    data = blobs.read(key)
+    data = read_document(blobs, key)
     return (data, parse_manifest(data, key).artifacts) if data is not None else (b"", ())
 
 
@@ -155,10 +156,10 @@ def _publish(blobs: Blobs) -> None:
         try:
             artifacts = _manifest(blobs, key)[1]
         except DamagedBlob as e:
-            log.warning("nothing of it is published: %s", e)  # verify finds it
+            log.warning("not published: %s", e)  # verify finds it
             continue
         for artifact in artifacts:
-            if artifact.publish and blobs.size(owner, artifact.sha256) is not None:
+            if artifact.publish and blobs.stat(owner, artifact.sha256):
                 blobs.publish(artifact.publish, owner, artifact.sha256)
 
 
@@ -177,18 +178,9 @@ def _write(text: str, target: Path) -> None:
 
 
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
-    """Write beside, sync, then rename: a file is there whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
-    write(part)
-    fd = os.open(part, os.O_RDONLY)
-    os.fsync(fd)
-    os.close(fd)
-    part.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    with replacing(target) as part:
+        write(part)
 
 
 def _sha256(file: Path) -> str:

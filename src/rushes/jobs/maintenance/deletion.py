@@ -5,27 +5,29 @@ A note of the manifests is written before they go, so that a clearing which was 
 
 import json
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.jobs.maintenance.retention import Rules, sort_results
+from rushes.jobs.maintenance.retention import RetentionRules, sort_results
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
 from rushes.telemetry import log
 
+Announce = Callable[[Sequence[str]], None]
 _PAGE = 500  # results in one note
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class DeletionNote:
     """Results that are being cleared: their manifests as they were ("" if there was none), and whose they are not."""
 
     manifests: dict[str, str]
@@ -34,7 +36,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class Deletion:
     """Takes results out of the way of an owner's jobs.
 
     First the manifest goes, then comes the look at who wants it: whoever still found it is seen by that look.
@@ -43,8 +45,9 @@ class Clearing:
     ledger: Ledger
     blobs: Blobs
     owner: str
-    rules: Rules
+    rules: RetentionRules
     now: datetime
+    announce: Announce = lambda _tasks: None  # of tasks that are made again
 
     def clear(self, keys: Iterable[str], why: str, gone: Iterable[str] = ()) -> int:
         """Set results aside, but for what jobs take up meanwhile; answers how many went. Repeatable."""
@@ -70,18 +73,18 @@ class Clearing:
         found = {key: written(self.blobs, manifest_key(self.owner, key)) or b"" for key in keys}
         there = {key: data.decode("latin-1") for key, data in found.items() if data or key in known}
         name = f"{_notes_of(self.owner)}{secrets.token_hex(8)}.json"
-        return name if there and self.blobs.create(name, canonical(asdict(Note(there, why, gone)))) else ""
+        return name if there and self.blobs.create(name, canonical(asdict(DeletionNote(there, why, gone)))) else ""
 
-    def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, Note]]:
+    def _notes(self, names: Iterable[str]) -> Iterator[tuple[str, DeletionNote]]:
         """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
         for name in names:
             try:
-                if (data := self.blobs.read(name)) is None:
+                if (data := read_document(self.blobs, name)) is None:
                     continue  # settled by somebody else meanwhile
                 doc = json.loads(data)
-                yield name, Note(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
+                yield name, DeletionNote(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
             except (DamagedBlob, ValueError, KeyError, TypeError):
-                log.warning("passed over: the note %s is damaged", name)
+                log.warning("skipped: the note %s is damaged", name)
 
     def _wanted(self, gone: Collection[str]) -> frozenset[str]:
         rules = replace(self.rules, gone=self.rules.gone.union(gone))
@@ -95,11 +98,11 @@ class Clearing:
             back = {key: data for key, data in note.manifests.items() if key in wanted}
             self._bring_back(back, gone)
             self._unpublish([(key, data) for key, data in note.manifests.items() if key not in back])
-            self.blobs.remove(name)
+            self.blobs.delete(name)
         return len(taken - wanted)
 
-    def _take_out(self, note: Note, spared: Collection[str]) -> Iterable[str]:
-        """Rows, then manifests, but for what was made anew or taken up since the note; those that had a row."""
+    def _take_out(self, note: DeletionNote, spared: Collection[str]) -> Iterable[str]:
+        """Rows, then manifests, but for what was made again or adopted since the note; those that had a row."""
         found = {key: (manifest_key(self.owner, key), data.encode("latin-1")) for key, data in note.manifests.items()}
         now = {key: written(self.blobs, name) for key, (name, _) in found.items() if key not in spared}
         mine = [key for key, data in now.items() if data in (None, found[key][1])]
@@ -107,7 +110,7 @@ class Clearing:
         for page in _pages(mine, self.ledger.batch):
             self.ledger.set_aside(self.owner, page, note.why)
         for name, data in (found[key] for key in mine if now[key] is not None):
-            self.blobs.remove(name, was=data or None)  # what cannot be read goes as it is
+            self.blobs.delete(name, was=data or None)  # what cannot be read goes as it is
         return known
 
     def _bring_back(self, manifests: dict[str, str], gone: Collection[str]) -> None:
@@ -119,19 +122,19 @@ class Clearing:
         for job in all_jobs(self.ledger, self.owner) if lost else ():
             done = all_tasks(self.ledger, job.id, TaskState.DONE) if job.id not in gone else ()
             if tasks := [task.id for task in done if lost & set(results_of(task.spec).values())]:
-                self.ledger.revive(job.id, tasks, again=True)
+                self.announce(self.ledger.revive(job.id, tasks, again=True))
 
     def _unpublish(self, manifests: Sequence[tuple[str, str]]) -> None:
         """Take their names away; a result that stays and shares one gets it back."""
         names = {a.publish for manifest in _parsed(manifests) for a in manifest.artifacts if a.publish}
         for name in sorted(names):
-            self.blobs.remove(name)
+            self.blobs.delete(name)
         if names:
             self._publish_others(names, {manifests_of_subject(self.owner, key) for key, _ in manifests})
 
     def _publish_others(self, names: Collection[str], places: Collection[str]) -> None:
         """The newest job's result has a name; one that got it by itself meanwhile keeps it."""
-        free = {name for name in names if self.blobs.part(name, 0, 0) is None}
+        free = {name for name in names if self.blobs.read(name, 0, 0) is None}
         found = ((key, written(self.blobs, key)) for place in sorted(places) for key in self.blobs.keys(place))
         texts = ((key, data.decode("latin-1")) for key, data in found if data)
         sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]
@@ -147,7 +150,7 @@ class Clearing:
         try:
             self.blobs.publish(name, self.owner, sha256)
         except DamagedBlob as e:
-            log.warning("publishing %s: %s", name, e)  # verify finds it, and its repair owes the name anew
+            log.warning("publishing %s: %s", name, e)  # verify finds it, and its repair owes the name again
 
 
 def _notes_of(owner: str) -> str:

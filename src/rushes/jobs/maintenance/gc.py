@@ -5,13 +5,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
-from rushes.jobs.maintenance.deletion import Clearing
-from rushes.jobs.maintenance.retention import Rules, footage_of, sort_results
+from rushes.jobs.maintenance.deletion import Announce, Deletion
+from rushes.jobs.maintenance.retention import RetentionRules, footage_of, sort_results
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of
@@ -34,9 +35,16 @@ class _Named:
     left: frozenset[str]
 
 
-def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | None = None) -> GcReport:
+def gc(
+    ledger: Ledger,
+    blobs: Blobs,
+    owner: str,
+    rules: RetentionRules,
+    now: datetime | None = None,
+    announce: Announce = lambda _tasks: None,
+) -> GcReport:
     """Set aside what the rules let go (row, manifest, then blobs), never what some other job wants."""
-    clearing = Clearing(ledger, blobs, owner, rules, now or datetime.now(UTC))
+    clearing = Deletion(ledger, blobs, owner, rules, now or datetime.now(UTC), announce)
     clearing.go_on()
     results = clearing.clear(sort_results(ledger, owner, rules, clearing.now).going, "no longer needed")
     named = _named(clearing)
@@ -45,7 +53,14 @@ def gc(ledger: Ledger, blobs: Blobs, owner: str, rules: Rules, now: datetime | N
     return GcReport(results, count, size)
 
 
-def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: Collection[str] = ()) -> int:
+def drop(
+    ledger: Ledger,
+    blobs: Blobs,
+    owner: str,
+    jobs: Collection[str],
+    gone: Collection[str] = (),
+    announce: Announce = lambda _tasks: None,
+) -> int:
     """Set aside what these jobs of one video made and no other wants, names too; `gone` want nothing.
 
     Repeatable; answers how many. Their blobs go with the next gc.
@@ -53,8 +68,8 @@ def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: 
     if not jobs:
         return 0
     footage = footage_of(ledger.jobs(owner, ids=jobs).rows)  # theirs; a clip's job does not say it
-    rules = Rules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
-    clearing = Clearing(ledger, blobs, owner, rules, datetime.now(UTC))
+    rules = RetentionRules({}, 0, 0, gone=frozenset((*jobs, *gone)), footage=footage)
+    clearing = Deletion(ledger, blobs, owner, rules, datetime.now(UTC), announce)
     clearing.go_on(jobs)
     keys = {key for job in jobs for task in all_tasks(ledger, job) for key in results_of(task.spec).values()}
     return clearing.clear(keys - sort_results(ledger, owner, rules, clearing.now).wanted, "deleted", jobs)
@@ -62,12 +77,12 @@ def drop(ledger: Ledger, blobs: Blobs, owner: str, jobs: Collection[str], gone: 
 
 def _manifest(blobs: Blobs, key: str) -> Manifest | None:
     with contextlib.suppress(DamagedBlob):
-        data = blobs.read(key)
+        data = read_document(blobs, key)
         return parse_manifest(data, key) if data else None
     return None
 
 
-def _named(clearing: Clearing) -> _Named:
+def _named(clearing: Deletion) -> _Named:
     named: set[str] = set()
     left: set[str] = set()
     for key in clearing.blobs.keys(f"results/{clearing.owner}/"):
@@ -78,20 +93,19 @@ def _named(clearing: Clearing) -> _Named:
     return _Named(frozenset(named), frozenset(left))
 
 
-def _orphans(clearing: Clearing, left: frozenset[str]) -> frozenset[str]:
+def _orphans(clearing: Deletion, left: frozenset[str]) -> frozenset[str]:
     """What a slot finished after its job was deleted, unless another job has taken it up or will."""
     ledger, owner = clearing.ledger, clearing.owner
     unknown = left - ledger.known(owner, left).keys() if left else left
     return unknown - sort_results(ledger, owner, clearing.rules, clearing.now).wanted if unknown else unknown
 
 
-def _sweep_blobs(blobs: Blobs, owner: str, rules: Rules, named: frozenset[str]) -> tuple[int, int]:
+def _sweep_blobs(blobs: Blobs, owner: str, rules: RetentionRules, named: frozenset[str]) -> tuple[int, int]:
     """Drop blobs that no manifest names: leftovers of killed attempts, and of what was set aside."""
     count = size = 0
     for key in blobs.keys(f"blobs/{owner}/"):
         _, sha256 = parse_blob_key(key)
-        if sha256 not in named and (blobs.age(owner, sha256) or 0.0) >= rules.young_seconds:
-            length = blobs.size(owner, sha256) or 0
-            if blobs.drop(owner, sha256, older=rules.young_seconds):
-                count, size = count + 1, size + length
+        found = blobs.stat(owner, sha256) if sha256 not in named else None
+        if found and found.age >= rules.young_seconds and blobs.delete(key, older=rules.young_seconds):
+            count, size = count + 1, size + found.size
     return count, size

@@ -13,7 +13,9 @@ from rushes.plan.planner import inputs_of, results_of
 _COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
-def missing(ledger: Ledger, owner: str, specs: Mapping[str, StageSpec], gone: Collection[str]) -> tuple[Damage, ...]:
+def find_missing(
+    ledger: Ledger, owner: str, specs: Mapping[str, StageSpec], gone: Collection[str]
+) -> tuple[Damage, ...]:
     """Results without a row that a job must have and nobody is making, each told of the newest such job.
 
     What may go some day is missing only if work that is not done yet reads it; jobs that were deleted miss nothing.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rushes.blobs.port import Blobs
-from rushes.jobs.maintenance.quarantine import put_aside
+from rushes.jobs.maintenance.quarantine import quarantine
 from rushes.jobs.maintenance.verify import Damage
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
@@ -73,7 +73,7 @@ class _Turns:
 
 def _again(ledger: Ledger, blobs: Blobs, owner: str, job: str, damages: list[Damage]) -> tuple[str, ...]:
     for damage in damages:
-        put_aside(ledger, blobs, owner, damage.key, damage.what)
+        quarantine(ledger, blobs, owner, damage.key, damage.what)
     return ledger.revive(job, _with_makers(ledger, owner, job, [damage.task for damage in damages]), again=True)
 
 

@@ -14,7 +14,7 @@ from rushes.plan.planner import inputs_of, results_of
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RetentionRules:
     """What may go, and when."""
 
     specs: Mapping[str, StageSpec]
@@ -26,14 +26,14 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortedResults:
     """Results by what becomes of them: no job wants those that go any more."""
 
     going: frozenset[str]
     wanted: frozenset[str]
 
 
-def sort_results(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sorted:
+def sort_results(ledger: Ledger, owner: str, rules: RetentionRules, now: datetime) -> SortedResults:
     """Every result that a job of the owner speaks of."""
     going: set[str] = set()
     wanted: set[str] = set()
@@ -44,7 +44,7 @@ def sort_results(ledger: Ledger, owner: str, rules: Rules, now: datetime) -> Sor
         may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
         going |= may_go
         wanted |= {key for task in tasks for key in _wants(job, task)} - may_go
-    return Sorted(frozenset(going - wanted), frozenset(wanted))
+    return SortedResults(frozenset(going - wanted), frozenset(wanted))
 
 
 def footage_of(jobs: Collection[Job]) -> frozenset[str]:
@@ -59,7 +59,7 @@ def _wants(job: Job, task: Task) -> Iterator[str]:
         yield from inputs_of(task.spec)
 
 
-def _passing(job: Job, tasks: tuple[Task, ...], rules: Rules, now: datetime) -> Iterator[str]:
+def _passing(job: Job, tasks: tuple[Task, ...], rules: RetentionRules, now: datetime) -> Iterator[str]:
     days = (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
     for task in tasks:
         spec = rules.specs.get(task.stage)

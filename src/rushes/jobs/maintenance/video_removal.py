@@ -1,20 +1,22 @@
-"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and that is wished for.
+"""Deleting a video: what was made of it goes, the original stays unless it was uploaded and its deletion was requested.
 
 First a record says that it is gone; whatever a kill leaves undone, the same command or the next gc does.
 """
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
-from rushes.annotations import every, of_video
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
 from rushes.index.deleted_jobs import DELETED
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
+from rushes.jobs import control
 from rushes.jobs.maintenance.gc import drop
-from rushes.jobs.maintenance.retention import Rules
+from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
 
@@ -31,46 +33,53 @@ class RemovalReport:
     originals: tuple[str, ...] = ()
 
 
-def remove(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
-    """Delete a video: jobs, results, clips, what people said of it; `originals` that were uploaded, only if wished."""
+def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
+    """Delete a video: jobs, results, clips, what people said of it; and with `originals` what was uploaded."""
     owner = home.settings.owner
     before = home.records.get(DELETED, owner, video.id)
-    clips = [str(clip.doc["job"]) for clip in of_video(home, CLIP, video.id)]
+    clips = [str(clip.doc["job"]) for clip in home.all_records(CLIP, video.id)]
     jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
     doc = {"jobs": list(jobs), "originals": originals, "over": False}
-    return finish(home, home.records.put(DELETED, owner, video.id, doc))
+    return finish_removal(home, home.records.put(DELETED, owner, video.id, doc))
 
 
-def cut_short(home: Home, video: str) -> Record | None:
+def unfinished_removal(home: Home, video: str) -> Record | None:
     """A deletion of that video which a kill cut short."""
     record = home.records.get(DELETED, home.settings.owner, video)
     return None if record is None or record.doc["over"] else record
 
 
-def rules(home: Home) -> Rules:
+def retention_rules(home: Home) -> RetentionRules:
     """What may go in this home; a job is gone when its deletion is over: before, its names may still be published."""
     s = home.settings
-    gone = frozenset(job for record in every(home, DELETED) if record.doc["over"] for job in record.doc["jobs"])
-    return Rules(home.specs, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
+    gone = frozenset(job for record in home.all_records(DELETED) if record.doc["over"] for job in record.doc["jobs"])
+    return RetentionRules(home.specs, s.keep_days, s.clip_days, max(1, s.keep_days) * 86400.0, gone)
 
 
-def deleted(home: Home) -> frozenset[str]:
+def deleted_jobs(home: Home) -> frozenset[str]:
     """Every job whose deletion has begun."""
-    return frozenset(job for record in every(home, DELETED) for job in record.doc["jobs"])
+    return frozenset(job for record in home.all_records(DELETED) for job in record.doc["jobs"])
 
 
-def finish_all(home: Home) -> int:
+def finish_removals(home: Home) -> int:
     """Do what killed deletions left; answers how many there were."""
-    left = [record for record in every(home, DELETED) if not record.doc["over"]]
+    left = [record for record in home.all_records(DELETED) if not record.doc["over"]]
     for record in left:
-        finish(home, record)
+        finish_removal(home, record)
     return len(left)
 
 
-def finish(home: Home, gone: Record) -> RemovalReport:
+def finish_removal(home: Home, gone: Record) -> RemovalReport:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
-    results = drop(home.ledger, home.blobs, gone.owner, [job.id for job in jobs], deleted(home))
+    results = drop(
+        home.ledger,
+        home.blobs,
+        gone.owner,
+        [job.id for job in jobs],
+        deleted_jobs(home),
+        partial(control.announce, home),
+    )
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)
     home.records.put(DELETED, gone.owner, gone.id, {**gone.doc, "over": True})
@@ -83,10 +92,10 @@ def _stopped(home: Home, id: str) -> Job | None:
     with suppress(NotFound):
         job = home.ledger.job(id)
         if job.state is JobState.FAILED:
-            home.ledger.revive(id)
+            control.retry(home, id)
         if job.state not in (JobState.COMPLETED, JobState.CANCELLED):
             with suppress(Refused):
-                home.ledger.control(id, JobCommand.CANCEL)
+                control.command(home, id, JobCommand.CANCEL)
         return job
     return None
 
@@ -96,7 +105,7 @@ def _forget(home: Home, video: str) -> None:
     owner = home.settings.owner
     home.records.delete(NAME, owner, video)
     for kind in (CORRECTION, SELECTION, CLIP):
-        for record in of_video(home, kind, video):
+        for record in home.all_records(kind, video):
             home.records.delete(kind, owner, record.id)
 
 
@@ -107,7 +116,7 @@ def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
         source = JobSpec.from_text(job.payload).source
         path = (home.originals / source.path).resolve()
         if source.far and (key := _own_key(home, source.path)):
-            home.blobs.remove(key)
+            home.blobs.delete(key)
             gone.append(source.path)
         elif not source.far and path.is_relative_to(home.folder.resolve() / "uploads") and path.is_file():
             path.unlink()
@@ -115,8 +124,8 @@ def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
     return tuple(gone)
 
 
-def _own_key(home: Home, address: str) -> str:
+def _own_key(home: Home, path: str) -> str:
     """The key of an upload in the prefix's own bucket, "" for what lies elsewhere."""
-    prefix = home.blobs.address("input").removesuffix("input")
-    key = address.removeprefix(prefix)
-    return key if address.startswith(prefix) and key.startswith("input/job_") else ""
+    prefix = address(home.blobs, "input").removesuffix("input")
+    key = path.removeprefix(prefix)
+    return key if path.startswith(prefix) and key.startswith("input/job_") else ""

@@ -16,18 +16,18 @@ from rushes.media.subtitles import Cue, srt
 
 FONT = "SourceSansPro-Semibold.ttf"
 _STYLE = "FontName=Source Sans Pro Semibold,FontSize=18,Outline=1.2,Shadow=0.6,MarginV=18"
-_QUIET = ("-v", "warning", "-nostdin", "-y")
-_LACKS = re.compile(r"fallback with glyph 0x([0-9A-F]+)")
+_LOG_OPTIONS = ("-v", "warning", "-nostdin", "-y")
+_MISSING_GLYPH = re.compile(r"fallback with glyph 0x([0-9A-F]+)")
 _FILM = ("-protocol_whitelist", "file", "-f", "mp4", "-i")  # holds for one input only
 _CUES = ("-protocol_whitelist", "file", "-f", "srt", "-i", "cues.srt")
 # Fonts of the machine would give other bytes on another one.
-_NO_OTHER_FONTS = """<?xml version="1.0"?>
+_FONTS_CONF = """<?xml version="1.0"?>
 <fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">fonts</cachedir></fontconfig>
 """
-_SAME_BYTES = ("-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-movflags", "+faststart")
+_BITEXACT = ("-map_metadata", "-1", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-movflags", "+faststart")
 
 
-def shifted(found: Iterable[Cue], start_ms: int, length_ms: int) -> list[Cue]:
+def crop_cues(found: Iterable[Cue], start_ms: int, length_ms: int) -> list[Cue]:
     """Cues of a film as cues of a clip that begins and lasts so long."""
     moved = ((max(0, c.start - start_ms), min(length_ms, c.end - start_ms), c.lines) for c in found)
     return [Cue(start, end, lines) for start, end, lines in moved if start < end]
@@ -38,10 +38,10 @@ def add_track(film: Path, found: Iterable[Cue], language: str, scratch: Path, ou
     (scratch / "cues.srt").write_text(srt(list(found)), "utf-8")
     said = ("-metadata:s:s:0", f"language={language}") if language else ()
     copied = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text", *said)
-    _ffmpeg(scratch, *_FILM, str(film), *_CUES, *copied, *_SAME_BYTES, str(out))
+    _ffmpeg(scratch, *_FILM, str(film), *_CUES, *copied, *_BITEXACT, str(out))
 
 
-def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
+def burn_in(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -> None:
     """Encode a clip anew with the cues in its pictures; every frame keeps its time.
 
     Raises:
@@ -51,13 +51,13 @@ def burn(film: Path, found: Iterable[Cue], crf: int, scratch: Path, out: Path) -
     (scratch / "fonts").mkdir(exist_ok=True)
     with as_file(files(__package__).joinpath("fonts", FONT)) as font:
         shutil.copyfile(font, scratch / "fonts" / FONT)
-    (scratch / "fonts.conf").write_text(_NO_OTHER_FONTS, "utf-8")
+    (scratch / "fonts.conf").write_text(_FONTS_CONF, "utf-8")
     drawn = f"subtitles=filename=cues.srt:fontsdir=fonts:force_style='{_STYLE}'"
     options = [part for name, value in x264_options(crf).items() for part in (f"-{name}:v", value)]
     times = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
     coded = ("-vf", drawn, "-c:v", "libx264", *options, "-c:a", "copy", *times)
-    said = _ffmpeg(scratch, *_FILM, str(film), *coded, *_SAME_BYTES, str(out))
-    if lacks := sorted({chr(int(number, 16)) for number in _LACKS.findall(said)}):
+    said = _ffmpeg(scratch, *_FILM, str(film), *coded, *_BITEXACT, str(out))
+    if lacks := sorted({chr(int(number, 16)) for number in _MISSING_GLYPH.findall(said)}):
         hint = "Ask for them as a track: players have fonts for every script."
         raise NeverWorks(f"the shipped font cannot draw {' '.join(lacks[:20])}", hint)
 
@@ -68,7 +68,7 @@ def _ffmpeg(folder: Path, *arguments: str) -> str:
     Raises:
         NeverWorks: it fails.
     """
-    command = [get_ffmpeg_exe(), *_QUIET, *arguments]
+    command = [get_ffmpeg_exe(), *_LOG_OPTIONS, *arguments]
     told = os.environ | {"FONTCONFIG_FILE": str(folder.absolute() / "fonts.conf")}
     done = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)
     if done.returncode:

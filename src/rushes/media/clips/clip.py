@@ -8,10 +8,10 @@ from pathlib import Path
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.clips.pictures import Encoded, Order
-from rushes.media.clips.smart import seams
-from rushes.media.clips.smart_writer import Copied
-from rushes.media.clips.sound import ClipSound
+from rushes.media.clips.audio import ClipAudio
+from rushes.media.clips.smart_cut import find_cut_points
+from rushes.media.clips.smart_cut_writer import SmartCutWriter
+from rushes.media.clips.video import ClipWork, FullEncoder
 from rushes.media.open import create_file
 
 Progress = Callable[[float], None]
@@ -31,7 +31,7 @@ class ClipFacts:
     hidden: tuple[Fraction, ...] = ()
 
 
-def clip(
+def cut_clip(
     path: Footage,
     facts: VideoFacts,
     start: Fraction,
@@ -53,31 +53,31 @@ def clip(
     whole = [(t.start * t.base, t.end * t.base) for t in (track, sound) if t is not None]
     start, end = max(start, min(a for a, _ in whole)), min(end, max(b for _, b in whole))
     if start >= end:
-        raise BadMedia("the clip lies outside the film", "Choose a start and an end within it.")
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
     with create_file(out, {"movflags": "+faststart"}) as container:
         if track is None:
             assert sound is not None
-            ClipSound(container, heard or path, sound, start, end).finish()
+            ClipAudio(container, heard or path, sound, start, end).finish()
             return ClipFacts(start, end, 0)
         span = _span(track, start, end)
 
-        def sounding(zero: int) -> ClipSound | None:
-            return ClipSound(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
+        def sounding(zero: int) -> ClipAudio | None:
+            return ClipAudio(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
 
-        return _cut(Order(container, path, facts, track, span, sounding, on_progress, []), smart)
+        return _cut(ClipWork(container, path, facts, track, span, sounding, on_progress, []), smart)
 
 
 def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
     """The part of the pictures, of which at least one moment is shown."""
     first, last = max(rescale_up(start, track.base), track.start), min(rescale_up(end, track.base), track.end)
     if first >= track.end or last <= track.start:
-        raise BadMedia("there is no picture in that range", "Choose a longer range.")
+        raise BadMedia("there is no frame in that range", "Choose a longer range.")
     return Span(min(first, last - 1), last, track.base)
 
 
-def _cut(order: Order, smart: bool) -> ClipFacts:
-    found = seams(order.path, order.track, order.span) if smart else None
-    zero, frames = Copied(order, found).made() if found else Encoded(order).made()
+def _cut(order: ClipWork, smart: bool) -> ClipFacts:
+    found = find_cut_points(order.path, order.track, order.span) if smart else None
+    zero, frames = SmartCutWriter(order, found).write() if found else FullEncoder(order).write()
     base = order.span.base
     hidden = tuple(pts * base for pts in order.hidden)
     return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)

@@ -8,24 +8,24 @@ from typing import BinaryIO
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.video import VideoFacts
-from rushes.media.clips.clip import ClipFacts, clip
-from rushes.media.developing.layout import Layout
+from rushes.media.clips.clip import ClipFacts, cut_clip
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
-Piece = tuple[Callable[[], Path], Layout]  # the file is asked for when it is read, if it is
+ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyClip:
+class ProxyFiles:
     """The files of a proxy in order of time: pictures and sound."""
 
-    pictures: Sequence[Piece]
-    sounds: Sequence[Piece]
+    pictures: Sequence[ProxyFile]
+    sounds: Sequence[ProxyFile]
 
 
 def clip_from_proxy(
-    proxy: ProxyClip,
+    proxy: ProxyFiles,
     facts: VideoFacts,
     part: tuple[Fraction, Fraction],
     scratch: Path,
@@ -39,14 +39,14 @@ def clip_from_proxy(
     """
     shift = shift_seconds(facts)
     pictures, sound = (
-        _joined(pieces, part, scratch / name)
+        _concatenate(pieces, part, scratch / name)
         for pieces, name in ((proxy.pictures, "pictures.mp4"), (proxy.sounds, "sound.mp4"))
     )
     if pictures is None and sound is None:
-        raise BadMedia("the clip lies outside the film", "Choose a start and an end within it.")
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
     seen = probe(pictures or sound or out)
     heard = probe(sound).audio if sound else ()
-    made = clip(
+    made = cut_clip(
         pictures or sound or out,
         replace(seen, audio=heard),
         part[0] + shift,
@@ -59,7 +59,7 @@ def clip_from_proxy(
     return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
 
-def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
+def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
     """The segments of a part in one file, or None if there are none.
 
     Raises:
@@ -74,16 +74,16 @@ def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path)
             ]
             if touched:
                 path = ask()
-                header = layout.header(path)
+                header = layout.init_segment(path)
                 file.write(header if not headers else b"")
                 headers.add(header)
-                _append(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
+                _append_range(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
     if len(headers) > 1:
-        raise BadMedia("the proxy changes its form inside the clip", "Cut it from the original.")
+        raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
     return out if headers else None
 
 
-def _append(file: BinaryIO, path: Path, start: int, end: int) -> None:
+def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
     """Segments that follow each other in a piece are one stretch of bytes."""
     with path.open("rb") as piece:
         piece.seek(start)

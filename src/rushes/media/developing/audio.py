@@ -13,9 +13,9 @@ import av
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.video import Footage, VideoFacts
-from rushes.media.developing.layout import Layout
-from rushes.media.developing.sound import Sound
-from rushes.media.reading.resampling import Resampled
+from rushes.media.developing.audio_rendition import AudioRenditionWriter
+from rushes.media.developing.segment_index import SegmentIndex
+from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 PCM_RATE = 16_000
@@ -30,10 +30,10 @@ class AudioFacts:
     samples: int  # at 16 kHz
     track: int  # index of the stream
     damaged: int  # packets that could not be decoded, heard as silence
-    sound: Layout | None
+    sound: SegmentIndex | None
 
 
-def extract(
+def extract_audio(
     path: Footage,
     facts: VideoFacts,
     pcm_out: Path,
@@ -52,23 +52,23 @@ def extract(
     if track is None:
         raise BadMedia(f"{path.name} has no sound")
     line = SampleTimeline(path, track, *part) if part else SampleTimeline(path, track)
-    sound = Sound(sound_out, facts, track) if sound_out else None
+    sound = AudioRenditionWriter(sound_out, facts, track) if sound_out else None
     with wave.open(str(pcm_out), "wb") as wav:
         wav.setnchannels(1)
         wav.setsampwidth(2)
         wav.setframerate(PCM_RATE)
-        resampled = Resampled("s16", "mono", PCM_RATE, _BLOCK)
+        resampler = Resampler("s16", "mono", PCM_RATE, _BLOCK)
         for number, frame in enumerate(line.frames()):
-            _write(wav, resampled.given(frame))
+            _write(wav, resampler.push(frame))
             if sound:
-                sound.hear(line.start, frame)
+                sound.add(line.start, frame)
             if number % 100 == 0:
                 on_progress(line.done())
-        _write(wav, resampled.given(None))
+        _write(wav, resampler.push(None))
         samples = wav.getnframes()
     if not samples:
         raise BadMedia(f"none of the sound of {path.name} can be decoded")
-    return AudioFacts(line.start, samples, track.index, line.damaged, sound.close() if sound else None)
+    return AudioFacts(line.start, samples, track.index, line.damaged, sound.finish() if sound else None)
 
 
 def _write(wav: wave.Wave_write, frames: list[av.AudioFrame]) -> None:

@@ -13,7 +13,7 @@ from rushes.media.reading.frames import Damage, decode
 class Sink(Protocol):
     """Something that is made of frames as they come by."""
 
-    def see(self, pts: int, frame: av.VideoFrame) -> None:
+    def add(self, pts: int, frame: av.VideoFrame) -> None:
         """Take the next frame; it may not be kept, and `pts` is its time whatever the frame says later."""
 
 
@@ -34,7 +34,7 @@ def develop(
     for frame in decode(path, facts, span, on_damage=on_damage):
         pts = frame.pts or 0
         for sink in sinks:
-            sink.see(pts, frame)
+            sink.add(pts, frame)
         count += 1
         if count % 25 == 0:
             on_progress((pts - span.start) / max(1, span.end - span.start))

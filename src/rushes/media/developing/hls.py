@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rushes.media.developing.layout import Layout
+from rushes.media.developing.segment_index import SegmentIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RenditionFile:
     """One file of a rendition: its name beside the playlist, the hash of its header, and where its segments lie."""
 
     uri: str
     init_sha256: str
-    layout: Layout
+    layout: SegmentIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,15 @@ class Rendition:
     codec: str
 
 
-def media_playlist(parts: Sequence[Part]) -> str:
+def media_playlist(parts: Sequence[RenditionFile]) -> str:
     """All segments of one rendition in order; a new header is announced where it changes."""
     longest = max((s.duration * p.layout.base for p in parts for s in p.layout.segments), default=Fraction(1))
-    lines = ["#EXTM3U", "#EXT-X-VERSION:7", f"#EXT-X-TARGETDURATION:{_rounded(longest)}", "#EXT-X-MEDIA-SEQUENCE:0"]
+    lines = [
+        "#EXTM3U",
+        "#EXT-X-VERSION:7",
+        f"#EXT-X-TARGETDURATION:{_target_duration(longest)}",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+    ]
     lines += ["#EXT-X-PLAYLIST-TYPE:VOD", "#EXT-X-INDEPENDENT-SEGMENTS"]
     header = ""
     for part in parts:
@@ -41,7 +46,7 @@ def media_playlist(parts: Sequence[Part]) -> str:
     return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
 
 
-def _segments(part: Part) -> list[str]:
+def _segments(part: RenditionFile) -> list[str]:
     lines = []
     for segment in part.layout.segments:
         lines.append(f"#EXTINF:{_seconds(segment.duration * part.layout.base)},")
@@ -68,7 +73,7 @@ def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> s
     return "\n".join([*lines, "video.m3u8", ""])
 
 
-def peak_bandwidth(parts: Sequence[Part]) -> int:
+def peak_bandwidth(parts: Sequence[RenditionFile]) -> int:
     """Bits per second of the heaviest segment."""
     rates = [
         Fraction(s.length * 8) / (s.duration * p.layout.base) for p in parts for s in p.layout.segments if s.duration
@@ -80,5 +85,5 @@ def _seconds(duration: Fraction) -> str:
     return f"{float(duration):.6f}"
 
 
-def _rounded(duration: Fraction) -> int:
+def _target_duration(duration: Fraction) -> int:
     return max(1, int(duration + Fraction(1, 2)))  # the rule of RFC 8216 compares rounded durations

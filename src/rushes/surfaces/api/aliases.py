@@ -7,37 +7,37 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from rushes.domain.errors import NotFound, Refused
 from rushes.library import JobRequest
-from rushes.library.desk import video_of
-from rushes.library.stereo import Depths
+from rushes.library.jobs import video_of
+from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
-from rushes.surfaces.api.uploads import uploads_of
-from rushes.surfaces.http.deps import ADesk, Id
-from rushes.surfaces.http.openapi import ForPrograms
+from rushes.surfaces.http.deps import Id, LibraryDep
+from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(include_in_schema=False)
-beside = APIRouter(include_in_schema=False, route_class=ForPrograms)  # pages of the same name are for people
+for_programs = APIRouter(include_in_schema=False, route_class=JsonRoute)  # pages of the same name are for people
 for _one in (artifacts.router, clips.router, events.router, paths.router, tasks.router, tasks.steps):
     router.include_router(_one)
 
 
 router.add_api_route("/videos", videos.list_videos)
-beside.add_api_route("/videos/{video_id}", videos.get_video)
-beside.add_api_route("/jobs", jobs.list_jobs)
-beside.add_api_route("/jobs/{job_id}", jobs.get_job)
+for_programs.add_api_route("/videos/{video_id}", videos.get_video)
+for_programs.add_api_route("/jobs", jobs.list_jobs)
+for_programs.add_api_route("/jobs/{job_id}", jobs.get_job)
 
 
 @router.post("/jobs")
 def begin_job(
     request: Request,
+    library: LibraryDep,
     mode: Annotated[str, Form(max_length=40)] = "",
     filename: Annotated[str, Form(max_length=200)] = "upload.mp4",
     size: Annotated[int, Form(ge=0, le=2**53)] = 0,
 ) -> Response:
     """A job that waits for its upload: its page for people, its id and where to send the film for programs."""
     if not size:
-        raise Refused("how large is the film?", "Send size=BYTES with the form; the film is then sent to upload_url.")
-    upload = uploads_of(request).begin(filename, size, Depths(mode).wanted() if mode else JobRequest())
+        raise Refused("size is required", "Send size=BYTES with the form; then upload the file to upload_url.")
+    upload = library.uploads.begin(filename, size, StereoOptions(mode).wanted() if mode else JobRequest())
     if "application/json" in request.headers.get("accept", ""):
         place = f"/api/v1/uploads/{upload.id}"
         return JSONResponse({"job_id": upload.job, "upload_url": place}, 201, {"Location": place})
@@ -45,10 +45,10 @@ def begin_job(
 
 
 @router.get("/jobs/{job_id}/play")
-def play_job(desk: ADesk, job_id: Id) -> Response:
+def play_job(library: LibraryDep, job_id: Id) -> Response:
     """Where the finished film is played."""
-    video = video_of(desk.job(job_id))
-    proxy = desk.video(video).proxy if video else ""
+    video = video_of(library.jobs.get(job_id))
+    proxy = library.videos.get(video).proxy if video else ""
     if not proxy:
-        raise NotFound("there is nothing to play yet", "Watch the job: GET /api/v1/jobs/{id}")
+        raise NotFound("nothing to play yet", "See the job: GET /api/v1/jobs/{id}")
     return RedirectResponse(FILES + proxy, 307)

@@ -6,11 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from rushes.annotations import of_video, select
 from rushes.domain.errors import Refused
-from rushes.index.follower import SELECTION
-from rushes.library.envelopes import KINDS, Envelope, envelopes
-from rushes.surfaces.http.deps import ADesk, Id, Name
+from rushes.library.videos.envelopes import KINDS, Envelope
+from rushes.surfaces.http.deps import Id, LibraryDep, Name
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import RecordShape
 
@@ -28,7 +26,7 @@ class SelectionIn(BaseModel):
 @router.get("/artifacts")
 def list_artifacts(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     asset_id: Annotated[str, Query(max_length=100, description="the video")],
     artifact_type: Annotated[str, Query(max_length=100)] = "",
     run_id: Annotated[str, Query(max_length=100)] = "",
@@ -37,31 +35,29 @@ def list_artifacts(
 ) -> Page[Envelope]:
     """Observations of a video: of the run that is named, else of the one that readers see: pinned, or the newest."""
     kind = _kind(artifact_type) if artifact_type else ""
-    video = desk.video(asset_id)
-    run = desk.job(run_id).id if run_id else ""
+    video = library.videos.get(asset_id)
+    run = library.jobs.get(run_id).id if run_id else ""
     of = f"artifacts {video.id} {kind} {run}"
     at, n = map(int, (unseal(cursor, of) or "0:0").split(":"))
-    some = list(islice(envelopes(desk.home, video.id, kind, run, (at, n)), limit + 1))
+    some = list(islice(library.videos.envelopes(video, kind, run, (at, n)), limit + 1))
     more = "{}:{}".format(*some[limit - 1][0]) if len(some) > limit else ""
     return page(request, [envelope for _, envelope in some[:limit]], more, of)
 
 
 @router.get("/selection")
-def list_selections(desk: ADesk, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
+def list_selections(library: LibraryDep, asset_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """The runs that were pinned for a video."""
-    return [RecordShape.of(r) for r in of_video(desk.home, SELECTION, desk.video(asset_id).id)]
+    return [RecordShape.of(r) for r in library.videos.selected_runs(library.videos.get(asset_id))]
 
 
 @router.put("/selection/{asset_id}")
-def select_run(desk: ADesk, asset_id: Id, body: SelectionIn) -> RecordShape:
+def select_run(library: LibraryDep, asset_id: Id, body: SelectionIn) -> RecordShape:
     """Pin a run for a type of artifacts."""
-    video = desk.video(asset_id)
-    if body.run_id and body.run_id not in video.jobs:
-        raise Refused(f"{body.run_id!r} is no run of this video", "List them: GET /api/v1/videos/{id}/runs")
-    return RecordShape.of(select(desk.home, video.id, _kind(body.artifact_type), body.run_id))
+    video = library.videos.get(asset_id)
+    return RecordShape.of(library.videos.select_run(video, _kind(body.artifact_type), body.run_id))
 
 
 def _kind(word: str) -> str:
     if word not in OURS:
-        raise Refused(f"there is no type {word[:60]!r}", f"Choose one of: {', '.join(KINDS.values())}")
+        raise Refused(f"unknown type {word[:60]!r}", f"Choose from: {', '.join(KINDS.values())}")
     return OURS[word]

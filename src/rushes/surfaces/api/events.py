@@ -11,10 +11,10 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from rushes.domain.job import FINAL, Job
-from rushes.library.desk import Desk
+from rushes.library import Library
 from rushes.surfaces.api.jobs import After
-from rushes.surfaces.http.deps import ADesk, Id
-from rushes.surfaces.http.event_hub import Ear, Hub, Word
+from rushes.surfaces.http.deps import Id, LibraryDep
+from rushes.surfaces.http.event_hub import EventHub, Message, Subscriber
 
 router = APIRouter(tags=["events"])
 KEEP_ALIVE_SECONDS = 15.0
@@ -26,14 +26,14 @@ LastId = Annotated[str, Header(alias="Last-Event-ID", max_length=40)]
 
 @router.get("/jobs/{job_id}/events", response_class=StreamingResponse)
 async def follow_job(
-    request: Request, desk: ADesk, job_id: Id, after: After = 0, last_event_id: LastId = ""
+    request: Request, library: LibraryDep, job_id: Id, after: After = 0, last_event_id: LastId = ""
 ) -> Response:
     """A job's events after a number, live until it is final; then 204, which tells a browser not to come again."""
     seen = max(after, int(last_event_id)) if _is_number(last_event_id) else after
-    job = await run_sync(desk.job, job_id)
+    job = await run_sync(library.jobs.get, job_id)
     if job.state in FINAL and job.last_event <= seen:
         return Response(status_code=204, headers=HEADERS)
-    return StreamingResponse(_job_stream(_hub(request), desk, job, seen), 200, HEADERS, "text/event-stream")
+    return StreamingResponse(_job_stream(_hub(request), library, job, seen), 200, HEADERS, "text/event-stream")
 
 
 @router.get("/events", response_class=StreamingResponse)
@@ -42,54 +42,54 @@ async def follow_all(request: Request) -> Response:
     return StreamingResponse(_all_stream(_hub(request)), 200, HEADERS, "text/event-stream")
 
 
-async def _job_stream(hub: Hub, desk: Desk, job: Job, seen: int) -> AsyncIterator[str]:
-    ear = hub.listen(job.id, job.last_event)
+async def _job_stream(hub: EventHub, library: Library, job: Job, seen: int) -> AsyncIterator[str]:
+    subscriber = hub.listen(job.id, job.last_event)
     try:
         yield "retry: 2000\n\n"
-        row = await run_sync(desk.job, job.id)  # what comes after it comes to the ear
-        while seen < row.last_event and (past := await run_sync(desk.events, job.id, seen, PAST)):
-            yield "".join(Word.of_event(event).text for event in past)
+        row = await run_sync(library.jobs.get, job.id)  # what comes after it comes to the subscriber
+        while seen < row.last_event and (past := await run_sync(library.jobs.events, job.id, seen, PAST)):
+            yield "".join(Message.of_event(event).text for event in past)
             seen = past[-1].number
         yield ": live\n\n"
         perhaps_over = row.state in FINAL
-        while not ear.closed and not (perhaps_over and await _is_over(desk, job.id, seen)):
-            words = unseen(await _heard(ear), seen)
-            yield "".join(word.text for word in words) or STILL_HERE
-            seen = words[-1].number if words else seen
-            perhaps_over = not words or any(word.last for word in words)
-        if not ear.closed:
+        while not subscriber.closed and not (perhaps_over and await _is_over(library, job.id, seen)):
+            messages = unseen(await _receive(subscriber), seen)
+            yield "".join(message.text for message in messages) or STILL_HERE
+            seen = messages[-1].number if messages else seen
+            perhaps_over = not messages or any(message.last for message in messages)
+        if not subscriber.closed:
             yield "event: end\ndata: {}\n\n"
     finally:
-        hub.leave(ear)
+        hub.leave(subscriber)
 
 
-async def _all_stream(hub: Hub) -> AsyncIterator[str]:
-    ear = hub.listen("", 0)
+async def _all_stream(hub: EventHub) -> AsyncIterator[str]:
+    subscriber = hub.listen("", 0)
     try:
         yield "retry: 2000\n\n: live\n\n"
-        while not ear.closed:
-            yield "".join(word.text for word in await _heard(ear)) or STILL_HERE
+        while not subscriber.closed:
+            yield "".join(message.text for message in await _receive(subscriber)) or STILL_HERE
     finally:
-        hub.leave(ear)
+        hub.leave(subscriber)
 
 
-async def _heard(ear: Ear) -> Sequence[Word]:
+async def _receive(subscriber: Subscriber) -> Sequence[Message]:
     """What came, or nothing after a while in which nothing did."""
-    if not ear.words and not ear.closed:
-        ear.news.clear()
+    if not subscriber.messages and not subscriber.closed:
+        subscriber.news.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ear.news.wait(), KEEP_ALIVE_SECONDS)
-    return ear.take()
+            await asyncio.wait_for(subscriber.news.wait(), KEEP_ALIVE_SECONDS)
+    return subscriber.take()
 
 
-def unseen(words: Sequence[Word], seen: int) -> list[Word]:
+def unseen(messages: Sequence[Message], seen: int) -> list[Message]:
     """Each event after a number once: what others who come later have to hear is said to all again."""
-    before = accumulate((word.number for word in words), max, initial=seen)
-    return [word for word, last in zip(words, before, strict=False) if word.number > last]
+    before = accumulate((message.number for message in messages), max, initial=seen)
+    return [message for message, last in zip(messages, before, strict=False) if message.number > last]
 
 
-async def _is_over(desk: Desk, job: str, seen: int) -> bool:
-    row = await run_sync(desk.job, job)
+async def _is_over(library: Library, job: str, seen: int) -> bool:
+    row = await run_sync(library.jobs.get, job)
     return row.state in FINAL and row.last_event <= seen
 
 
@@ -97,6 +97,6 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _hub(request: Request) -> Hub:
-    hub: Hub = request.app.state.hub
+def _hub(request: Request) -> EventHub:
+    hub: EventHub = request.app.state.hub
     return hub

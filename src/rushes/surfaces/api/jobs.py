@@ -11,11 +11,8 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
-from rushes.jobs.dead_letters import Acted, Choice, FailureGroup
-from rushes.jobs.progress import StageProgress, Watch
-from rushes.jobs.why import WaitReason
-from rushes.library.desk import Step
-from rushes.surfaces.http.deps import MOST, Active, ADesk, ALibrary, Id, Name
+from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
+from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
 from rushes.surfaces.http.schemas import JobShape, TaskShape
 
@@ -38,7 +35,7 @@ class RetryIn(BaseModel):
     stage: Name = ""
 
 
-class ChoiceIn(BaseModel):
+class FailureFilterIn(BaseModel):
     """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
 
     kind: Name = ""
@@ -47,23 +44,23 @@ class ChoiceIn(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Retried:
     """The tasks that are tried again."""
 
     tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ActedShape:
-    """The tasks that were tried again or put away, and where the next ones begin ("" when all was done)."""
+class ActionPageOut:
+    """The tasks that were tried again or dismissed, and where the next ones begin ("" when all was done)."""
 
     tasks: tuple[str, ...]
     cursor: str
 
     @staticmethod
-    def of(acted: Acted) -> "ActedShape":
+    def of(acted: ActionPage) -> "ActionPageOut":
         """From the library."""
-        return ActedShape(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
+        return ActionPageOut(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +101,34 @@ class FailedShape:
 @router.get("/jobs")
 def list_jobs(
     request: Request,
-    library: ALibrary,
-    active: Active,
+    library: LibraryDep,
+    active: ActiveDep,
     state: JobState | None = None,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> Page[JobShape]:
     """Jobs, newest first; in a final state, the last to finish first."""
     of = f"jobs {state}"
-    found = library.jobs(state, unseal(cursor, of), limit)
+    found = library.jobs.page(state, unseal(cursor, of), limit)
     return page(request, [JobShape.of(j, active) for j in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}")
-def get_job(desk: ADesk, active: Active, job_id: Id) -> JobShape:
+def get_job(library: LibraryDep, active: ActiveDep, job_id: Id) -> JobShape:
     """One job."""
-    return JobShape.of(desk.job(job_id), active)
+    return JobShape.of(library.jobs.get(job_id), active)
 
 
 @router.get("/jobs/{job_id}/steps")
-def list_steps(desk: ADesk, job_id: Id) -> list[Step]:
+def list_steps(library: LibraryDep, job_id: Id) -> list[Step]:
     """Its stages with their states."""
-    return list(desk.steps(job_id))
+    return list(library.jobs.steps(job_id))
 
 
 @router.get("/jobs/{job_id}/tasks")
 def list_tasks(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     job_id: Id,
     state: TaskState | None = None,
     stage: Stage = "",
@@ -140,21 +137,21 @@ def list_tasks(
 ) -> Page[TaskShape]:
     """Its tasks in plan order."""
     of = f"tasks {job_id} {state} {stage}"
-    found = desk.tasks(job_id, state, stage, unseal(cursor, of), limit)
+    found = library.jobs.task_page(job_id, state, stage, unseal(cursor, of), limit)
     return page(request, [TaskShape.of(t) for t in found.rows], found.cursor, of)
 
 
 @router.get("/jobs/{job_id}/history")
-def list_events(desk: ADesk, job_id: Id, after: After = 0, limit: Limit = 200) -> list[Event]:
+def list_events(library: LibraryDep, job_id: Id, after: After = 0, limit: Limit = 200) -> list[Event]:
     """Its numbered events after a number; live at `/api/v1/jobs/{id}/events`."""
-    return list(desk.events(job_id, after, limit))
+    return list(library.jobs.events(job_id, after, limit))
 
 
 @router.get("/jobs/{job_id}/progress")
-def get_progress(library: ALibrary, desk: ADesk, active: Active, job_id: Id) -> Progress:
+def get_progress(library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress:
     """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
-    job = desk.job(job_id)
-    seen = Watch(library.home.ledger, job.id, library.home.slots).look()
+    job = library.jobs.get(job_id)
+    seen = library.jobs.watch(job.id).look()
     expected = None
     with suppress(RushesError):  # what probe found was cleared away
         expected = library.expected(job) if job.facts else None
@@ -162,56 +159,57 @@ def get_progress(library: ALibrary, desk: ADesk, active: Active, job_id: Id) -> 
 
 
 @router.get("/jobs/{job_id}/why")
-def explain_job(desk: ADesk, job_id: Id) -> list[WaitReason]:
+def explain_job(library: LibraryDep, job_id: Id) -> list[WaitReason]:
     """Why what does not run does not run."""
-    return list(desk.why(job_id))
+    return list(library.jobs.why(job_id))
 
 
 Move = Literal["pause", "pause_now", "resume", "cancel"]
 
 
 @router.post("/jobs/{job_id}/priority")
-def set_priority(desk: ADesk, active: Active, job_id: Id, body: PriorityIn) -> JobShape:
+def set_priority(library: LibraryDep, active: ActiveDep, job_id: Id, body: PriorityIn) -> JobShape:
     """Higher goes first."""
-    return JobShape.of(desk.command(job_id, JobCommand.PRIORITY, body.priority), active)
+    return JobShape.of(library.jobs.command(job_id, JobCommand.PRIORITY, body.priority), active)
 
 
 @router.post("/jobs/{job_id}/retry")
-def retry_job(desk: ADesk, job_id: Id, body: RetryIn | None = None) -> Tried:
+def retry_job(library: LibraryDep, job_id: Id, body: RetryIn | None = None) -> Retried:
     """Try dead tasks again, of one stage or all; a cancelled job goes on."""
-    return Tried(desk.revive(job_id, body.stage if body else ""))
+    return Retried(library.jobs.retry(job_id, body.stage if body else ""))
 
 
 @router.post("/jobs/{job_id}/{move}")
-def steer_job(desk: ADesk, active: Active, job_id: Id, move: Move) -> JobShape:
+def steer_job(library: LibraryDep, active: ActiveDep, job_id: Id, move: Move) -> JobShape:
     """Pause (now), resume or cancel."""
-    return JobShape.of(desk.command(job_id, JobCommand(move)), active)
+    return JobShape.of(library.jobs.command(job_id, JobCommand(move)), active)
 
 
 @router.get("/failed")
 def list_failed(
     request: Request,
-    library: ALibrary,
+    library: LibraryDep,
     kind: Annotated[str, Query(max_length=100)] = "",
     cursor: Cursor = "",
     limit: Limit = 200,
 ) -> Page[FailedShape]:
     """What gave up, by class; the limit is on tasks."""
-    found = library.letters.page(unseal(cursor, FAILED), limit)
+    found = library.jobs.failed.page(unseal(cursor, FAILED), limit)
     return page(request, [FailedShape.of(g) for g in found.groups if kind in ("", g.kind)], found.cursor, FAILED)
 
 
 @router.post("/failed/retry")
-def retry_failed(library: ALibrary, desk: ADesk, body: ChoiceIn | None = None) -> ActedShape:
+def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
-    asked = body or ChoiceIn()
-    acted = library.letters.retry(Choice.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    desk.announce(acted.tasks)
-    return ActedShape.of(acted)
+    asked = body or FailureFilterIn()
+    acted = library.jobs.failed.retry(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
+    return ActionPageOut.of(acted)
 
 
 @router.post("/failed/discard")
-def discard_failed(library: ALibrary, body: ChoiceIn | None = None) -> ActedShape:
-    """Put it away, of one class or all; ask again with the cursor until there is none."""
-    asked = body or ChoiceIn()
-    return ActedShape.of(library.letters.discard(Choice.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit))
+def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
+    """Dismiss them, of one class or all; ask again with the cursor until there is none."""
+    asked = body or FailureFilterIn()
+    return ActionPageOut.of(
+        library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
+    )

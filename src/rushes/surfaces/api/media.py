@@ -11,11 +11,9 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 
 from rushes.domain.errors import NotFound, Refused
-from rushes.index.port import Video
-from rushes.jobs.originals import original
-from rushes.library.desk import Desk
-from rushes.library.frames import frame
-from rushes.surfaces.http.deps import ADesk, Id
+from rushes.library import Library
+from rushes.library.videos import Video
+from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(tags=["files"])
@@ -35,43 +33,45 @@ _WEEK = "private, max-age=604800"
 
 @router.head("/files/{name:path}", response_class=Response, include_in_schema=False)
 @router.get("/files/{name:path}", response_class=Response)
-def get_file(request: Request, desk: ADesk, name: Annotated[str, Path(max_length=500)]) -> Response:
+def get_file(request: Request, library: LibraryDep, name: Annotated[str, Path(max_length=500)]) -> Response:
     """A published file of one of the owner's videos."""
     prefix = next((p for p in PUBLIC if name.startswith(p)), "")
     if not prefix:
-        raise NotFound("there is no such file")
-    desk.video(name.removeprefix(prefix).partition("/")[0])  # whose it is
+        raise NotFound("file not found")
+    library.videos.get(name.removeprefix(prefix).partition("/")[0])  # whose it is
     kind = TYPES.get(File(name).suffix, "application/octet-stream")
-    return _published(request, desk, name, kind)
+    return _published(request, library, name, kind)
 
 
 @api.head("/videos/{video_id}/frames/{ms}.jpg", response_class=Response, include_in_schema=False)
 @api.get("/videos/{video_id}/frames/{ms}.jpg", response_class=Response)
-def get_frame(request: Request, desk: ADesk, video_id: Id, ms: Annotated[int, Path(ge=0, le=2**40)]) -> Response:
+def get_frame(
+    request: Request, library: LibraryDep, video_id: Id, ms: Annotated[int, Path(ge=0, le=2**40)]
+) -> Response:
     """The picture at a moment (milliseconds of film time); the poster where no frame is kept."""
-    video = desk.video(video_id)
+    video = library.videos.get(video_id)
     try:
-        jpeg = frame(desk.home, video, ms * 1000)
+        jpeg = library.videos.frame(video, ms * 1000)
     except NotFound:
         return _poster(video)
     return _bytes(request, jpeg, "image/jpeg", _WEEK)
 
 
 @api.get("/videos/{video_id}/poster", response_class=Response)
-def get_poster(desk: ADesk, video_id: Id) -> Response:
+def get_poster(library: LibraryDep, video_id: Id) -> Response:
     """Where its poster is."""
-    return _poster(desk.video(video_id))
+    return _poster(library.videos.get(video_id))
 
 
 @api.head("/videos/{video_id}/original", response_class=Response, include_in_schema=False)
 @api.get("/videos/{video_id}/original", response_class=Response)
-def get_original(request: Request, desk: ADesk, video_id: Id) -> Response:
+def get_original(request: Request, library: LibraryDep, video_id: Id) -> Response:
     """The film as it was taken in, to keep."""
-    video = desk.video(video_id)
-    source = original(desk.home, video).asked.source
-    if source.far:
-        raise Refused("the original lies in a bucket", f"Fetch it there: {source.path}")
-    return _file(request, desk.home.originals / source.path, "application/octet-stream", video.name)
+    video = library.videos.get(video_id)
+    source = library.videos.source(video)
+    if "://" in source:
+        raise Refused("the original is in a bucket", f"Download it there: {source}")
+    return _file(request, File(source), "application/octet-stream", video.name)
 
 
 def _poster(video: Video) -> Response:
@@ -80,35 +80,36 @@ def _poster(video: Video) -> Response:
     return RedirectResponse(FILES + video.poster, 307)
 
 
-def _published(request: Request, desk: Desk, name: str, kind: str) -> Response:
+def _published(request: Request, library: Library, name: str, kind: str) -> Response:
     """From the folder, or by parts from a far store."""
     try:
-        place = File(desk.home.blobs.address(name))
-        return _file(request, place, kind) if place.is_file() else _far(request, desk, name, kind)
+        place = File(library.videos.address(name))
+        return _file(request, place, kind) if place.is_file() else _far(request, library, name, kind)
     except Refused as e:
-        raise NotFound("there is no such file") from e
+        raise NotFound("file not found") from e
 
 
-def _far(request: Request, desk: Desk, name: str, kind: str) -> Response:
-    found = desk.home.blobs.part(name, 0, 0)
+def _far(request: Request, library: Library, name: str, kind: str) -> Response:
+    found = library.videos.file_part(name, 0, 0)
     if found is None:
-        raise NotFound("there is no such file", "It comes when its stage is done.")
-    etag = f'"{found.version}"'
+        raise NotFound("file not found", "It appears when its stage is done.")
+    version, size, _ = found
+    etag = f'"{version}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes"}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     whole = request.headers.get("if-range", etag) != etag
-    start, end = (0, found.size) if whole else wanted(request.headers.get("range", ""), found.size)
-    if start >= end and found.size:
-        return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{found.size}"})
+    start, end = (0, size) if whole else parse_range(request.headers.get("range", ""), size)
+    if start >= end and size:
+        return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{size}"})
     headers["Content-Length"] = str(end - start)
-    if end - start < found.size:
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{found.size}"
+    if end - start < size:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     status = 206 if "Content-Range" in headers else 200
-    return StreamingResponse(_parts(desk, name, found.version, start, end), status, headers, kind)
+    return StreamingResponse(_parts(library, name, version, start, end), status, headers, kind)
 
 
-def wanted(said: str, size: int) -> tuple[int, int]:
+def parse_range(said: str, size: int) -> tuple[int, int]:
     """What a Range header asks for, end exclusive; empty if there is nothing, all of it if it is no single range."""
     asked = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", said.strip())
     if not asked or asked.group(1) == asked.group(2) == "":
@@ -119,17 +120,17 @@ def wanted(said: str, size: int) -> tuple[int, int]:
     return int(first), min(size, int(last) + 1) if last else size
 
 
-def _parts(desk: Desk, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
+def _parts(library: Library, name: str, version: str, start: int, end: int) -> Iterator[bytes]:
     """Piece by piece; one that is replaced meanwhile ends early, so that no player gets half of each."""
     while start < end:
-        part = desk.home.blobs.part(name, start, min(end, start + PIECE))
-        if part is None or part.version != version or not part.data:
+        part = library.videos.file_part(name, start, min(end, start + PIECE))
+        if part is None or part[0] != version or not part[2]:
             return
-        yield part.data
-        start += len(part.data)
+        yield part[2]
+        start += len(part[2])
 
 
-def unchanged(request: Request, etag: str) -> bool:
+def is_unchanged(request: Request, etag: str) -> bool:
     """Whether the reader has it: its tag is among those named, perhaps made weak by a proxy that packs."""
     named = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
     return etag in named or "*" in named
@@ -139,12 +140,12 @@ def _file(request: Request, place: File, kind: str, download: str = "") -> Respo
     found = place.stat()
     etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return FileResponse(place, headers=headers, media_type=kind, filename=download or None, stat_result=found)
 
 
-def attached(name: str, *, download: bool = True) -> str:
+def content_disposition(name: str, *, download: bool = True) -> str:
     """A header that gives a file its name in any script; old programs read the plain one."""
     plain, full = re.sub(r"[^A-Za-z0-9 ._()-]", "_", name), quote(name, safe="", errors="replace")
     return f"{'attachment' if download else 'inline'}; filename=\"{plain}\"; filename*=UTF-8''{full}"
@@ -153,6 +154,6 @@ def attached(name: str, *, download: bool = True) -> str:
 def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:
     etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": keep}
-    if unchanged(request, etag):
+    if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
     return Response(data, media_type=kind, headers=headers)

@@ -1,20 +1,15 @@
 """Paths: places that films come from, remembered, checked and scanned."""
 
 from dataclasses import dataclass
-from itertools import islice
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from rushes.annotations import PATH, every, keep_path, take_back
-from rushes.domain.errors import NotFound
-from rushes.library.desk import Desk
-from rushes.records.port import Record
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.recipes import JobRequestIn
-from rushes.surfaces.api.videos import AddedShape, check_places, taken
-from rushes.surfaces.http.deps import ADesk, ALibrary, Id, Place, active_of
+from rushes.surfaces.api.videos import AddedShape, answer_added, check_places
+from rushes.surfaces.http.deps import Id, LibraryDep, Place, active_of
 from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["paths"])
@@ -28,7 +23,7 @@ class PathIn(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PathCheck:
     """What is at a place: films, and what cannot be taken in."""
 
     path: str
@@ -38,46 +33,37 @@ class Checked:
 
 
 @router.get("/paths")
-def list_paths(desk: ADesk) -> list[RecordShape]:
+def list_paths(library: LibraryDep) -> list[RecordShape]:
     """The places that are remembered."""
-    return [RecordShape.of(r) for r in every(desk.home, PATH)]
+    return [RecordShape.of(r) for r in library.paths.all()]
 
 
 @router.post("/paths", status_code=201)
-def add_path(request: Request, desk: ADesk, body: PathIn) -> RecordShape:
+def add_path(request: Request, library: LibraryDep, body: PathIn) -> RecordShape:
     """Remember a place."""
-    check_places(request, desk.home, [body.path])
-    return RecordShape.of(keep_path(desk.home, body.path))
+    check_places(request, library, [body.path])
+    return RecordShape.of(library.paths.add(body.path))
 
 
 @router.delete("/paths/{path_id}", status_code=204)
-def forget_path(desk: ADesk, path_id: Id) -> Response:
+def forget_path(library: LibraryDep, path_id: Id) -> Response:
     """Forget a place; its videos stay."""
-    take_back(desk.home, PATH, path_id)
+    library.paths.remove(path_id)
     return Response(status_code=204)
 
 
 @router.post("/paths/{path_id}/validate")
-def validate_path(desk: ADesk, path_id: Id) -> Checked:
+def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
     """Look at a place without taking anything in."""
-    path = str(_path(desk, path_id).doc["path"])
-    looked = list(islice(desk.home.source(path).look(), LOOKS + 1))
-    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
-    return Checked(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
+    path = library.paths.get(path_id)
+    looked = library.paths.look(path, LOOKS + 1)
+    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, SkippedFile) and e.fault]
+    return PathCheck(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 
 @router.post("/paths/{path_id}/scan", status_code=202, response_model=list[AddedShape])
-def scan_path(
-    request: Request, desk: ADesk, library: ALibrary, path_id: Id, body: JobRequestIn | None = None
-) -> JSONResponse:
+def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobRequestIn | None = None) -> JSONResponse:
     """Take in what is there."""
-    path = str(_path(desk, path_id).doc["path"])
-    check_places(request, desk.home, [path])
-    return taken(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))
-
-
-def _path(desk: Desk, id: str) -> Record:
-    record = desk.home.records.get(PATH, desk.owner, id) if id.isascii() else None
-    if record is None:
-        raise NotFound(f"there is no path {id[:60]!r}", "List them: GET /api/v1/paths")
-    return record
+    path = library.paths.get(path_id)
+    check_places(request, library, [path])
+    return answer_added(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))

@@ -5,11 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 
-from rushes.annotations import Anchor, correct, of_video, take_back
-from rushes.annotations.acts import undo
-from rushes.annotations.people import Seen, everybody, hide_person, merge_people, name_person, split_person
-from rushes.index.follower import CORRECTION
-from rushes.surfaces.http.deps import MOST, ADesk, Id, Name, Text
+from rushes.library.people import PersonSummary
+from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
 from rushes.surfaces.http.schemas import RecordShape
 
 router = APIRouter(tags=["people"])
@@ -54,57 +51,57 @@ class SplitIn(BaseModel):
 
 
 @router.post("/corrections", status_code=201)
-def add_correction(desk: ADesk, body: CorrectionIn) -> RecordShape:
+def add_correction(library: LibraryDep, body: CorrectionIn) -> RecordShape:
     """Correct a line; said again, the last word counts."""
-    anchor = Anchor(desk.video(body.video_id).id, body.start_us, body.end_us)
-    return RecordShape.of(correct(desk.home, body.kind, anchor, body.text))
+    video = library.videos.get(body.video_id)
+    return RecordShape.of(library.videos.correct(video, body.start_us, body.end_us, body.text, body.kind))
 
 
 @router.get("/corrections")
-def list_corrections(desk: ADesk, video_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
+def list_corrections(library: LibraryDep, video_id: Annotated[str, Query(max_length=100)]) -> list[RecordShape]:
     """What was corrected in a video."""
-    return [RecordShape.of(r) for r in of_video(desk.home, CORRECTION, desk.video(video_id).id)]
+    return [RecordShape.of(r) for r in library.videos.corrections(library.videos.get(video_id))]
 
 
 @router.delete("/corrections/{correction_id}", status_code=204)
-def undo_correction(desk: ADesk, correction_id: Id) -> Response:
+def undo_correction(library: LibraryDep, correction_id: Id) -> Response:
     """Take a correction back."""
-    take_back(desk.home, CORRECTION, correction_id)
+    library.videos.undo_correction(correction_id)
     return Response(status_code=204)
 
 
 @router.get("/people")
-def list_people(desk: ADesk, hidden: bool = False) -> list[Seen]:
+def list_people(library: LibraryDep, hidden: bool = False) -> list[PersonSummary]:
     """Everybody whose face is known, named first."""
-    return everybody(desk.home, hidden=hidden)
+    return library.people.all(hidden=hidden)
 
 
 @router.post("/people/undo")
-def undo_last(desk: ADesk) -> list[Seen]:
+def undo_last(library: LibraryDep) -> list[PersonSummary]:
     """Take back what was last said about people: a name, a merge, a split, a hiding. Answers everybody."""
-    undo(desk.home)
-    return everybody(desk.home)
+    library.people.undo()
+    return library.people.all()
 
 
 @router.patch("/people/{person_id}")
-def change_person(desk: ADesk, person_id: Id, body: PersonIn) -> list[Seen]:
+def change_person(library: LibraryDep, person_id: Id, body: PersonIn) -> list[PersonSummary]:
     """Name or hide somebody; the name of somebody else makes the two one. Answers everybody."""
     if body.hidden is not None:
-        hide_person(desk.home, person_id, hidden=body.hidden)
+        library.people.hide(person_id, hidden=body.hidden)
     if body.name is not None:
-        name_person(desk.home, person_id, body.name)
-    return everybody(desk.home)
+        library.people.name(person_id, body.name)
+    return library.people.all()
 
 
 @router.post("/people/{person_id}/merge")
-def merge_person(desk: ADesk, person_id: Id, body: MergeIn) -> list[Seen]:
+def merge_person(library: LibraryDep, person_id: Id, body: MergeIn) -> list[PersonSummary]:
     """Say that two are one. Answers everybody."""
-    merge_people(desk.home, person_id, body.into)
-    return everybody(desk.home)
+    library.people.merge(person_id, body.into)
+    return library.people.all()
 
 
 @router.post("/people/{person_id}/split")
-def split(desk: ADesk, person_id: Id, body: SplitIn) -> list[Seen]:
+def split(library: LibraryDep, person_id: Id, body: SplitIn) -> list[PersonSummary]:
     """Say that the face at one place is somebody else's. Answers everybody."""
-    split_person(desk.home, person_id, desk.video(body.video_id).id, body.at_us, body.name)
-    return everybody(desk.home)
+    library.people.split(person_id, library.videos.get(body.video_id).id, body.at_us, body.name)
+    return library.people.all()

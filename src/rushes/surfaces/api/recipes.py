@@ -1,4 +1,4 @@
-"""What is wanted of films: recipes with what this machine needs for them, and wishes as programs send them."""
+"""What is wanted of films: recipes with what this machine needs for them, and requests as programs send them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,12 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from rushes.estimates.forecast import forecast
-from rushes.home import machine
 from rushes.library import JobRequest
-from rushes.library.stereo import Depths
-from rushes.plan.recipes import RECIPES, stages_of
-from rushes.surfaces.http.deps import ALibrary, Name
+from rushes.library.videos.stereo import StereoOptions
+from rushes.surfaces.http.deps import LibraryDep, Name
 
 router = APIRouter(tags=["recipes"])
 Profile = Literal["", "fast", "balanced", "high_quality"]
@@ -40,7 +37,7 @@ class JobRequestIn(BaseModel):
         Raises:
             Refused: there is no such format.
         """
-        begun = Depths(self.format).wanted() if self.format else JobRequest()
+        begun = StereoOptions(self.format).wanted() if self.format else JobRequest()
         return replace(
             begun,
             recipe=self.recipe or begun.recipe,
@@ -68,12 +65,12 @@ class RecipeShape:
 
 @router.get("/recipes")
 def list_recipes(
-    library: ALibrary, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
+    library: LibraryDep, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
 ) -> list[RecipeShape]:
     """What can be wanted of a film, and what it takes on this machine."""
-    home, found = library.home, []
-    for name in RECIPES:
-        told = forecast(home, name, seconds, (width, height), machine())
-        whole, usual = None if told.unknown else told.whole, name == home.settings.recipe
-        found.append(RecipeShape(name, usual, stages_of(name, home.specs), whole, told.stages, told.size))
+    found = []
+    for name, stages in library.recipes().items():
+        told = library.forecast(name, seconds, (width, height))
+        whole, usual = None if told.unknown else told.whole, name == library.settings.recipe
+        found.append(RecipeShape(name, usual, stages, whole, told.stages, told.size))
     return found

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from rushes.surfaces.http.deps import MOST, ALibrary
+from rushes.surfaces.http.deps import MOST, LibraryDep
 from rushes.surfaces.http.pagination import Cursor, Limit, seal, unseal
 from rushes.surfaces.http.schemas import HitShape
 
@@ -28,7 +28,7 @@ class FoundShape:
 
 @router.get("/search")
 def search(
-    library: ALibrary,
+    library: LibraryDep,
     q: Annotated[str, Query(max_length=1000, description='words, "phrases", -without, OR, kind:word')] = "",
     video: Annotated[str, Query(max_length=100)] = "",
     order: Literal["best", "time"] = "best",
@@ -44,7 +44,7 @@ def search(
 
 @router.get("/search/next")
 def search_next(
-    library: ALibrary,
+    library: LibraryDep,
     q: Annotated[str, Query(max_length=1000)],
     video: Annotated[str, Query(max_length=100)],
     at_us: Annotated[int, Query(ge=0, le=MOST)] = 0,
@@ -57,7 +57,7 @@ def search_next(
 
 @router.get("/search/export/{kind}", response_class=Response)
 def export_search(
-    library: ALibrary,
+    library: LibraryDep,
     kind: Literal["csv", "jsonl", "edl"],
     q: Annotated[str, Query(max_length=1000)],
     video: Annotated[str, Query(max_length=100)] = "",

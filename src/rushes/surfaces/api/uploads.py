@@ -14,15 +14,13 @@ from fastapi import APIRouter, Header, Request, Response
 from starlette.requests import ClientDisconnect
 
 from rushes.domain.errors import Refused
-from rushes.library import JobRequest
-from rushes.surfaces.http.deps import ADesk, Id
+from rushes.library import JobRequest, Upload, UploadBusy, Uploads, UploadWriter
+from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.problems import problem
-from rushes.uploads.service import PARTS, Part, Uploads
-from rushes.uploads.staging import Busy
-from rushes.uploads.state import Upload
 
 router = APIRouter(tags=["uploads"])
 TUS = "1.0.0"
+PARTS = "/api/v1/uploads/{}/parts"  # where the addresses of parts are asked for
 OFFSET_TYPE = "application/offset+octet-stream"
 EXTENSIONS = "creation,checksum,termination"
 WRONG_SUM = 460  # as the protocol says
@@ -54,7 +52,7 @@ class UploadShape:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceShape:
+class SignedPartShape:
     """Bytes [start, end) of the file, and the address that they are PUT to, which is good for 15 minutes."""
 
     number: int
@@ -68,25 +66,19 @@ class PartsShape:
     """What has to be sent next; empty when all of it is there."""
 
     upload: UploadShape
-    parts: tuple[PieceShape, ...]
-
-
-def uploads_of(request: Request) -> Uploads:
-    """The uploads of this process."""
-    uploads: Uploads = request.app.state.uploads
-    return uploads
+    parts: tuple[SignedPartShape, ...]
 
 
 @router.options("/uploads", status_code=204, response_class=Response)
-def describe_uploads(request: Request) -> Response:
+def describe_uploads(library: LibraryDep) -> Response:
     """What this server speaks."""
-    most = uploads_of(request).home.settings.upload_gb * 10**9
+    most = library.settings.upload_gb * 10**9
     said = {"Tus-Version": TUS, "Tus-Extension": EXTENSIONS, "Tus-Max-Size": str(most)}
     return _tus(204, **said, **{"Tus-Checksum-Algorithm": "sha256,sha1"})
 
 
 @router.post("/uploads", status_code=201, response_class=Response)
-def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> Response:
+def begin_upload(library: LibraryDep, length: Length, metadata: Metadata = "") -> Response:
     """Promise a file: its name, recipe, profile, language and sha256 stand in the metadata; its job waits for it.
 
     With `straight` in the metadata its parts go to the bucket, if there is one: then Rushes-Parts says where to ask.
@@ -96,16 +88,16 @@ def begin_upload(request: Request, length: Length, metadata: Metadata = "") -> R
         recipe=said.get("recipe", ""), profile=said.get("profile", ""), language=said.get("language", "")
     )
     name, sha256 = said.get("filename", "upload"), said.get("sha256", "").lower()
-    upload = uploads_of(request).begin(name, length, wanted, sha256, straight="straight" in said)
+    upload = library.uploads.begin(name, length, wanted, sha256, direct="straight" in said)
     return _tus(201, Location=f"/api/v1/uploads/{upload.id}", **_where(upload))
 
 
 @router.head("/uploads/{upload_id}", response_class=Response)
-def find_upload(request: Request, upload_id: Id) -> Response:
+def find_upload(library: LibraryDep, upload_id: Id) -> Response:
     """How much of it is there."""
-    uploads = uploads_of(request)
+    uploads = library.uploads
     upload = uploads.get(upload_id)
-    with suppress(Busy):  # somebody is about it
+    with suppress(UploadBusy):  # somebody is about it
         upload = uploads.finish(upload)
     if upload.state == "refused":
         return _tus(410)
@@ -113,25 +105,25 @@ def find_upload(request: Request, upload_id: Id) -> Response:
 
 
 @router.get("/uploads/{upload_id}")
-def get_upload(request: Request, upload_id: Id) -> UploadShape:
+def get_upload(library: LibraryDep, upload_id: Id) -> UploadShape:
     """Where it stands, in words."""
-    return UploadShape.of(uploads_of(request).get(upload_id))
+    return UploadShape.of(library.uploads.get(upload_id))
 
 
 @router.post("/uploads/{upload_id}/parts")
-def ask_for_parts(request: Request, upload_id: Id) -> PartsShape:
+def ask_for_parts(library: LibraryDep, upload_id: Id) -> PartsShape:
     """The next parts that the bucket has not, each with its address; ask again until none is left: then it begins."""
-    uploads = uploads_of(request)
+    uploads = library.uploads
     upload, pieces = uploads.missing(uploads.get(upload_id))
-    return PartsShape(UploadShape.of(upload), tuple(PieceShape(p.number, p.start, p.end, p.url) for p in pieces))
+    return PartsShape(UploadShape.of(upload), tuple(SignedPartShape(p.number, p.start, p.end, p.url) for p in pieces))
 
 
 @router.patch("/uploads/{upload_id}", status_code=204, response_class=Response)
 async def continue_upload(
-    request: Request, upload_id: Id, offset: Offset, type: Type = "", checksum: Sum = ""
+    request: Request, library: LibraryDep, upload_id: Id, offset: Offset, type: Type = "", checksum: Sum = ""
 ) -> Response:
     """The next part; what arrived before a cut is kept."""
-    uploads = uploads_of(request)
+    uploads = library.uploads
     upload = await run_sync(uploads.get, upload_id)
     if type.partition(";")[0].strip() != OFFSET_TYPE:
         return problem(415, f"parts are sent as {OFFSET_TYPE}", "Set the Content-Type.", "WrongType")
@@ -151,21 +143,23 @@ async def continue_upload(
 
 
 @router.put("/uploads/{upload_id}", status_code=204, response_class=Response)
-async def send_upload(request: Request, upload_id: Id, checksum: Sum = "") -> Response:
+async def send_upload(request: Request, library: LibraryDep, upload_id: Id, checksum: Sum = "") -> Response:
     """The whole file at once, from its beginning; after a cut it can also go on by PATCH."""
-    uploads = uploads_of(request)
+    uploads = library.uploads
     async with _writing(uploads, await run_sync(uploads.get, upload_id)) as part:
-        await run_sync(part.back_to, 0)
-    return await continue_upload(request, upload_id, 0, OFFSET_TYPE, checksum)
+        await run_sync(part.truncate_to, 0)
+    return await continue_upload(request, library, upload_id, 0, OFFSET_TYPE, checksum)
 
 
 @router.delete("/uploads/{upload_id}", status_code=204, response_class=Response)
-def drop_upload(request: Request, desk: ADesk, upload_id: Id) -> Response:
+def drop_upload(library: LibraryDep, upload_id: Id) -> Response:
     """Give it up: its bytes are deleted and its job is cancelled."""
-    uploads = uploads_of(request)
+    uploads = library.uploads
     upload = uploads.get(upload_id)
     if upload.state == "arrived":
-        raise Refused("it has arrived", f"Cancel its job: POST /api/v1/jobs/{desk.job(upload.job).id}/cancel")
+        raise Refused(
+            "the upload is complete", f"Cancel its job: POST /api/v1/jobs/{library.jobs.get(upload.job).id}/cancel"
+        )
     uploads.drop(upload)
     return _tus(204)
 
@@ -187,7 +181,7 @@ def read_metadata(text: str) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[Part]:
+async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[UploadWriter]:
     """As `Uploads.writing`, entered and left in a thread: a store that is away stalls nobody else."""
     writing = uploads.writing(upload)
     part = await run_sync(writing.__enter__)
@@ -198,11 +192,11 @@ async def _writing(uploads: Uploads, upload: Upload) -> AsyncIterator[Part]:
             await run_sync(writing.__exit__, None, None, None)
 
 
-async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | None) -> bool:
+async def _receive(request: Request, part: UploadWriter, wanted: tuple[Any, bytes] | None) -> bool:
     """Write what comes, a megabyte at a time; False if its checksum is another (then nothing of it is kept)."""
     begin, waiting = part.offset, bytearray()
     if wanted:
-        await run_sync(part.doubt)  # so that a cut, an error or a kill keeps nothing of it
+        await run_sync(part.mark_unverified)  # so that a cut, an error or a kill keeps nothing of it
     try:
         async for piece in request.stream():
             waiting += piece
@@ -218,10 +212,10 @@ async def _receive(request: Request, part: Part, wanted: tuple[Any, bytes] | Non
             await run_sync(part.write, bytes(waiting))
         raise
     if wanted and wanted[0].digest() != wanted[1]:
-        await run_sync(part.back_to, begin)
+        await run_sync(part.truncate_to, begin)
         return False
     if wanted:
-        await run_sync(part.trust)
+        await run_sync(part.mark_verified)
     return True
 
 
@@ -234,7 +228,7 @@ def _sum(text: str) -> tuple[Any, bytes] | None:
     except binascii.Error as e:
         raise Refused("Upload-Checksum is not base64", "For example: sha256 47DEQpj8HBSa...") from e
     if name not in ("sha256", "sha1"):
-        raise Refused(f"there is no checksum {name[:20]!r} here", "Use sha256 or sha1.")
+        raise Refused(f"unknown checksum {name[:20]!r} here", "Use sha256 or sha1.")
     return hashlib.new(name, usedforsecurity=False), expected
 
 

@@ -8,20 +8,14 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from rushes.annotations import may_be_read, rename
 from rushes.domain.errors import NotAllowed
-from rushes.domain.job import Job
-from rushes.home import Home
-from rushes.index.port import Video
-from rushes.jobs.maintenance.video_removal import RemovalReport, cut_short, finish, remove
-from rushes.jobs.originals import original
-from rushes.library import IntakeResult
-from rushes.library.desk import Desk
-from rushes.library.export import KINDS, export, shots_of
-from rushes.sources.folder import AUDIO, VIDEO
-from rushes.surfaces.api.media import attached
+from rushes.library import IntakeResult, Library
+from rushes.library.names import stem
+from rushes.library.videos import RemovalReport, Video
+from rushes.library.videos.export import KINDS
+from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.api.recipes import JobRequestIn
-from rushes.surfaces.http.deps import Active, ADesk, ALibrary, Id, Key, Name, Place, accepted, active_of, once
+from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import JobShape, Line, of_video
 from rushes.surfaces.words import ActiveJobs
@@ -74,24 +68,24 @@ class Shots:
 
 
 @router.get("/videos")
-def list_videos(request: Request, library: ALibrary, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
+def list_videos(request: Request, library: LibraryDep, cursor: Cursor = "", limit: Limit = 50) -> Page[Video]:
     """Videos, newest first."""
-    rows, more = library.videos(unseal(cursor, "videos"), limit)
+    rows, more = library.videos.page(unseal(cursor, "videos"), limit)
     return page(request, [of_video(v) for v in rows], more, "videos")
 
 
 @router.post("/videos", status_code=202, response_model=list[AddedShape])
-def add_videos(request: Request, library: ALibrary, body: AddIn, key: Key = "") -> JSONResponse:
+def add_videos(request: Request, library: LibraryDep, body: AddIn, key: Key = "") -> JSONResponse:
     """Take films in from places that the server sees; each becomes a job."""
-    check_places(request, library.home, body.paths)
+    check_places(request, library, body.paths)
 
     def make() -> JSONResponse:
-        return taken(library.add(body.paths, body.wanted()), active_of(request))
+        return answer_added(library.add(body.paths, body.wanted()), active_of(request))
 
-    return once(library.home, key, request, body.model_dump(), make)
+    return once(library, key, request, body.model_dump(), make)
 
 
-def taken(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
+def answer_added(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
     """What was taken in, and where to look: at the job, or at all of them.
 
     Raises:
@@ -105,50 +99,48 @@ def taken(added: Sequence[IntakeResult], active: ActiveJobs) -> JSONResponse:
     return accepted(shapes, "/".join(["/api/v1/jobs", *jobs[: len(jobs) == 1]]))
 
 
-def check_places(request: Request, home: Home, places: list[str]) -> None:
+def check_places(request: Request, library: Library, places: list[str]) -> None:
     """Where the door is not open to everybody here, only what lies below the configured sources may be named.
 
     Raises:
         NotAllowed: it lies elsewhere.
     """
-    if not request.app.state.door.open:
+    if not request.app.state.access.open:
         for place in places:
-            if not may_be_read(home, place):
-                raise NotAllowed("films are only taken in from the configured sources", "Set sources in rushes.toml.")
+            if not library.paths.may_be_read(place):
+                raise NotAllowed("only files in the configured sources can be added", "Set sources in rushes.toml.")
 
 
 @router.get("/videos/{video_id}")
-def get_video(desk: ADesk, video_id: Id) -> Video:
+def get_video(library: LibraryDep, video_id: Id) -> Video:
     """One video."""
-    return of_video(desk.video(video_id))
+    return of_video(library.videos.get(video_id))
 
 
 @router.patch("/videos/{video_id}")
-def name_video(desk: ADesk, video_id: Id, body: NameIn) -> Video:
+def name_video(library: LibraryDep, video_id: Id, body: NameIn) -> Video:
     """Give it a name."""
-    rename(desk.home, desk.video(video_id).id, body.name)
-    return get_video(desk, video_id)
+    library.videos.rename(library.videos.get(video_id), body.name)
+    return get_video(library, video_id)
 
 
 @router.delete("/videos/{video_id}")
-def delete_video(desk: ADesk, video_id: Id, originals: bool = False) -> RemovalReport:
+def delete_video(library: LibraryDep, video_id: Id, originals: bool = False) -> RemovalReport:
     """Delete it with all that was made of it; its original stays, unless it was uploaded and `originals` says so."""
-    if left := cut_short(desk.home, video_id):
-        return finish(desk.home, left)
-    return remove(desk.home, desk.video(video_id), originals=originals)
+    return library.videos.remove(video_id, originals=originals)
 
 
 @router.get("/videos/{video_id}/lines")
 def list_lines(
     request: Request,
-    desk: ADesk,
+    library: LibraryDep,
     video_id: Id,
     kind: Annotated[str, Query(pattern=r"^[a-z_]{1,40}$")] = "speech",
     cursor: Cursor = "",
     limit: Limit = 200,
 ) -> Page[Line]:
     """What is said (or seen: text, object, face, place) in order of time, with corrections; grows while a job runs."""
-    lines = desk.home.index.lines(desk.owner, desk.video(video_id).id, kind)
+    lines = library.videos.lines(library.videos.get(video_id).id, kind)
     of = f"lines {video_id} {kind}"
     at = int(unseal(cursor, of) or 0)
     some = [Line.of(o) for o in lines[at : at + limit]]
@@ -156,58 +148,41 @@ def list_lines(
 
 
 @router.get("/videos/{video_id}/shots")
-def list_shots(desk: ADesk, video_id: Id) -> Shots:
+def list_shots(library: LibraryDep, video_id: Id) -> Shots:
     """The shots of a video."""
-    return Shots([(s.start_us, s.end_us) for s in shots_of(desk.home, desk.video(video_id))])
+    return Shots(library.videos.shots(library.videos.get(video_id)))
 
 
 @router.get("/videos/{video_id}/runs")
-def list_runs(desk: ADesk, active: Active, video_id: Id) -> list[JobShape]:
+def list_runs(library: LibraryDep, active: ActiveDep, video_id: Id) -> list[JobShape]:
     """The jobs of a video, newest first."""
-    return [JobShape.of(job, active) for job in runs_of(desk, desk.video(video_id), MOST_RUNS)]
+    return [JobShape.of(job, active) for job in library.jobs.of_video(library.videos.get(video_id), MOST_RUNS)]
 
 
 @router.post("/videos/{video_id}/runs", status_code=202, response_model=list[AddedShape])
 def run_video(
-    request: Request, library: ALibrary, desk: ADesk, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
+    request: Request, library: LibraryDep, video_id: Id, body: JobRequestIn | None = None, key: Key = ""
 ) -> JSONResponse:
-    """Ask more of a video, or the same anew (`again`); what is there is adopted."""
-    asked, video = body or JobRequestIn(), desk.video(video_id)
+    """Request more of a video, or a new take of the same (`again`); existing results are adopted."""
+    asked, video = body or JobRequestIn(), library.videos.get(video_id)
 
     def make() -> JSONResponse:
-        return taken(library.add([source_of(desk, video)], asked.wanted()), active_of(request))
+        return answer_added(library.add([library.videos.source(video)], asked.wanted()), active_of(request))
 
-    return once(library.home, key, request, asked.model_dump(), make)
-
-
-def source_of(desk: Desk, video: Video) -> str:
-    """Where the original lies now, as it is taken in from."""
-    source = original(desk.home, video).asked.source
-    return source.path if source.far else str(desk.home.originals / source.path)
-
-
-def runs_of(desk: Desk, video: Video, most: int) -> list[Job]:
-    """The newest jobs of a video, by one question."""
-    ids = video.jobs[:most]
-    found = {job.id: job for job in desk.home.ledger.jobs(desk.owner, ids=ids).rows} if ids else {}
-    return [found[id] for id in ids if id in found]
+    return once(library, key, request, asked.model_dump(), make)
 
 
 @router.get("/videos/{video_id}/exports/{kind}", response_class=Response)
 def export_video(
-    desk: ADesk, video_id: Id, kind: Annotated[str, Path(max_length=20)], download: bool = False
+    library: LibraryDep, video_id: Id, kind: Annotated[str, Path(max_length=20)], download: bool = False
 ) -> Response:
     """Its results in a form that other tools read."""
-    video = desk.video(video_id)
-    data = export(desk.home, video, kind)
-    headers = {"Content-Disposition": attached(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)}
+    video = library.videos.get(video_id)
+    data = library.videos.export(video, kind)
+    headers = {
+        "Content-Disposition": content_disposition(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)
+    }
     return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
-
-
-def stem(video: Video) -> str:
-    """What its files are called by: its name, without the ending of a film."""
-    begun, _, ending = video.name.rpartition(".")
-    return begun if begun and f".{ending.lower()}" in VIDEO + AUDIO else video.name
 
 
 @router.get("/exports")

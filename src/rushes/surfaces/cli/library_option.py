@@ -27,8 +27,8 @@ def open_library(
     create = create or not session.home
     options = {name: (value, option) for option, (name, value) in over.items()}
     library = session.closing.enter_context(Library(session.home or None, create=create, options=options))
-    level = "debug" if session.verbose else library.home.settings.log_level
-    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.home.folder / "logs")
+    level = "debug" if session.verbose else library.settings.log_level
+    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
     if to is not sys.stderr:
         session.closing.enter_context(to)
     log_to(to, level)

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from rushes.domain.errors import Refused
-from rushes.library import JobRequest
-from rushes.plan.recipes import RECIPES
+from rushes.library import RECIPES, JobRequest
 
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
 

@@ -10,11 +10,8 @@ from fastapi.responses import JSONResponse
 from pydantic import StringConstraints
 
 from rushes.domain.keys import digest
-from rushes.home import Home
 from rushes.library import Library
-from rushes.library.desk import Desk
-from rushes.library.idempotency import Requests
-from rushes.records.port import Record
+from rushes.library.idempotency import Record, Requests
 from rushes.surfaces.http.problems import problem
 from rushes.surfaces.words import ActiveJobs, active_jobs
 
@@ -32,28 +29,16 @@ def library_of(request: Request) -> Library:
     return library
 
 
-def house_of(request: Request) -> Home:
-    """The open home."""
-    return library_of(request).home
-
-
-def desk_of(request: Request) -> Desk:
-    """Questions by exact ids."""
-    return Desk(library_of(request).home)
-
-
 def active_of(request: Request) -> ActiveJobs:
     """The jobs that are being worked on now."""
-    return active_jobs(house_of(request).ledger.workers())
+    return active_jobs(library_of(request).jobs.workers())
 
 
-ALibrary = Annotated[Library, Depends(library_of)]
-AHouse = Annotated[Home, Depends(house_of)]
-ADesk = Annotated[Desk, Depends(desk_of)]
-Active = Annotated[ActiveJobs, Depends(active_of)]
+LibraryDep = Annotated[Library, Depends(library_of)]
+ActiveDep = Annotated[ActiveJobs, Depends(active_of)]
 
 
-def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
+def once(library: Library, key: str, request: Request, body: Any, make: Callable[[], JSONResponse]) -> JSONResponse:
     """Answer a request with a key as it was answered the first time; without one, just make it.
 
     The same key with another body is refused (422), while the first is still being made 409.
@@ -61,7 +46,7 @@ def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], J
     if not key:
         return make()
     asked = digest([request.url.path, jsonable_encoder(body)])
-    requests, id = Requests(home, request.app.state.incarnation), digest([request.method, key])[:40]
+    requests, id = Requests(library.home, request.app.state.incarnation), digest([request.method, key])[:40]
     taken = requests.take(id, asked)
     if taken is None:
         return _again(requests.get(id), asked)
@@ -77,7 +62,7 @@ def once(home: Home, key: str, request: Request, body: Any, make: Callable[[], J
 
 def _again(record: Record | None, asked: str) -> JSONResponse:
     if record is None or (record.doc["asked"] == asked and "answer" not in record.doc):
-        return problem(409, "the same request is still being answered", "Ask again in a moment.", "Running")
+        return problem(409, "the same request is still running", "Try again in a moment.", "Running")
     if record.doc["asked"] != asked:
         return problem(422, "this Idempotency-Key was used for another request", "Use a new key.", "KeyReused")
     said = record.doc["answer"]

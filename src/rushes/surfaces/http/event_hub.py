@@ -13,58 +13,58 @@ from typing import NamedTuple
 from rushes.domain.errors import RushesError
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
-from rushes.ledger.port import Ledger
+from rushes.library.jobs import Jobs
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.words import ActiveJobs, active_jobs
 from rushes.telemetry import log
 
 LOOK_SECONDS = 0.25  # while things happen
 QUIET_SECONDS = 1.0  # reached step by step while nothing does
-ALONE_SECONDS = 10.0  # while nobody listens: only to stay near the end, so that nobody has to wait for the past
+ALONE_SECONDS = 10.0  # without subscribers: only to stay near the end, so that none has to wait for the past
 MOST = 1000  # events that wait for one reader; then its stream is closed and replays
 
 
-class Word(NamedTuple):
-    """What is said to a stream, as it goes over the wire; JSON has no bare line ends."""
+class Message(NamedTuple):
+    """What is sent to a stream, as it goes over the wire; JSON has no bare line ends."""
 
     text: str
     number: int = 0  # of a job's event
     last: bool = False  # the job is finished, unless somebody takes it up again
 
     @classmethod
-    def of_event(cls, event: Event) -> "Word":
+    def of_event(cls, event: Event) -> "Message":
         """One of a job's events."""
         text = f"id: {event.number}\nevent: {event.type.value}\ndata: {json.dumps(asdict(event))}\n\n"
         return cls(text, event.number, event.type is EventType.FINISHED)
 
     @classmethod
-    def of_row(cls, row: Job, active: ActiveJobs) -> "Word":
+    def of_row(cls, row: Job, active: ActiveJobs) -> "Message":
         """A job as it stands."""
         return cls(f"event: job\ndata: {json.dumps(asdict(JobShape.of(row, active)))}\n\n")
 
 
 @dataclass(slots=True, eq=False)
-class Ear:
+class Subscriber:
     """One stream: what it has not sent yet. Only the loop touches it."""
 
-    job: str  # "" hears every job's row
-    words: list[Word] = field(default_factory=list)
+    job: str  # "" gets every job's row
+    messages: list[Message] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
-    def hear(self, words: Sequence[Word]) -> bool:
+    def put(self, messages: Sequence[Message]) -> bool:
         """Take more; False if that was too much, then it is over."""
-        self.words += words
-        if len(self.words) > MOST:
-            self.words.clear()
+        self.messages += messages
+        if len(self.messages) > MOST:
+            self.messages.clear()
             self.closed = True
         self.news.set()
         return not self.closed
 
-    def take(self) -> Sequence[Word]:
-        """What was heard since the last time."""
-        words, self.words = self.words, []
-        return words
+    def take(self) -> Sequence[Message]:
+        """What came since the last time."""
+        messages, self.messages = self.messages, []
+        return messages
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -82,12 +82,12 @@ class Counters:
     persisted: int = 0
 
 
-class Hub:
+class EventHub:
     """Asks the ledger what changed, a few times a second while somebody listens, and hands it on."""
 
-    def __init__(self, ledger: Ledger, owner: str) -> None:
-        self._ledger, self._owner = ledger, owner
-        self._ears: dict[str, set[Ear]] = {}
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._subscribers: dict[str, set[Subscriber]] = {}
         self._seen: dict[str, int] = {}  # the last event handed on, of jobs that somebody listens to
         self._guard = threading.Lock()
         self._over = threading.Event()
@@ -117,27 +117,27 @@ class Hub:
         if self._loop and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._close_all)
 
-    def listen(self, job: str, last_event: int) -> Ear:
+    def listen(self, job: str, last_event: int) -> Subscriber:
         """A new stream of a job whose row said `last_event` a moment ago (or of all jobs); called in the loop."""
-        ear = Ear(job)
+        subscriber = Subscriber(job)
         with self._guard:
-            self._ears.setdefault(job, set()).add(ear)
+            self._subscribers.setdefault(job, set()).add(subscriber)
             if job:
                 self._seen[job] = min(self._seen.get(job, last_event), last_event)
         self._nudge.set()
         self.counters.streams += 1
         if self.closing:
-            ear.close()
-        return ear
+            subscriber.close()
+        return subscriber
 
-    def leave(self, ear: Ear) -> None:
+    def leave(self, subscriber: Subscriber) -> None:
         """A stream is over; called in the loop."""
         with self._guard:
-            ears = self._ears.get(ear.job, set())
-            ears.discard(ear)
-            if not ears:
-                self._ears.pop(ear.job, None)
-                self._seen.pop(ear.job, None)
+            subscribers = self._subscribers.get(subscriber.job, set())
+            subscribers.discard(subscriber)
+            if not subscribers:
+                self._subscribers.pop(subscriber.job, None)
+                self._seen.pop(subscriber.job, None)
         self.counters.streams -= 1
 
     def _run(self) -> None:
@@ -147,8 +147,8 @@ class Hub:
             try:
                 cursor = self._look(cursor)
             except RushesError as e:  # a busy or absent store: the next look goes on from the same cursor
-                log.warning("following: %s", e)
-            pause = pause_after(pause, news=cursor != before, heard=bool(self._ears))
+                log.warning("cannot follow the ledger: %s", e)
+            pause = pause_after(pause, news=cursor != before, heard=bool(self._subscribers))
             if self._nudge.wait(pause) and not self._over.is_set():
                 self._nudge.clear()
 
@@ -156,55 +156,54 @@ class Hub:
         cursor = ""
         while not self._over.is_set():
             try:
-                jobs, after = self._ledger.changed(cursor)
-                if not jobs or after == cursor:
-                    return after
-                cursor = after
+                more, cursor = self._jobs.skip_changes(cursor)
+                if not more:
+                    return cursor
             except RushesError as e:
-                log.warning("following: %s", e)
+                log.warning("cannot follow the ledger: %s", e)
                 self._over.wait(LOOK_SECONDS)
         return cursor
 
     def _look(self, cursor: str) -> str:
-        jobs, after = self._ledger.changed(cursor)
-        active = active_jobs(self._ledger.workers()) if jobs and self._ears else ActiveJobs()
-        for id in dict.fromkeys(jobs) if self._ears else ():
-            row = self._ledger.job(id)
-            if row.owner == self._owner:
-                self._tell(row, active)
+        if not self._subscribers:
+            return self._jobs.skip_changes(cursor)[1]
+        rows, after = self._jobs.changed(cursor)
+        active = active_jobs(self._jobs.workers()) if rows else ActiveJobs()
+        for row in rows:
+            self._tell(row, active)
         return after
 
     def _tell(self, row: Job, active: ActiveJobs) -> None:
         with self._guard:
-            seen, everywhere = self._seen.get(row.id), "" in self._ears
+            seen, everywhere = self._seen.get(row.id), "" in self._subscribers
         if seen is not None:
             self._tell_events(row.id, seen)
         if everywhere:
-            self._hand("", [Word.of_row(row, active)])
+            self._hand("", [Message.of_row(row, active)])
 
     def _tell_events(self, job: str, seen: int) -> None:
-        while events := self._ledger.events(job, seen):
-            self._hand(job, list(map(Word.of_event, events)))
+        while events := self._jobs.events(job, seen):
+            self._hand(job, list(map(Message.of_event, events)))
             seen = events[-1].number
         with self._guard:
             if job in self._seen:
                 self._seen[job] = seen
 
-    def _hand(self, job: str, words: Sequence[Word]) -> None:
-        self.counters.persisted += len(words)
+    def _hand(self, job: str, messages: Sequence[Message]) -> None:
+        self.counters.persisted += len(messages)
         if self._loop and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._deliver, job, words)
+            self._loop.call_soon_threadsafe(self._deliver, job, messages)
 
-    def _deliver(self, job: str, words: Sequence[Word]) -> None:
-        for ear in list(self._ears.get(job, ())):
-            if not ear.closed:
-                self.counters.published += len(words)
-                self.counters.overflows += not ear.hear(words)
+    def _deliver(self, job: str, messages: Sequence[Message]) -> None:
+        for subscriber in list(self._subscribers.get(job, ())):
+            if not subscriber.closed:
+                self.counters.published += len(messages)
+                self.counters.overflows += not subscriber.put(messages)
 
     def _close_all(self) -> None:
-        for ears in list(self._ears.values()):
-            for ear in list(ears):
-                ear.close()
+        for subscribers in list(self._subscribers.values()):
+            for subscriber in list(subscribers):
+                subscriber.close()
 
 
 def pause_after(pause: float, *, news: bool, heard: bool) -> float:

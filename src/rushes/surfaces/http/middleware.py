@@ -1,4 +1,4 @@
-"""The door: which host was meant, who asks, from which page, and how much they may send; before anything else runs."""
+"""Middleware: which host was meant, who asks, from which page, and how much they may send."""
 
 import asyncio
 import ipaddress
@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rushes.domain.errors import NotAllowed, RushesError
-from rushes.surfaces.http.accounts import Accounts
+from rushes.library.accounts import Accounts, Settings
 from rushes.surfaces.http.problems import problem, status_of
 
 COOKIE = "rushes_session"
@@ -26,7 +26,7 @@ BODY_SECONDS = 30.0  # a body that does not come is not waited for
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 UPLOADS = "/api/v1/uploads/"
 ANYONE = ("/healthz", "/readyz", "/login", "/setup")
-POLICY = (  # pages connect to us, and to the bucket that films are sent to
+CONTENT_POLICY = (  # pages connect to us, and to the bucket that films are sent to
     "default-src 'self'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; connect-src 'self'{}; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -41,10 +41,11 @@ HEADERS = {
 
 
 @dataclass(slots=True)
-class Door:
-    """Decides who comes in. `bound` is the address that is listened on."""
+class AccessPolicy:
+    """Decides which requests are let in. `bound` is the address that is listened on."""
 
     accounts: Accounts
+    settings: Settings
     bound: str
     setup_code: str = ""  # shown in the terminal: lets the first account be made from elsewhere
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -62,8 +63,8 @@ class Door:
         """
         if not is_loopback(self.bound) and not self.accounts.any and not self.setup_code:
             raise NotAllowed(
-                f"{self.bound} can be reached by others, and nobody has a password",
-                "Set RUSHES_TOKEN, or make the first account: rushes serve --setup. Loopback needs neither.",
+                f"{self.bound} is reachable from other machines, but there is no password",
+                "Set RUSHES_TOKEN, or create the first account: rushes serve --setup. Loopback needs neither.",
             )
 
     def refusal(self, scope: Scope) -> Response | None:
@@ -78,11 +79,11 @@ class Door:
             return problem(413, f"more than {BODY_BYTES} bytes", "Send films by /api/v1/uploads.", "TooLarge")
         if self.open or path in ANYONE or path.startswith("/static/"):
             return None
-        if self._asks_first(scope, headers) or self._is_known(headers):
+        if self._is_preflight(scope, headers) or self._is_known(headers):
             return None
-        return self._who_are_you(scope, headers)
+        return self._unauthorized(scope, headers)
 
-    def _who_are_you(self, scope: Scope, headers: Headers) -> Response:
+    def _unauthorized(self, scope: Scope, headers: Headers) -> Response:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             page = "/setup" if not self.accounts.any else f"/login?next={quote(scope['path'])}"
             return RedirectResponse(page, 303)
@@ -95,9 +96,9 @@ class Door:
             return self.accounts.knows_token(token.strip())
         return self.accounts.knows_session(cookie_of(headers))
 
-    def _asks_first(self, scope: Scope, headers: Headers) -> bool:
+    def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
         """A browser asks on behalf of a listed page whether it may ask: it cannot say yet who it is."""
-        listed = headers.get("origin", "").lower() in self._listed(self.accounts.home.settings.cors)
+        listed = headers.get("origin", "").lower() in self._listed(self.settings.cors)
         return scope["method"] == "OPTIONS" and listed and "access-control-request-method" in headers
 
     def _is_our_host(self, host: str) -> bool:
@@ -109,14 +110,14 @@ class Door:
             node,
             f"{node}.local",
             self.bound.lower(),
-            *self._listed(self.accounts.home.settings.hosts),
+            *self._listed(self.settings.hosts),
         }
         return name in own or is_address(name)
 
     def _is_our_page(self, headers: Headers) -> bool:
         """A browser says where a request was made; a program says nothing."""
         origin = headers.get("origin", "")
-        if origin and origin.lower() in self._listed(self.accounts.home.settings.cors):
+        if origin and origin.lower() in self._listed(self.settings.cors):
             return True
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return False
@@ -127,17 +128,16 @@ class Door:
         return {part.strip().lower() for part in text.split(",") if part.strip()}
 
 
-class Guard:
-    """The door as middleware: refuses, limits what is read, and puts the same headers on every answer."""
+class AccessMiddleware:
+    """Applies the policy: refuses, limits what is read, and puts the same headers on every answer."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self._app, self._door = app, door
-        bucket = door.accounts.home.multipart
-        policy = POLICY.format(f" {bucket.origin}" if bucket else "")
-        self._headers = HEADERS | {"Content-Security-Policy": policy}
+    def __init__(self, app: ASGIApp, policy: AccessPolicy, origin: str) -> None:
+        """`origin` is the bucket that pages may send films to, "" for none."""
+        self._app, self._policy = app, policy
+        self._headers = HEADERS | {"Content-Security-Policy": CONTENT_POLICY.format(f" {origin}" if origin else "")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or let in."""
+        """Refuse a request, or hand it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -151,7 +151,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         try:
-            return self._door.refusal(scope)
+            return self._policy.refusal(scope)
         except RushesError as e:
             return problem(status_of(e), str(e), e.advice, type(e).__name__)
 
@@ -161,7 +161,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
-                self._door.requests[scope["method"], message["status"]] += 1
+                self._policy.requests[scope["method"], message["status"]] += 1
             await send(message)
 
         return told

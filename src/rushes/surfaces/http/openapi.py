@@ -36,7 +36,7 @@ ANSWER = {"description": "Not possible", "content": {TYPE: {"schema": {"$ref": "
 TOKEN = {"type": "http", "scheme": "bearer", "description": "RUSHES_TOKEN; where the door is open, none is needed"}
 
 
-class Described(FastAPI):
+class DescribedApp(FastAPI):
     """An application whose description a client can be made from."""
 
     def openapi(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Described(FastAPI):
         return self.openapi_schema or {}
 
 
-class ForPrograms(APIRoute):
+class JsonRoute(APIRoute):
     """A route beside a page of the same name: it is for those who ask for JSON and for no page."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -57,7 +57,7 @@ class ForPrograms(APIRoute):
         return super().matches(scope)
 
 
-class Heads:
+class HeadMiddleware:
     """HEAD as GET, whose body the server leaves out; some routes answer it themselves, and a stream never ends."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -54,7 +54,7 @@ def unseal(cursor: str, of: str) -> str:
     except (ValueError, binascii.Error):
         pass
     raise Refused(
-        "that is no cursor of this list", "Take it from the page before, with the same filters, or leave it out."
+        "invalid cursor for this list", "Use the cursor of the previous page with the same filters, or leave it out."
     )
 
 

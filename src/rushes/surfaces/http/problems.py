@@ -19,25 +19,35 @@ from rushes.domain.errors import (
     SourceMissing,
     TryAgain,
 )
-from rushes.records.port import Conflict
+from rushes.library import UploadBusy
+from rushes.library.idempotency import Conflict
 from rushes.telemetry import log
-from rushes.uploads.staging import Busy
 
 TYPE = "application/problem+json"
 STATUS: Mapping[type[RushesError], int] = {
     NotFound: 404,
     NotAllowed: 403,
     OverLimit: 413,
-    Busy: 423,
+    UploadBusy: 423,
     Refused: 400,
     SourceMissing: 409,
     SourceChanged: 409,
     BadMedia: 422,
     TryAgain: 503,
 }  # the first that fits, so the finer ones stand first
-TITLES = {400: "Not possible as asked", 401: "Who are you?", 403: "Not allowed", 404: "Not found", 405: "No method",
-          408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host", 422: "Not clear",
-          423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
+HINTS = {
+    "video": "List videos: GET /api/v1/videos",
+    "job": "List jobs: GET /api/v1/jobs",
+    "task": "List tasks: GET /api/v1/jobs/{id}/tasks",
+    "step": "List steps: GET /api/v1/jobs/{id}/steps",
+    "worker": "List them: GET /api/v1/workers",
+    "upload": "Start one: POST /api/v1/uploads",
+    "clip": "Request one: POST /api/v1/clips",
+    "path": "List them: GET /api/v1/paths",
+}  # what is not found -> where such things are listed
+TITLES = {400: "Not possible as asked", 401: "Authentication required", 403: "Not allowed", 404: "Not found",
+          405: "No method", 408: "Too slow", 409: "Not now", 413: "Too large", 415: "Wrong type", 421: "Wrong host",
+          422: "Not clear", 423: "In use", 429: "Too many", 500: "A bug", 503: "Try again"}  # fmt: skip
 
 
 def problem(
@@ -74,11 +84,12 @@ async def _ours(_request: Request, error: Exception) -> JSONResponse:
     status = status_of(error)
     if status == 500:
         log.error("%s", error, exc_info=error)
-    return problem(status, str(error), error.advice, type(error).__name__)
+    hint = HINTS.get(error.what, error.advice) if isinstance(error, NotFound) else error.advice
+    return problem(status, str(error), hint, type(error).__name__)
 
 
 async def _conflict(_request: Request, error: Exception) -> JSONResponse:
-    return problem(409, str(error), "Read it again and decide anew.", "Conflict")
+    return problem(409, str(error), "Read it again, then retry.", "Conflict")
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

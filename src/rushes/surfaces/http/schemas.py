@@ -7,9 +7,9 @@ from typing import Any
 from rushes.domain.job import Counts, Job
 from rushes.domain.observation import Observation
 from rushes.domain.task import Failure, Task
-from rushes.index.port import Hit, Video
-from rushes.library.desk import video_of
-from rushes.records.port import Record
+from rushes.library.jobs import video_of
+from rushes.library.search import Hit
+from rushes.library.videos import Record, Video
 from rushes.surfaces.words import ActiveJobs
 
 FILES = "/files/"

@@ -1,14 +1,13 @@
 """What lies at a place that the server sees: films, what cannot be taken in, and folders to go on to."""
 
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from fastapi import Request
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.videos import check_places
 
 LOOKS = 1000  # entries that are looked at
@@ -16,7 +15,7 @@ SHOWN = 50  # of them that are named
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class Listing:
     """A place as it is now, or why it cannot be looked at."""
 
     place: str
@@ -29,22 +28,22 @@ class There:
     hint: str = ""
 
 
-def there(request: Request, library: Library, place: str) -> There:
+def list_place(request: Request, library: Library, place: str) -> Listing:
     """Look, without taking anything in."""
     try:
         looked = _look(request, library, place)
     except RushesError as e:
-        return There(place, error=str(e), hint=e.advice)
+        return Listing(place, error=str(e), hint=e.advice)
     films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
-    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, LeftOut) and e.fault]
-    return There(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
+    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, SkippedFile) and e.fault]
+    return Listing(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
 
 
-def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
+def _look(request: Request, library: Library, place: str) -> list[FoundFile | SkippedFile]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
-    check_places(request, library.home, [place])
-    return list(islice(library.home.source(place).look(), LOOKS + 1))
+    check_places(request, library, [place])
+    return library.paths.look(place, LOOKS + 1)
 
 
 def _folders(place: str) -> list[str]:

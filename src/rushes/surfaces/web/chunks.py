@@ -10,7 +10,7 @@ from itertools import groupby
 from rushes.domain.job import Job
 from rushes.domain.span import Span
 from rushes.domain.task import Task
-from rushes.jobs.progress import Snapshot, StageProgress
+from rushes.library.jobs import JobProgress, StageProgress
 from rushes.surfaces.words import TASK_WORDS, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px
@@ -44,7 +44,7 @@ class Row:
         return self.progress.active > 0
 
 
-def rows(tasks: Sequence[Task], seen: Snapshot) -> list[Row]:
+def rows(tasks: Sequence[Task], seen: JobProgress) -> list[Row]:
     """The map of a job, in plan order."""
     by_stage: dict[str, list[Task]] = {}
     for task in tasks:

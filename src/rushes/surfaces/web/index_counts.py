@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
-from rushes.index.port import Summary, Video
+from rushes.library.search import Summary
+from rushes.library.videos import Video
 from rushes.surfaces.http.deps import library_of
 
 KEPT_SECONDS = 30.0
 
 
-class Figures:
+class IndexCounts:
     """The sums of one process's library, kept until they are old or a newer video is there."""
 
     def __init__(self) -> None:
@@ -28,10 +29,10 @@ class Figures:
             return self._kept[2]
 
 
-def figures(request: Request, newest: Sequence[Video]) -> Summary:
+def index_counts(request: Request, newest: Sequence[Video]) -> Summary:
     """The sums for a page."""
     state = request.app.state
     if not hasattr(state, "figures"):
-        state.figures = Figures()
-    kept: Figures = state.figures
+        state.figures = IndexCounts()
+    kept: IndexCounts = state.figures
     return kept.of(request, newest)

@@ -5,34 +5,34 @@ from threading import Lock
 
 from fastapi import Request
 
-from rushes.home import Home
-from rushes.jobs.progress import Snapshot, Watch
-from rushes.surfaces.http.deps import house_of
+from rushes.library import Library
+from rushes.library.jobs import JobProgress, JobWatcher
+from rushes.surfaces.http.deps import library_of
 
 MOST = 100  # jobs that are remembered
 
 
-class Watched:
+class LiveJobs:
     """The watches of one process; the one not looked at for longest is forgotten first."""
 
     def __init__(self) -> None:
-        self._watches: OrderedDict[str, Watch] = OrderedDict()
+        self._watches: OrderedDict[str, JobWatcher] = OrderedDict()
         self._guard = Lock()
 
-    def look(self, home: Home, job: str) -> Snapshot:
+    def look(self, library: Library, job: str) -> JobProgress:
         """The job now."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
-            watch = self._watches.pop(job, None) or Watch(home.ledger, job, home.slots)
+            watch = self._watches.pop(job, None) or library.jobs.watch(job)
             self._watches[job] = watch
             while len(self._watches) > MOST:
                 self._watches.popitem(last=False)
             return watch.look()
 
 
-def look(request: Request, job: str) -> Snapshot:
+def look(request: Request, job: str) -> JobProgress:
     """A job as it is now, by the watches of this application."""
     state = request.app.state
     if not hasattr(state, "watched"):
-        state.watched = Watched()
-    watched: Watched = state.watched
-    return watched.look(house_of(request), job)
+        state.watched = LiveJobs()
+    watched: LiveJobs = state.watched
+    return watched.look(library_of(request), job)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import Task, TaskState
-from rushes.home import Home
-from rushes.index.port import Video
+from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.http.schemas import FILES
 from rushes.surfaces.words import ActiveJobs, active_jobs, video_word
 
@@ -35,13 +35,12 @@ class Tile:
     alarm: bool
 
 
-def tiles(home: Home, videos: Sequence[Video]) -> list[Tile]:
+def tiles(library: Library, videos: Sequence[Video]) -> list[Tile]:
     """The videos with their marks: three questions to the ledger, however many there are."""
     ids = [id for v in videos for id in _ids(v.job)]
-    tasks = {t.id: t for t in home.ledger.tasks(ids=ids[:ID_LIMIT], limit=ID_LIMIT).rows} if ids else {}
-    wanted = [id for v in videos for id in v.jobs][:ID_LIMIT]
-    jobs = {j.id: j for j in home.ledger.jobs(home.settings.owner, ids=wanted).rows} if wanted else {}
-    active = active_jobs(home.ledger.workers())
+    tasks = library.jobs.get_tasks(ids[:ID_LIMIT])
+    jobs = library.jobs.get_many([id for v in videos for id in v.jobs][:ID_LIMIT])
+    active = active_jobs(library.jobs.workers())
     return [_tile(v, tasks, [jobs[id] for id in v.jobs if id in jobs], active) for v in videos]
 
 

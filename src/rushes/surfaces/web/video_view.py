@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
-from rushes.home import Home
-from rushes.index.port import Hit, Video
 from rushes.library import Library
-from rushes.library.export import shots_of
+from rushes.library.search import Hit
+from rushes.library.videos import Video
 from rushes.surfaces.words import unnamed_person
 
 APART_US = 2_000_000  # the same thing seen again within that time is one stretch
@@ -36,7 +35,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class VideoView:
     """Everything on a video's page that grows while its job runs."""
 
     speech: tuple[Observation, ...]
@@ -53,18 +52,17 @@ class Film:
         return {hit.line.start_us: hit for hit in self.hits if hit.kind == "speech"}
 
 
-def film_of(library: Library, video: Video, query: str) -> Film:
+def view_of(library: Library, video: Video, query: str) -> VideoView:
     """What is known by now."""
-    index = library.home.index
-    lines = {k: index.lines(video.owner, video.id, k) for k in ("speech", "text", "person", "object", "place")}
+    lines = {k: library.videos.lines(video.id, k) for k in ("speech", "text", "person", "object", "place")}
     hits = library.search(query, MOST_HITS, video=video.id, order="time").hits if query else ()
-    return Film(
+    return VideoView(
         speech=lines["speech"][:MOST_LINES],
         text=lines["text"][:MOST_LINES],
         people=_people(things(lines["person"])),
         objects=things(lines["object"]),
         places=[t for t in things(lines["place"]) if t.label != "unknown"],
-        shots=_shots(library.home, video),
+        shots=_shots(library, video),
         hits=hits,
     )
 
@@ -78,7 +76,7 @@ def things(lines: Iterable[Observation]) -> list[Thing]:
     return sorted(made, key=lambda t: (-t.seen_us, t.label))
 
 
-def lanes(film: Film) -> list[dict[str, object]]:
+def lanes(film: VideoView) -> list[dict[str, object]]:
     """The timeline: one lane per kind, and one for each of the people and objects that are there most."""
     rows: list[dict[str, object]] = []
     rows += _lane("Speech", "speech", [(o.span.start_us, o.span.end_us, o.confidence >= SURE, "") for o in film.speech])
@@ -110,7 +108,7 @@ def _stretches(lines: Sequence[Observation]) -> tuple[Stretch, ...]:
     return tuple(made)
 
 
-def _shots(home: Home, video: Video) -> list[tuple[int, int]]:
+def _shots(library: Library, video: Video) -> list[tuple[int, int]]:
     with suppress(NotFound):  # not there yet, or not asked for
-        return [(s.start_us, s.end_us) for s in shots_of(home, video)]
+        return library.videos.shots(video)
     return []

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rushes.domain.errors import RushesError
 from rushes.domain.job import JobState
 from rushes.surfaces import words
-from rushes.surfaces.http.deps import house_of
+from rushes.surfaces.http.deps import library_of
 
 THEME = "rushes_theme"  # cookie: auto, light or dark
 SAID = "rushes_said"  # cookie: what the last action says on the next page, once
@@ -90,9 +90,8 @@ def _theme(request: Request) -> str:
 
 def _running(request: Request) -> int:
     """How many jobs are at work, at most SHOWN; a store that is away must not take the error page with it."""
-    home = house_of(request)
     try:
-        return len(home.ledger.jobs(home.settings.owner, JobState.RUNNING, limit=SHOWN).rows)
+        return len(library_of(request).jobs.page(JobState.RUNNING, limit=SHOWN).rows)
     except RushesError:
         return 0
 

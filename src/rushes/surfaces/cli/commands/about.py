@@ -1,10 +1,7 @@
 """This machine and this home: doctor, config."""
 
-from dataclasses import fields
-
 import click
 
-from rushes.settings import Settings, shown
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
@@ -32,17 +29,16 @@ def doctor(session: Session) -> int:
 def config_show(session: Session) -> None:
     """Show every setting, its value and where the value comes from."""
     library = open_library(session)
-    loaded = library.home.loaded
-    rows = [(f.name, shown(loaded.settings, f.name), loaded.origin[f.name]) for f in fields(Settings)]
+    rows = [(s.name, s.value, s.origin) for s in library.list_settings()]
     if session.json:
         settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
-        session.document({"home": library.home.folder, "settings": settings})
+        session.document({"home": library.folder, "settings": settings})
         return
     columns = [Column("setting"), Column("value", wide=True), Column("from")]
     session.out.table(
         columns, [[n, str(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows]
     )
-    session.remark((f"home {library.home.folder}", DONE))
+    session.remark((f"home {library.folder}", DONE))
 
 
 config = CliGroup("config", help="Show the settings in effect.", commands=[config_show])

@@ -1,15 +1,11 @@
 """Looking at videos: ls, show, compare."""
 
-import contextlib
-
 import click
 
-from rushes.annotations import select
-from rushes.domain.errors import NotFound
 from rushes.domain.job import FINAL, Job
 from rushes.domain.span import clock
-from rushes.index.port import Video
 from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column
@@ -30,12 +26,12 @@ from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecod
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = open_library(session)
-    rows, following = library.videos(cursor, limit)
+    rows, following = library.videos.page(cursor, limit)
     if session.json:
         session.document({"videos": rows, "cursor": following})
         return
     columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
-    now = active_jobs(library.home.ledger.workers())
+    now = active_jobs(library.jobs.workers())
     session.out.table(
         columns, [[v.id, v.name, timecode(v.duration_us), shape(v), video_parts(_words(library, v, now))] for v in rows]
     )
@@ -55,8 +51,8 @@ def show(session: Session, video: str, lines: bool) -> None:
     VIDEO is an id (or the start of one), a file name or a path.
     """
     library = open_library(session)
-    found = library.video(video)
-    said = library.lines(found.id)
+    found = library.videos.find(video)
+    said = library.videos.lines(found.id)
     made = count_made(library, found, said)
     if session.json:
         shots = shots_of(library, found)
@@ -79,15 +75,11 @@ def _words(library: Library, video: Video, now: ActiveJobs) -> list[str]:
 
 def _jobs(library: Library, video: Video) -> list[Job]:
     """Its jobs; what was read from a sidecar was a job of another home."""
-    found: list[Job] = []
-    for job in video.jobs:
-        with contextlib.suppress(NotFound):
-            found.append(library.home.ledger.job(job))
-    return found
+    return library.jobs.of_video(video, len(video.jobs))
 
 
 def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, str]]:
-    address, now = library.home.blobs.address, active_jobs(library.home.ledger.workers())
+    address, now = library.videos.address, active_jobs(library.jobs.workers())
     return [
         ("file", video.path),
         ("video", f"{timecode(video.duration_us)}  {shape(video)}  {container(video)}  {size(video.size)}"),
@@ -119,9 +111,10 @@ def compare(
     LEFT and RIGHT are jobs of the VIDEO.
     """
     library = open_library(session)
-    found = library.compare(video, left, right, kind)
+    shown = library.videos.find(video)
+    found = library.videos.compare(shown, left, right, kind)
     if choose:
-        select(library.home, library.video(video).id, kind, {"left": found.left, "right": found.right}.get(choose, ""))
+        library.videos.select_run(shown, kind, {"left": found.left, "right": found.right}.get(choose, ""))
     if session.json:
         rows = [{"start_us": r.start_us, "end_us": r.end_us, "left": r.left, "right": r.right} for r in found.rows]
         session.document({"kind": kind, "left": found.left, "right": found.right, "alike": found.alike, "rows": rows})

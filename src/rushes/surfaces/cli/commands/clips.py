@@ -4,7 +4,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.domain.span import clock
-from rushes.library.export import SPOKEN
+from rushes.library.videos.export import SPOKEN
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, NOW
@@ -81,8 +81,9 @@ def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """
     library = open_library(session)
     out = None if out == "-" else out
-    data = library.export(video, kind, out)
-    if kind in SPOKEN and not library.lines(video):
+    found = library.videos.find(video)
+    data = library.videos.export(found, kind, out)
+    if kind in SPOKEN and not library.videos.lines(found.id):
         session.remark(("no speech was found in this video: the export is empty", NOW))
     if out:
         session.remark((f"{out}, {size(len(data))}", DONE))

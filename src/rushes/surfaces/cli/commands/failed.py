@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 from rushes.domain.task import Task
-from rushes.jobs.dead_letters import Cause, FailureGroup
+from rushes.library.jobs import Cause, FailureGroup
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
@@ -21,12 +21,12 @@ CAUSES, TASKS = 5, 3  # shown of a class, and of a cause
 @_CLASS
 @click.pass_obj
 def ls(session: Session, kind: str) -> None:
-    """Show tasks that failed and are not retried automatically, and why.
+    """List failed tasks by class, with the cause and what to do.
 
     The newest cause comes first; --verbose adds the last log lines of each task.
     """
     library = open_library(session)
-    groups = library.failed(kind)
+    groups = library.jobs.failed.groups(kind)
     if session.json:
         session.rows("failure", [_doc(g) for g in groups])
         return
@@ -34,7 +34,7 @@ def ls(session: Session, kind: str) -> None:
         session.out.line("no failed tasks")
     for group in groups:
         shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
-        _report(session, group, {job: library.home.ledger.job(job).name for job in shown})
+        _report(session, group, {job: library.jobs.get(job).name for job in shown})
     if groups:
         session.remark(("next: rushes failed retry, or rushes failed discard (--class NAME for one class)", DONE))
 
@@ -45,21 +45,24 @@ def ls(session: Session, kind: str) -> None:
 def retry(session: Session, kind: str) -> None:
     """Retry failed tasks, all or one class."""
     library = open_library(session)
-    tasks = library.retry_failed(kind)
+    tasks = library.jobs.failed.retry_all(kind)
     if session.json:
         session.document({"tasks": tasks})
         return
     session.out.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
     if tasks:
-        session.remark((next_step(library.home.ledger.workers()), DONE))
+        session.remark((next_step(library.jobs.workers()), DONE))
 
 
 @command("discard", "rushes failed discard --class BadMedia")
 @_CLASS
 @click.pass_obj
 def discard(session: Session, kind: str) -> None:
-    """Dismiss failed tasks: they stay as they are and are no longer listed."""
-    count = open_library(session).discard_failed(kind)
+    """Dismiss failed tasks, all or one class.
+
+    They stay as they are and are no longer listed.
+    """
+    count = len(open_library(session).jobs.failed.dismiss_all(kind))
     if session.json:
         session.document({"discarded": count})
     else:

@@ -40,7 +40,7 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     if session.json:
         session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
     elif any(a.created for a in added):
-        session.remark((next_step(library.home.ledger.workers()), DONE))
+        session.remark((next_step(library.jobs.workers()), DONE))
     return _code([one.error for one in added if not one.skipped])
 
 

@@ -9,10 +9,10 @@ from datetime import date
 import click
 
 from rushes.domain.event import Event, EventType
-from rushes.domain.job import Job, JobState
+from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.task import Task
-from rushes.ledger.port import Page
 from rushes.library import Library
+from rushes.library.jobs import Page
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
@@ -53,7 +53,7 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     A job is running while a worker holds one of its tasks, and waiting while none does.
     """
     library = open_library(session)
-    now = active_jobs(library.home.ledger.workers())
+    now = active_jobs(library.jobs.workers())
     page = _page(library, state, now, cursor, limit)
     if session.json:
         session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
@@ -75,13 +75,13 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
 def show(session: Session, job: str) -> None:
     """Show one job, stage by stage."""
     library = open_library(session)
-    row = library.job(job)
-    tasks = library.tasks(row.id)
+    row = library.jobs.find(job)
+    tasks = library.jobs.tasks(row.id)
     if session.json:
         session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
         return
     session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    word = active_jobs(library.home.ledger.workers()).word(row)
+    word = active_jobs(library.jobs.workers()).word(row)
     session.out.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
     session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
@@ -100,8 +100,8 @@ def why(session: Session, job: str) -> None:
     Each task that is not running has exactly one reason.
     """
     library = open_library(session)
-    row = library.job(job)
-    reasons = library.why(row.id)
+    row = library.jobs.find(job)
+    reasons = library.jobs.why(row.id)
     if session.json:
         session.document({"job": row.id, "state": row.state, "reasons": reasons})
         return
@@ -120,7 +120,8 @@ def why(session: Session, job: str) -> None:
 @click.pass_obj
 def pause(session: Session, job: str, now: bool) -> None:
     """Pause a job; running chunks finish first."""
-    _report(session, open_library(session).pause(job, now=now), "paused", "rushes jobs resume")
+    order = JobCommand.PAUSE_NOW if now else JobCommand.PAUSE
+    _report(session, _control(session, job, order), "paused", "rushes jobs resume")
 
 
 @command("resume", "rushes jobs resume job_7f3k")
@@ -128,7 +129,7 @@ def pause(session: Session, job: str, now: bool) -> None:
 @click.pass_obj
 def resume(session: Session, job: str) -> None:
     """Resume a paused job."""
-    _report(session, open_library(session).resume(job), "resumed", "rushes jobs why")
+    _report(session, _control(session, job, JobCommand.RESUME), "resumed", "rushes jobs why")
 
 
 @command("cancel", "rushes jobs cancel job_7f3k")
@@ -139,7 +140,7 @@ def cancel(session: Session, job: str) -> None:
 
     Running chunks stop without a result. Undo with: rushes jobs retry
     """
-    _report(session, open_library(session).cancel(job), "cancelled", "rushes jobs retry")
+    _report(session, _control(session, job, JobCommand.CANCEL), "cancelled", "rushes jobs retry")
 
 
 @command("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
@@ -152,9 +153,9 @@ def retry(session: Session, job: str, stage: str) -> None:
     Tasks that wait for their next attempt start at once; a cancelled job continues.
     """
     library = open_library(session)
-    row = library.job(job)
-    tasks = library.retry(row.id, stage)
-    now = library.job(row.id)
+    row = library.jobs.find(job)
+    tasks = library.jobs.retry(row.id, stage)
+    now = library.jobs.get(row.id)
     back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
     if session.json:
         session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
@@ -164,7 +165,7 @@ def retry(session: Session, job: str, stage: str) -> None:
         f"{row.name}: continues, {now.counts.done} of {plural(now.counts.total, 'task')} done" if back else again
     )
     if tasks or back:
-        session.remark((next_step(library.home.ledger.workers()), DONE))
+        session.remark((next_step(library.jobs.workers()), DONE))
 
 
 @command("events", "rushes jobs events job_7f3k", "rushes jobs events job_7f3k --follow --json")
@@ -179,7 +180,8 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
     """
     clock, day = threading.Event(), None
     pause = (lambda: session.out.heard and not clock.wait(LOOK_SECONDS)) if follow else (lambda: False)
-    for event in open_library(session).events(job, after, pause):
+    jobs = open_library(session).jobs
+    for event in jobs.follow(jobs.find(job).id, after, pause):
         if session.json:
             session.message("event", **to_json(event))
             continue
@@ -216,14 +218,18 @@ def _word(name: str, value: object) -> str:
     return duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
 
 
+def _control(session: Session, job: str, order: JobCommand) -> Job:
+    jobs = open_library(session).jobs
+    return jobs.command(jobs.find(job).id, order)
+
+
 def _page(library: Library, state: str | None, now: ActiveJobs, cursor: str, limit: int) -> Page[Job]:
     if state == "running":  # no more than there are slots
-        jobs = [library.home.ledger.job(job) for job in now.hosts]
-        rows = [j for j in jobs if j.owner == library.home.settings.owner and not j.paused]
+        rows = [j for j in library.jobs.get_many(now.hosts).values() if not j.paused]
         return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
     if state:
-        return page_of(lambda s, at: library.jobs(s, at, limit), state, now, cursor)
-    return library.jobs(None, cursor, limit)
+        return page_of(lambda s, at: library.jobs.page(s, at, limit), state, now, cursor)
+    return library.jobs.page(None, cursor, limit)
 
 
 def _row(job: Job, now: ActiveJobs) -> list[Part]:

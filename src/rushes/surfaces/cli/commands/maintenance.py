@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 from rich.live import Live
 
-from rushes.domain.errors import Refused
-from rushes.jobs.maintenance.verify import Verified
-from rushes.jobs.maintenance.video_removal import RemovalReport
-from rushes.library import Library, RunReport
+from rushes.domain.errors import NotFound, Refused
+from rushes.library import Library, RunReport, VerifyReport
+from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
@@ -40,7 +39,7 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     home = Path(session.home) if session.home else Path(folder).absolute() / HOME_NAME
     existed = (home / "ledger.sqlite").exists()
     with Library(home, take_over=take_over) as library:
-        library.jobs(limit=1)  # opens the ledger: a home that cannot be used is refused here
+        library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
     if session.json:
         session.document({"home": home, "made": not existed})
         return
@@ -52,7 +51,7 @@ def init(session: Session, folder: str, take_over: bool) -> None:
 @click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
 @click.pass_obj
 def verify(session: Session, repair: bool) -> int:
-    """Read every stored file and compare it with its hash; exit 1 if one is damaged."""
+    """Check every stored file against its hash; exit 1 if one is damaged."""
     library = open_library(session)
     found = _look(session, library)
     for damage in found.damages:
@@ -87,7 +86,7 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
     library = open_library(session)
     if not yes:
         _ask(session, len(videos))
-    gone = [library.remove(video, originals=uploaded) for video in videos]
+    gone = [_remove(library, video, uploaded) for video in videos]
     if session.json:
         session.rows("removed", gone)
         return
@@ -146,7 +145,7 @@ def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> Non
     """Update the search index, or fill it from sidecar files when the home was lost."""
     library = open_library(session)
     read = library.read_sidecars(places) if places else []
-    written = [file for video in videos for file in library.write_sidecars(video)]
+    written = [file for video in videos for file in library.videos.write_sidecars(library.videos.find(video))]
     known = library.summary()
     if session.json:
         session.document({"read": read, "written": written, "summary": known})
@@ -171,6 +170,15 @@ def reindex(session: Session) -> None:
         session.out.line(describe_library(library))
 
 
+def _remove(library: Library, video: str, originals: bool) -> RemovalReport:
+    """By name; what a kill left half removed is known by its id only."""
+    try:
+        id = library.videos.find(video).id
+    except NotFound:
+        id = video
+    return library.videos.remove(id, originals=originals)
+
+
 def _ask(session: Session, count: int) -> None:
     if session.json or not sys.stdin.isatty():
         raise Refused("cannot ask for confirmation: not a terminal", "Pass --yes.")
@@ -184,7 +192,7 @@ def _what(one: RemovalReport) -> str:
     return ", ".join(parts + ([plural(len(one.originals), "uploaded original")] if one.originals else []))
 
 
-def _look(session: Session, library: Library) -> Verified:
+def _look(session: Session, library: Library) -> VerifyReport:
     if not session.bars:
         return library.verify()
     with Live(console=session.err.console, auto_refresh=False, transient=True) as live:
@@ -195,14 +203,14 @@ def _look(session: Session, library: Library) -> Verified:
         return library.verify(tell)
 
 
-def _repair(library: Library, found: Verified, watching: Watcher) -> RunReport:
+def _repair(library: Library, found: VerifyReport, watching: Watcher) -> RunReport:
     for progress in library.repairing(found.damages, signals=True):
         watching.show(progress)
     assert isinstance(progress, RunReport), "it comes last"
     return progress
 
 
-def _verdict(session: Session, found: Verified, *, repaired: bool) -> int:
+def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     bad = len(found.damages)
     if session.json:
         counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from rushes.engines.local import LocalEngine
-from rushes.engines.models.benchmark import benchmark as try_out
-from rushes.engines.models.store import ModelStatus
+from rushes.library import ModelStatus
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
@@ -76,10 +74,7 @@ def benchmark(session: Session, names: Sequence[str]) -> None:
 
     Runs the models that are here, all unless named, on a generated picture or sound.
     """
-    store = open_library(session, create=True).models
-    engine = LocalEngine(store)
-    here = [k.model for k in store.ls() if k.present and (not names or k.model.id in names)]
-    paces = [pace for model in here if (pace := try_out(engine, model))]
+    paces = open_library(session, create=True).bench_models(names)
     if session.json:
         session.document(paces)
         return

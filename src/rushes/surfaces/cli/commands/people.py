@@ -2,8 +2,6 @@
 
 import click
 
-from rushes.annotations.acts import undo as take_back
-from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.span import clock
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
@@ -17,7 +15,7 @@ from rushes.surfaces.words import parse_timecode
 @click.pass_obj
 def ls(session: Session, hidden: bool) -> None:
     """List the people whose faces were found, named ones first."""
-    found = open_library(session).people(hidden=hidden)
+    found = open_library(session).people.all(hidden=hidden)
     if session.json:
         session.document({"people": found})
         return
@@ -41,7 +39,7 @@ def name(session: Session, person: str, name: str) -> None:
 
     PERSON is an id or a name, as printed by `rushes people ls`. Giving the name of another person merges the two.
     """
-    name_person(open_library(session).home, person, name)
+    open_library(session).people.name(person, name)
     _report(session, f"{name}: rushes search 'person:\"{name}\"'", person=person, name=name)
 
 
@@ -51,7 +49,7 @@ def name(session: Session, person: str, name: str) -> None:
 @click.pass_obj
 def merge(session: Session, person: str, into: str) -> None:
     """Merge PERSON into another person."""
-    merge_people(open_library(session).home, person, into)
+    open_library(session).people.merge(person, into)
     _report(session, f"{person} was merged into {into}", person=person, into=into)
 
 
@@ -64,7 +62,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
     """Separate the face at VIDEO@TIME from a person."""
     library = open_library(session)
     video, _, at = place.rpartition("@")
-    new = split_person(library.home, person, library.video(video).id, parse_timecode(at), called)
+    new = library.people.split(person, library.videos.find(video).id, parse_timecode(at), called)
     _report(session, f"the face is now {new}", person=person, new=new)
 
 
@@ -74,7 +72,7 @@ def split(session: Session, person: str, place: str, called: str) -> None:
 @click.pass_obj
 def hide(session: Session, person: str, back: bool) -> None:
     """Hide a person from lists and searches, e.g. a passer-by or a face on a poster."""
-    hide_person(open_library(session).home, person, hidden=not back)
+    open_library(session).people.hide(person, hidden=not back)
     _report(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
@@ -82,7 +80,7 @@ def hide(session: Session, person: str, back: bool) -> None:
 @click.pass_obj
 def undo(session: Session) -> None:
     """Undo the last name, merge, split or hide; repeat it to undo earlier ones."""
-    what = take_back(open_library(session).home)
+    what = open_library(session).people.undo()
     _report(session, f"undone: {what}", undone=what)
 
 

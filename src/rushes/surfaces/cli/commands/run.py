@@ -7,8 +7,8 @@ import click
 
 from rushes.domain.errors import RushesError
 from rushes.library import JobRequest, Library, RunReport
-from rushes.library.beside import Beside
-from rushes.library.run_progress import FilmsAdded, ModelProgress, Snapshot
+from rushes.library.videos.beside import WrittenFile
+from rushes.library.work.progress import FilmsAdded, JobProgress, ModelProgress
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options
@@ -42,15 +42,15 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     library, wanted = open_library(session, create=True), request_of(words)
     notes = Notes()
     ran = run_shown(session, library, paths, wanted, slots, notes)
-    subtitles = library.home.settings.beside if beside is None else beside
+    subtitles = library.settings.beside if beside is None else beside
     summary.report(session, library, ran, _beside(library, ran) if subtitles else [], notes)
     return ran.exit_code
 
 
-def _beside(library: Library, ran: RunReport) -> list[Beside]:
+def _beside(library: Library, ran: RunReport) -> list[WrittenFile]:
     """Write the files next to every video; those of videos that were done before are not reported."""
-    library.write_beside(j for j in ran.jobs if j.id not in ran.before)
-    return library.write_beside(j for j in ran.jobs if j.id in ran.before)
+    library.videos.write_beside(j for j in ran.jobs if j.id not in ran.before)
+    return library.videos.write_beside(j for j in ran.jobs if j.id in ran.before)
 
 
 def run_shown(
@@ -77,8 +77,8 @@ def run_shown(
     return report
 
 
-def _expecting(library: Library, notes: Notes) -> Callable[[Snapshot], tuple[float, float] | None]:
-    def expect(snapshot: Snapshot) -> tuple[float, float] | None:
+def _expecting(library: Library, notes: Notes) -> Callable[[JobProgress], tuple[float, float] | None]:
+    def expect(snapshot: JobProgress) -> tuple[float, float] | None:
         try:
             found = library.expected(snapshot.job)
         except RushesError:  # a busy store: the work matters more than its estimate

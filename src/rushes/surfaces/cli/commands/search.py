@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import click
 
 from rushes.domain.span import clock
-from rushes.exports.hits import hit_doc
-from rushes.index.port import Hit, SearchResult
 from rushes.library import Library
-from rushes.library.hits import KINDS
+from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
 from rushes.surfaces.cli.command import CliCommand
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD
@@ -69,7 +67,7 @@ def search(
     if not words.strip():
         _report_library(session, library)
         return
-    only = library.video(video).id if video else ""
+    only = library.videos.find(video).id if video else ""
     if kind:
         session.out.raw(library.export_hits(words, kind, only, order))
         return

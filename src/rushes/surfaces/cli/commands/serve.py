@@ -6,11 +6,11 @@ import socket
 import click
 
 from rushes.domain.errors import Refused
+from rushes.library import needed
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
-from rushes.wiring.setup import needed
 
 
 @command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")
@@ -34,16 +34,16 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
     Requires: pip install 'rushes[serve]'
     """
     with needed("serve"):
-        from rushes.surfaces.http.app import create  # noqa: PLC0415 - the extra may not be installed
-        from rushes.surfaces.http.server import Server, Workers  # noqa: PLC0415
+        from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
+        from rushes.surfaces.server.process import Server, Workers  # noqa: PLC0415
     library = open_library(session, create=True, logs_to_stderr=session.json)
     code = secrets.token_urlsafe(12) if setup else ""
     app = create(library, host, code)
     port = port or _free_port(host)
     _check_port(host, port)
-    beside = Workers(library.home.folder, workers, slots)
+    beside = Workers(library.folder, workers, slots)
     server = Server(app, host, port)
-    _report(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.door.open)
+    _report(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
     try:
         server.run()
     finally:

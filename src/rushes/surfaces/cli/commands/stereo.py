@@ -8,7 +8,7 @@ import click
 
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
-from rushes.library.stereo import Depths, check_out, finished, preview
+from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.library_option import open_library
@@ -59,7 +59,7 @@ _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colou
 def preview_(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
     """Render eight frames of a video in 3D and suggest a strength; takes seconds."""
     library = _opened(session, depth_model)
-    made = preview(library.home, path, Depths(output=depth_output, **words), signals=True)
+    made = preview(library.home, path, StereoOptions(output=depth_output, **words), signals=True)
     if session.json:
         session.document(made)
         return
@@ -105,15 +105,15 @@ def make(
     """
     library = _opened(session, depth_model)
     if out:
-        check_out(library.home, Path(out))
-    ran = run_shown(session, library, paths, Depths(output=depth_output, **words).wanted(chunk), slots, Notes())
+        check_output(library.home, Path(out))
+    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, Notes())
     if out and len(ran.jobs) > 1:
         raise Refused(
             "--out names one file, but there are several videos",
             "Leave --out away: each result is written next to its video.",
         )
     for job in ran.jobs if not ran.exit_code else ():
-        film = finished(library.home, job, Path(out) if out else None)
+        film = write_film(library.home, job, Path(out) if out else None)
         if session.json:
             session.message("film", **{name: getattr(film, name) for name in film.__slots__})
             continue

@@ -6,7 +6,7 @@ import click
 
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
-from rushes.library.home_worker import HomeWorker, OnFetch
+from rushes.library.work.home_worker import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import Overrides, open_library
 from rushes.surfaces.cli.request_options import names
@@ -43,8 +43,8 @@ def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grac
         "--drain-grace": ("drain_seconds", drain_grace),
     }
     library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
-    worker = HomeWorker(library.home, lanes=library.home.lanes, until_idle=until_idle, on_fetch=_fetch_teller(session))
-    view = WorkerView(session, lambda job: library.home.ledger.job(job).name, lambda: worker.shell.state)
+    worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
+    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
     worker.shell.on_input = view.on_input
     _begin(session, library, worker)
     view.start()
@@ -68,7 +68,7 @@ def _fetch_teller(session: Session) -> OnFetch:
 
 
 def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
-    limits, home = worker.shell.state.limits, library.home.folder
+    limits, home = worker.shell.state.limits, library.folder
     if session.json:
         fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
         session.message("worker", worker=worker.shell.me.id, home=home, **fields)

@@ -1,6 +1,6 @@
 """Space on the disk, as it is told while work waits for it."""
 
-from rushes.library.run_progress import DiskSpace
+from rushes.library.work.progress import DiskSpace
 from rushes.surfaces.words import size
 
 

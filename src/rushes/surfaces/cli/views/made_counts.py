@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.observation import Observation
-from rushes.index.port import Video
 from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.words import plural
 
 
@@ -33,11 +33,10 @@ class MadeCounts:
 
 def count_made(library: Library, video: Video, lines: Sequence[Observation]) -> MadeCounts:
     """Count what is known of a video so far."""
-    index, owner = library.home.index, video.owner
     words = sum(len(line.words) or len(line.text.split()) for line in lines)
-    proxy = library.home.blobs.address(video.proxy) if video.proxy else ""
-    texts = len(index.lines(owner, video.id, "text"))
-    objects, places = ({seen.text for seen in index.lines(owner, video.id, kind)} for kind in ("object", "place"))
+    proxy = library.videos.address(video.proxy) if video.proxy else ""
+    texts = len(library.videos.lines(video.id, "text"))
+    objects, places = ({seen.text for seen in library.videos.lines(video.id, kind)} for kind in ("object", "place"))
     shots = len(shots_of(library, video))
     return MadeCounts(video.id, words, len(lines), shots, proxy, texts, len(objects), len(places - {"unknown"}))
 
@@ -45,6 +44,6 @@ def count_made(library: Library, video: Video, lines: Sequence[Observation]) -> 
 def shots_of(library: Library, video: Video) -> list[tuple[int, int]]:
     """Its shots; none if the recipe makes none, or not yet."""
     try:
-        return library.shots(video.id)
+        return library.videos.shots(video)
     except NotFound:
         return []

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from rushes.domain.job import FINAL
-from rushes.index.port import Video
 from rushes.library import Library
+from rushes.library.videos import Video
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import plural, timecode
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 def report_no_hits(session: Session, library: Library, query: str, video: str) -> None:
     """Print why there may be no hit, and what to try next."""
     session.remark("no hits")
-    videos = library.videos()[0]
+    videos = library.videos.page()[0]
     similar = _similar(library, query, videos, video)
     if similar:
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
@@ -71,8 +71,8 @@ def _similar(library: Library, query: str, videos: Iterable[Video], video: str) 
 
 
 def _words(library: Library, videos: Iterable[Video]) -> frozenset[str]:
-    index, owner = library.home.index, library.home.settings.owner
-    lines = (line.text for one in videos for kind in ("speech", "text") for line in index.lines(owner, one.id, kind))
+    kinds = [(one.id, kind) for one in videos for kind in ("speech", "text")]
+    lines = (line.text for video, kind in kinds for line in library.videos.lines(video, kind))
     return frozenset(word for text in lines for word in _WORD.findall(text.lower()))
 
 

@@ -1,7 +1,6 @@
 """Progress while work runs: bars on a terminal, a line per finished stage in a pipe, JSON lines for programs."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,14 +9,14 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.job import FINAL
-from rushes.library.run_progress import (
+from rushes.library.work.progress import (  # fmt: skip
     DiskSpace,
+    JobProgress,
     JobsProgress,
     RunProgress,
-    Snapshot,
     StageProgress,
     StopSignal,
-)  # fmt: skip
+)
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.disk_space import fields, words
@@ -27,10 +26,10 @@ from rushes.surfaces.words import plural, speed_factor, time_range
 CELLS = 20
 STATUS_SECONDS = 1.0
 NAME_CELLS, HEADS = 32, 12  # on a terminal: cells for a name, and videos that get a line each
-KEEPS = "Ctrl-C pauses without losing work"
+KEEPS = "Ctrl-C pauses, nothing is lost"
 
 Range = tuple[float, float]
-Expect = Callable[[Snapshot], Range | None]  # the estimate of a job whose plan is known, if there is one yet
+Expect = Callable[[JobProgress], Range | None]  # the estimate of a job whose plan is known, if there is one yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,9 @@ class Row:
         return self.done >= self.total
 
 
-class Watcher(ABC):
+class Watcher:
     """Shows the progress of a run."""
 
-    @abstractmethod
     def begin(self, films: int) -> None:
         """So many videos were added; nothing is known of them yet."""
 
@@ -68,19 +66,15 @@ class Watcher(ABC):
             case StopSignal():
                 self.stop()
 
-    @abstractmethod
-    def look(self, snapshots: Sequence[Snapshot]) -> None:
+    def look(self, snapshots: Sequence[JobProgress]) -> None:
         """The jobs at one moment; called a few times a second."""
 
-    @abstractmethod
     def stop(self) -> None:
         """A signal asked to stop."""
 
-    @abstractmethod
     def disk_space(self, space: DiskSpace) -> None:
         """The disk has no space for more, or has again."""
 
-    @abstractmethod
     def close(self) -> None:
         """The work has stopped."""
 
@@ -90,7 +84,7 @@ def stopping(signals: int) -> str:
     return "stopping after the running chunks; Ctrl-C again stops at once" if signals == 1 else "stopping at once"
 
 
-def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
+def rows_of(snapshots: Sequence[JobProgress]) -> list[Row]:
     """One row per stage over all videos, in plan order."""
     rows: dict[str, Row] = {}
     for snapshot in snapshots:
@@ -99,7 +93,7 @@ def rows_of(snapshots: Sequence[Snapshot]) -> list[Row]:
     return list(rows.values())
 
 
-def total_of(snapshots: Sequence[Snapshot]) -> Row:
+def total_of(snapshots: Sequence[JobProgress]) -> Row:
     """The row for everything; its remaining time is known only if it is known for each video."""
     rows = rows_of(snapshots)
     still = [s.remaining for s in snapshots if s.job.state not in FINAL]
@@ -149,7 +143,7 @@ class Bars(Watcher):
         """The picture says it as long as it holds."""
         self._space = space
 
-    def look(self, snapshots: Sequence[Snapshot]) -> None:
+    def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Draw."""
         snapshots = self._heads.look(snapshots)
         self._live.update(self.picture(snapshots), refresh=True)
@@ -159,7 +153,7 @@ class Bars(Watcher):
         self._live.update(Text(), refresh=True)
         self._live.stop()
 
-    def picture(self, snapshots: Sequence[Snapshot]) -> Group:
+    def picture(self, snapshots: Sequence[JobProgress]) -> Group:
         """The rows of this moment."""
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
@@ -176,10 +170,10 @@ class Bars(Watcher):
         parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
         return self._cut(self._screen.styled(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}"))
 
-    def _reading(self, snapshots: Sequence[Snapshot]) -> Text:
+    def _reading(self, snapshots: Sequence[JobProgress]) -> Text:
         return self._cut(self._screen.styled((f"reading {plural(len(snapshots), 'video')}", NOW)))
 
-    def _foot(self, rows: Sequence[Row], snapshots: Sequence[Snapshot]) -> Text:
+    def _foot(self, rows: Sequence[Row], snapshots: Sequence[JobProgress]) -> Text:
         films = sum(s.job.state in FINAL for s in snapshots)
         count = f"{films} of {len(snapshots)} videos, " if len(snapshots) > 1 else ""
         dead = sum(s.job.counts.dead for s in snapshots)
@@ -214,7 +208,7 @@ class Plain(Watcher):
         """Say so."""
         self._session.remark((words(space), NOW))
 
-    def look(self, snapshots: Sequence[Snapshot]) -> None:
+    def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print what ended since the last snapshot."""
         snapshots = self._heads.look(snapshots)
         for snapshot in snapshots if self._session.progress else ():
@@ -222,9 +216,6 @@ class Plain(Watcher):
             for row in self._ended.look(snapshot):
                 end = f"{row.done}/{row.total}  {speed_factor(row.speed)}"
                 self._session.remark(f"{name}{row.name} done, {end}".rstrip())
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class Lines(Watcher):
@@ -238,14 +229,11 @@ class Lines(Watcher):
         """So many videos."""
         self._session.message("status", stage="probe", films=films)
 
-    def stop(self) -> None:
-        """The summary says it."""
-
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
         self._session.message("status", **fields(space))
 
-    def look(self, snapshots: Sequence[Snapshot]) -> None:
+    def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print each running stage of each job."""
         snapshots = self._heads.look(snapshots)
         for snapshot in snapshots:
@@ -261,9 +249,6 @@ class Lines(Watcher):
             for row in shown:
                 self._session.message("status", **_line(snapshot, row))
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 class Heads:
     """Prints a header for each video once its plan is known, with the estimate where there is one."""
@@ -271,10 +256,10 @@ class Heads:
     def __init__(self, say: Callable[..., None], expect: Expect, room: int = 0, most: int = 0) -> None:
         """`room` is the cells for a name, `most` the videos that get a line each (0 = no limit)."""
         self._say, self._expect = say, expect
-        self._expected: dict[str, tuple[Range | None, Snapshot]] = {}  # and the snapshot of that moment
+        self._expected: dict[str, tuple[Range | None, JobProgress]] = {}  # and the snapshot of that moment
         self._room, self._most = room, most
 
-    def look(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    def look(self, snapshots: Sequence[JobProgress]) -> list[JobProgress]:
         """A line for each film whose plan is new; the snapshots, with the estimate where nothing is measured yet."""
         tells = not self._most or len(snapshots) <= self._most
         for snapshot in snapshots:
@@ -288,7 +273,7 @@ class Heads:
                 self._learnt(snapshot, tells=tells and len(snapshots) == 1)
         return [self._guessed(s, alone=len(snapshots) == 1) if s.remaining is None else s for s in snapshots]
 
-    def _guessed(self, snapshot: Snapshot, *, alone: bool) -> Snapshot:
+    def _guessed(self, snapshot: JobProgress, *, alone: bool) -> JobProgress:
         """What is left of the estimate: for one video by the clock, for several, which take turns, by tasks."""
         expected, then = self._expected.get(snapshot.job.id, (None, snapshot))
         if expected is None:
@@ -297,14 +282,14 @@ class Heads:
         low, high = (e - spent if alone else e * share for e in expected)
         return replace(snapshot, remaining=(max(0.0, low), high) if high > 0 else None)
 
-    def _learnt(self, snapshot: Snapshot, *, tells: bool) -> None:
+    def _learnt(self, snapshot: JobProgress, *, tells: bool) -> None:
         """The first chunk of every stage is done: now there is an estimate, though nothing was learnt before."""
         expected = self._expect(snapshot) or (snapshot.remaining or (0.0, 0.0))
         self._expected[snapshot.job.id] = expected, snapshot
         if tells:
             self._say((f"estimate {time_range(expected)} (p50-p90 on this machine)", DONE))
 
-    def _tell(self, snapshot: Snapshot, *, alone: bool) -> None:
+    def _tell(self, snapshot: JobProgress, *, alone: bool) -> None:
         expected, _ = self._expected[snapshot.job.id]
         chunks = plural(max(s.total for s in snapshot.stages), "chunk")
         words = f"{header(snapshot.job, self._room)}  {recipe_of(snapshot.job)}, {chunks}"
@@ -323,7 +308,7 @@ class Ended:
     def __init__(self) -> None:
         self._over: dict[str, set[str]] = {}
 
-    def look(self, snapshot: Snapshot) -> list[Row]:
+    def look(self, snapshot: JobProgress) -> list[Row]:
         """The stages that ended; those that were done at the first snapshot are left out."""
         over = [row for row in rows_of([snapshot]) if row.over]
         names = {row.name for row in over}
@@ -332,11 +317,11 @@ class Ended:
         return [row for row in over if row.name not in before]
 
 
-def _to_do(snapshot: Snapshot) -> float:
+def _to_do(snapshot: JobProgress) -> float:
     return sum(s.total - s.done - s.running for s in snapshot.stages)
 
 
-def _half_done(snapshot: Snapshot) -> bool:
+def _half_done(snapshot: JobProgress) -> bool:
     return 2 * _to_do(snapshot) < sum(s.total for s in snapshot.stages)
 
 
@@ -370,7 +355,7 @@ def _plus(row: Row | None, stage: StageProgress) -> Row:
     )
 
 
-def _line(snapshot: Snapshot, row: Row) -> dict[str, object]:
+def _line(snapshot: JobProgress, row: Row) -> dict[str, object]:
     left = row.remaining
     return {
         "job": snapshot.job.id,

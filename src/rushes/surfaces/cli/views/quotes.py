@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rushes.domain.span import clock
-from rushes.index.port import Hit, Piece
+from rushes.library.search import Hit, Piece
 from rushes.surfaces.cli.screen import MARK, Part
 from rushes.surfaces.cli.text import clean
 

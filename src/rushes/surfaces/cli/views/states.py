@@ -7,7 +7,7 @@ import click
 
 from rushes.domain.job import Job, JobState
 from rushes.domain.worker import Worker
-from rushes.ledger.port import Page
+from rushes.library.jobs import Page
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, plural, video_word
 

@@ -10,9 +10,9 @@ from rushes.domain.errors import NotFound, TryAgain
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
-from rushes.jobs.why import Reason
 from rushes.library import IntakeResult, Library, RunReport
-from rushes.library.beside import Beside
+from rushes.library.jobs import Reason
+from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
@@ -43,14 +43,14 @@ def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
         session.remark((f"and {len(skipped) - FEW} more were skipped: --json lists them", DONE))
 
 
-def report(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def report(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     """Print how a run ended, for people or for programs."""
     report_skipped(session, ran.skipped)
     for one in ran.refused:
         _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
     for job in ran.jobs:
         if job.state is JobState.FAILED:
-            _failures(session, job, [t for t in library.tasks(job.id) if t.state is TaskState.DEAD])
+            _failures(session, job, library.jobs.tasks(job.id, TaskState.DEAD))
     for job in _cancelled(ran) if session.json else ():
         hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
@@ -60,7 +60,7 @@ def report(session: Session, library: Library, ran: RunReport, written: Sequence
         _lines(session, library, ran, written, notes)
 
 
-def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept. Run the same command to continue", NOW))
         return
@@ -102,14 +102,14 @@ def _stopped(job: Job) -> str:
 
 def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     jobs = [j for j in ran.jobs if j.state not in FINAL]
-    waiting = {b.stage for j in jobs for b in library.why(j.id) if b.reason is Reason.NO_MODEL}
+    waiting = {b.stage for j in jobs for b in library.jobs.why(j.id) if b.reason is Reason.NO_MODEL}
     names = " ".join(ran.lacks)
     session.remark((f"waiting: {_progress(jobs)} done; the rest needs {names}, which could not be downloaded", NOW))
     session.remark(f"download with: rushes models pull {names}, then run the same command again")
     session.remark((f"or leave these stages out: --skip {','.join(sorted(waiting))}", DONE))
 
 
-def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[Beside]) -> None:
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[WrittenFile]) -> None:
     for job in good if len(good) <= FEW else ():
         _report_video(session, library, job, several=len(good) > 1)
     names = [file.path.name for file in written if not file.kept]
@@ -168,11 +168,11 @@ def _report_video(session: Session, library: Library, job: Job, *, several: bool
 def _made(library: Library, job: Job) -> MadeCounts | None:
     """What this job made, not what others made of the video before."""
     try:
-        video = library.video(facts_of(job)["video"])
+        video = library.videos.get(facts_of(job)["video"])
     except (KeyError, NotFound):  # not probed, or not in the index yet
         return None
     stages = json.loads(job.payload).get("stages", ())
-    made = count_made(library, video, library.lines(video.id) if "transcribe" in stages else ())
+    made = count_made(library, video, library.videos.lines(video.id) if "transcribe" in stages else ())
     by = {"shots": "shots", "texts": "segments", "objects": "objects", "places": "places"}
     others: dict[str, Any] = {count: 0 for count, stage in by.items() if stage not in stages}
     return replace(made, proxy=made.proxy if "playlist" in stages else "", **others)
@@ -181,10 +181,7 @@ def _made(library: Library, job: Job) -> MadeCounts | None:
 def next_command(library: Library, jobs: Sequence[Job]) -> str:
     """The one command to try next: a search for a word that occurs, else `show`."""
     for job in jobs[:FEW]:
-        try:
-            lines = library.lines(str(facts_of(job).get("video", "")))
-        except NotFound:
-            continue
+        lines = library.videos.lines(str(facts_of(job).get("video", "")))
         words = re.findall(r"[^\W\d_]{4,16}", " ".join(line.text for line in lines[:20]))
         if words:
             return f"rushes search {max(words, key=len).lower()}"
@@ -234,7 +231,7 @@ def _refused(session: Session, path: str, message: str, hint: str) -> None:
         errors.show(session.err, message, do=hint)
 
 
-def _line(session: Session, library: Library, ran: RunReport, written: Sequence[Beside], notes: Notes) -> None:
+def _line(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
     speed = _speed(ran)
     session.message(
         "summary",

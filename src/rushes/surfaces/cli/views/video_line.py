@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON
-from rushes.index.port import Video
+from rushes.library.videos import Video
 from rushes.surfaces.cli.text import shorten
 from rushes.surfaces.words import timecode
 

@@ -63,7 +63,6 @@ class WorkerView:
         self._session, self._name_of, self._state = session, name_of, state
         self._names: dict[str, str] = {}
         self._box: queue.Queue[OutboxEntry | DiskSpace | None] = queue.Queue(WAITING)
-        self._enough_space = True
         self._begun, self._signals = time.monotonic(), 0
         self.count = Counter[str]()
         self._printer = threading.Thread(target=self._print_all, daemon=True)
@@ -73,8 +72,7 @@ class WorkerView:
 
     def on_input(self, input: Input) -> None:
         """Called in the worker's loop: counts, and leaves the output to another thread."""
-        if isinstance(input, DiskSpace) and input.enough != self._enough_space:  # each lane reports it
-            self._enough_space = input.enough
+        if isinstance(input, DiskSpace) and input.enough != self._state().has_space:  # each lane reports it
             self._put(input)
         if isinstance(input, OutboxEntryWritten):
             self.count[outcome_of(input.entry).word] += 1

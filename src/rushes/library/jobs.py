@@ -1,0 +1,225 @@
+"""The jobs of a home: looking them up, their tasks and history, why they wait, and steering them."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from rushes.domain.errors import NotFound
+from rushes.domain.event import Event, EventType
+from rushes.domain.job import Job, JobCommand, JobState
+from rushes.domain.keys import is_id
+from rushes.domain.task import Task, TaskState
+from rushes.domain.worker import Worker
+from rushes.home import Home
+from rushes.index.port import Video
+from rushes.jobs import control
+from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage, FailureFilter, FailureGroup
+from rushes.jobs.follow import follow
+from rushes.jobs.intake import TRIAL
+from rushes.jobs.models import explain_missing_models
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress
+from rushes.jobs.steps import Step, steps_of
+from rushes.jobs.why import Reason, WaitReason, why
+from rushes.ledger.pages import all_tasks, every
+from rushes.ledger.port import Page
+from rushes.library.names import pick_one
+
+__all__ = [
+    "ActionPage",
+    "Cause",
+    "DeadLetters",
+    "FailedPage",
+    "FailureFilter",
+    "FailureGroup",
+    "Job",
+    "JobProgress",
+    "JobWatcher",
+    "Jobs",
+    "Page",
+    "Reason",
+    "StageProgress",
+    "Step",
+    "WaitReason",
+    "video_of",
+]  # fmt: skip
+_TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
+_OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
+
+
+def video_of(job: Job) -> str:
+    """The id of a job's video, "" until probe has found it."""
+    return str(json.loads(job.facts).get("video", "")) if job.facts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of one owner; those of others do not exist here. Ids are exact, but for `find`."""
+
+    home: Home
+
+    def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
+        """Jobs, newest first, without the trials that estimates make."""
+        page = self.home.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
+
+    def get(self, id: str) -> Job:
+        """One job by its exact id.
+
+        Raises:
+            NotFound: this owner has none of that id.
+        """
+        try:
+            job = self.home.ledger.job(id) if is_id(id) else None
+        except NotFound:
+            job = None
+        if job is None or job.owner != self._owner:
+            raise NotFound(f"no job {id[:60]!r}", what="job")
+        return job
+
+    def get_many(self, ids: Collection[str]) -> dict[str, Job]:
+        """Those of these jobs that are there, by id; one question, however many are named."""
+        return {job.id: job for job in self.home.ledger.jobs(self._owner, ids=ids).rows} if ids else {}
+
+    def find(self, name: str) -> Job:
+        """One job by its id or the beginning of it.
+
+        Raises:
+            NotFound: none, or more than one.
+        """
+        jobs = every(lambda cursor: self.page(cursor=cursor, limit=500))
+        return pick_one(name, [j for j in jobs if j.id.startswith(name) or j.id == f"job_{name}"], "job")
+
+    def of_video(self, video: Video, most: int) -> list[Job]:
+        """The newest jobs of a video, by one question."""
+        found = self.get_many(video.jobs[:most])
+        return [found[id] for id in video.jobs[:most] if id in found]
+
+    def counts(self, most: int) -> dict[str, int]:
+        """How many jobs are in each state that is not over, counted up to that many."""
+        return {s.value: len(self.home.ledger.jobs(self._owner, s, limit=most).rows) for s in _OPEN}
+
+    def changed(self, cursor: str = "") -> tuple[tuple[Job, ...], str]:
+        """Jobs with new events since the cursor, as they are now, and the next cursor (the same one at the end)."""
+        ids, after = self.home.ledger.changed(cursor)
+        rows = (self.home.ledger.job(id) for id in dict.fromkeys(ids))
+        return tuple(row for row in rows if row.owner == self._owner), after
+
+    def skip_changes(self, cursor: str = "") -> tuple[bool, str]:
+        """Pass over one page of changes without reading the jobs: whether there may be more, and the next cursor."""
+        ids, after = self.home.ledger.changed(cursor)
+        return bool(ids) and after != cursor, after
+
+    # Tasks and history
+    def task(self, id: str) -> Task:
+        """One task.
+
+        Raises:
+            NotFound: this owner has none of that id.
+        """
+        named = _TASK_ID.match(id)
+        found = self.home.ledger.tasks(ids=[id], limit=1).rows if named and self.get(named[1]) else ()
+        if not found:
+            raise NotFound(f"no task {id[:60]!r}", what="task")
+        return found[0]
+
+    def tasks(self, job: str, state: TaskState | None = None) -> tuple[Task, ...]:
+        """All tasks of a job in plan order."""
+        return all_tasks(self.home.ledger, self.get(job).id, state)
+
+    def task_page(self, job: str, state: TaskState | None, stage: str, cursor: str, limit: int) -> Page[Task]:
+        """Some tasks of a job in plan order."""
+        return self.home.ledger.tasks(self.get(job).id, state, stage, cursor=cursor, limit=limit)
+
+    def get_tasks(self, ids: Sequence[str]) -> dict[str, Task]:
+        """Those of these tasks that are there, by id; one question, however many are named."""
+        return {t.id: t for t in self.home.ledger.tasks(ids=ids, limit=len(ids)).rows} if ids else {}
+
+    def steps(self, job: str) -> tuple[Step, ...]:
+        """The steps of a job in plan order."""
+        return steps_of(self.tasks(job))
+
+    def step(self, id: str) -> Step:
+        """One step, by `job.stage`.
+
+        Raises:
+            NotFound: there is none.
+        """
+        named = _TASK_ID.match(id)
+        tasks = all_tasks(self.home.ledger, self.get(named[1]).id, stage=named[2]) if named and not named[3] else ()
+        if not tasks:
+            raise NotFound(f"no step {id[:60]!r}", what="step")
+        return steps_of(tasks)[0]
+
+    def events(self, job: str, after: int = 0, limit: int = 500) -> tuple[Event, ...]:
+        """Numbered events of a job after a number."""
+        return self.home.ledger.events(self.get(job).id, after, limit=limit)
+
+    def follow(self, job: str, after: int = 0, pause: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+        """A job's events after a number; with `pause`, live until the job is final."""
+        return follow(self.home.ledger, self.get(job).id, after, pause)
+
+    def log(self, task: str, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        """Log lines of a task's last attempt after a number."""
+        row = self.task(task)
+        return self.home.ledger.events(row.job, after, types={EventType.LOG}, task=row.id, limit=limit)
+
+    def why(self, job: str) -> tuple[WaitReason, ...]:
+        """Why each task of a job that is not running does not run."""
+        row = self.get(job)
+        return explain_missing_models(self.home, row, why(self.home.ledger, row))
+
+    def watch(self, job: str) -> JobWatcher:
+        """Look at a job again and again: it reads the plan once, and afterwards only what is new."""
+        return JobWatcher(self.home.ledger, self.get(job).id, self.home.slots)
+
+    # Steering
+    def command(self, job: str, command: JobCommand, value: int = 0) -> Job:
+        """Pause, resume, cancel or reorder a job.
+
+        Raises:
+            Refused: it is finished.
+        """
+        return control.command(self.home, self.get(job).id, command, value)
+
+    def pause(self, job: str, *, now: bool = False) -> Job:
+        """Start nothing new of it; running chunks finish and commit, or with `now` are given back."""
+        return self.command(job, JobCommand.PAUSE_NOW if now else JobCommand.PAUSE)
+
+    def resume(self, job: str) -> Job:
+        """Continue after a pause."""
+        return self.command(job, JobCommand.RESUME)
+
+    def cancel(self, job: str) -> Job:
+        """Nothing of it commits from now on; what is done stays."""
+        return self.command(job, JobCommand.CANCEL)
+
+    def retry(self, job: str, stage: str = "") -> tuple[str, ...]:
+        """Try dead tasks again, of one stage or all; a cancelled job continues."""
+        return control.retry(self.home, self.get(job).id, stage=stage)
+
+    def announce(self, job: str, stage: str) -> None:
+        """Send hints for the ready tasks of a stage again."""
+        control.announce_ready(self.home, self.get(job).id, stage)
+
+    @property
+    def failed(self) -> DeadLetters:
+        """Tasks that are not tried again until somebody acts."""
+        return DeadLetters(self.home)
+
+    # Workers
+    def workers(self) -> tuple[Worker, ...]:
+        """Every worker, with what it holds."""
+        return self.home.ledger.workers()
+
+    def drain(self, worker: str) -> None:
+        """Tell a worker to claim nothing more and to hand back what it holds.
+
+        Raises:
+            NotFound: there is no such worker.
+        """
+        control.drain(self.home, worker)
+
+    @property
+    def _owner(self) -> str:
+        return self.home.settings.owner

@@ -1,0 +1,185 @@
+"""The videos of a home: looking them up, what is known of each, and what people say about them."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.annotations import Anchor, correct, delete_record, rename, select
+from rushes.annotations.sidecars import catch_up
+from rushes.blobs.documents import address
+from rushes.domain.errors import NotFound, Refused
+from rushes.domain.job import Job
+from rushes.domain.keys import is_id
+from rushes.domain.observation import Observation
+from rushes.home import Home
+from rushes.index.follower import CORRECTION, SELECTION
+from rushes.index.port import Video, find_video
+from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
+from rushes.jobs.originals import original, with_current_path
+from rushes.ledger.pages import every
+from rushes.ledger.port import Page
+from rushes.library.names import goes_by, pick_one
+from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
+from rushes.library.videos.compare import Comparison, compare
+from rushes.library.videos.envelopes import Envelope, envelopes
+from rushes.library.videos.export import export, shots_of
+from rushes.library.videos.published import PublishedFilm
+from rushes.records.port import Record
+
+__all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Videos:
+    """The videos of one owner; those of others do not exist here."""
+
+    home: Home
+
+    def page(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
+        """Videos, newest first, and the next cursor ("" at the end)."""
+        catch_up(self.home)
+        return self.home.index.videos(self._owner, cursor, limit)
+
+    def get(self, id: str) -> Video:
+        """One video by its exact id.
+
+        Raises:
+            NotFound: this owner has none of that id.
+        """
+        catch_up(self.home)
+        found = find_video(self.home.index, self._owner, id) if is_id(id) else None
+        if found is None:
+            raise NotFound(f"no video {id[:60]!r}", what="video")
+        return with_current_path(self.home, found)
+
+    def get_many(self, ids: Collection[str]) -> dict[str, Video]:
+        """Those of these videos that are there, by id, as the index knows them now."""
+        return {v.id: v for v in self.home.index.videos(self._owner, ids=ids)[0]} if ids else {}
+
+    def find(self, name: str) -> Video:
+        """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
+
+        Raises:
+            NotFound: none, or more than one.
+        """
+        catch_up(self.home)
+        found = [v for v in self._all() if goes_by(v, name)]
+        exact = [v for v in found if name in (v.id, v.name, *v.paths)]
+        return with_current_path(self.home, pick_one(name, exact or found, "video"))
+
+    def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
+        """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
+        return self.home.index.lines(self._owner, video, kind)
+
+    def shots(self, video: Video) -> list[tuple[int, int]]:
+        """Start and end of each shot in microseconds.
+
+        Raises:
+            NotFound: they are not there yet.
+        """
+        return [(s.start_us, s.end_us) for s in shots_of(self.home, video)]
+
+    def frame(self, video: Video, us: int) -> bytes:
+        """A JPEG of the picture at a moment.
+
+        Raises:
+            NotFound: no frame is kept there.
+        """
+        from rushes.library.videos.frames import frame  # noqa: PLC0415 - av is loaded when it is needed
+
+        return frame(self.home, video, us)
+
+    def envelopes(
+        self, video: Video, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
+    ) -> Iterator[tuple[tuple[int, int], Envelope]]:
+        """Observations with their provenance after a position, each with the position after it."""
+        return envelopes(self.home, video.id, kind, run, after)
+
+    def compare(self, video: Video, left: str, right: str, kind: str = "speech") -> Comparison:
+        """What two runs say of a kind, side by side."""
+        return compare(self.home, video, left, right, kind)
+
+    def export(self, video: Video, kind: str, out: str | Path | None = None) -> bytes:
+        """A video's results in a form other tools read: srt, vtt, txt, json, csv, jsonl, chapters, edl, otio."""
+        return export(self.home, video, kind, Path(out) if out else None)
+
+    # Files
+    def source(self, video: Video) -> str:
+        """Where the original is now, as `Library.add` takes it.
+
+        Raises:
+            SourceMissing: it is at none of its places any more.
+        """
+        source = original(self.home, video).spec.source
+        return source.path if source.far else str(self.home.originals / source.path)
+
+    def address(self, name: str) -> str:
+        """Where a published file is: a path, or an address in a bucket."""
+        return address(self.home.blobs, name)
+
+    def file_part(self, name: str, start: int, end: int) -> tuple[str, int, bytes] | None:
+        """Version, size and the bytes [start, end) of a published file in a bucket; None if it is not there."""
+        part = self.home.blobs.read(name, start, end)
+        return (part.version, part.size, part.data) if part else None
+
+    def films_3d(self, video: Video) -> list[PublishedFilm]:
+        """Every film in 3D that was made of it."""
+        from rushes.library.videos.stereo import list_films  # noqa: PLC0415 - av is loaded when it is needed
+
+        return list_films(self.home, video)
+
+    def write_beside(self, jobs: Iterable[Job]) -> list[WrittenFile]:
+        """Write subtitles and sidecars of finished jobs beside their originals, never over files of others."""
+        return [f for job in jobs for write in (write_subtitles, write_sidecar) for f in write(self.home, job)]
+
+    def write_sidecars(self, video: Video) -> list[WrittenFile]:
+        """Write everything known of a video beside its original, as players, editors and `rushes index` read it."""
+        return write_all(self.home, video)
+
+    # What people say
+    def rename(self, video: Video, name: str) -> None:
+        """Give it a name; an empty one takes it back."""
+        rename(self.home, video.id, name)
+
+    def remove(self, id: str, *, originals: bool = False) -> RemovalReport:
+        """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`.
+
+        Raises:
+            NotFound: there is none of that id.
+        """
+        if left := unfinished_removal(self.home, id):
+            return finish_removal(self.home, left)
+        return remove_video(self.home, self.get(id), originals=originals)
+
+    def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
+        """Say what really stands at a place; an empty text says that nothing does."""
+        return correct(self.home, kind, Anchor(video.id, start_us, end_us), text)
+
+    def corrections(self, video: Video) -> list[Record]:
+        """What was corrected in it."""
+        return list(self.home.all_records(CORRECTION, video.id))
+
+    def undo_correction(self, id: str) -> None:
+        """Take a correction back."""
+        delete_record(self.home, CORRECTION, id)
+
+    def select_run(self, video: Video, kind: str, run: str) -> Record:
+        """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.
+
+        Raises:
+            Refused: that is not a run of this video.
+        """
+        if run and run not in video.jobs:
+            raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
+        return select(self.home, video.id, kind, run)
+
+    def selected_runs(self, video: Video) -> list[Record]:
+        """The runs that were chosen for it, by kind."""
+        return list(self.home.all_records(SELECTION, video.id))
+
+    @property
+    def _owner(self) -> str:
+        return self.home.settings.owner
+
+    def _all(self) -> Iterator[Video]:
+        return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))

@@ -1,0 +1,202 @@
+"""3D: what is wanted of it, a preview before the long run, and the finished film beside the original."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushes.blobs.documents import address
+from rushes.blobs.manifests import read_manifest
+from rushes.domain.errors import NotFound, Refused, RushesError
+from rushes.domain.job import Job
+from rushes.domain.keys import JSON, short, task_id
+from rushes.domain.result import Manifest
+from rushes.domain.task import TaskState
+from rushes.exports.output_path import check_output_path
+from rushes.home import Home
+from rushes.index.port import Video
+from rushes.jobs.intake import JobRequest, add, missing_models, wake
+from rushes.jobs.own_outputs import CLIP, copy_out, remember
+from rushes.library.videos.published import PublishedFilm
+from rushes.library.work.run import run, stopped
+from rushes.media.stereo.ass import ass
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, parse_format
+from rushes.media.subtitles import cues
+from rushes.plan.planner import JobSpec, results_of
+from rushes.sources.folder import fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class StereoOptions:
+    """How a film is to be shown in 3D; strength and convergence in per cent of its width, or auto."""
+
+    format: str = "half-sbs"
+    strength: str = "auto"
+    convergence: str = "auto"
+    height: int = 1080
+    output: str = "auto"  # what a depth model of one's own gives: depth or inverse
+
+    def wanted(self, chunk: str = "", again: int = 0) -> JobRequest:
+        """The request for the whole film.
+
+        Raises:
+            Refused: there is no such format.
+        """
+        look = {"strength": self.strength, "convergence": self.convergence}
+        stereo: dict[str, JSON] = {"format": self._format(), "height": self.height}
+        options = {"depth": {"output": self.output}, "grade": look, "stereo": stereo}
+        return JobRequest("3d", chunk=chunk, again=again, options=options)
+
+    def trial(self) -> JobRequest:
+        """The request for a preview."""
+        look = {"strength": self.strength, "convergence": self.convergence, "output": self.output}
+        return JobRequest(only=("preview",), options={"preview": {"format": self._format(), **look}})
+
+    def _format(self) -> str:
+        try:
+            return str(parse_format(self.format))
+        except RushesError as e:
+            raise Refused(str(e), e.advice) from e
+
+
+@dataclass(frozen=True, slots=True)
+class StereoPreview:
+    """Eight frames of a film, and what suits it."""
+
+    path: str
+    strength: float
+    convergence: float
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Film3D:
+    """A finished film in 3D."""
+
+    path: str
+    size: int
+    frames: int
+    format: str
+    subtitles: str = ""
+    made: bool = True  # false: it lay there already
+
+
+def list_films(home: Home, video: Video) -> list[PublishedFilm]:
+    """Every film in 3D that was made of a video, in the order of formats."""
+    place = f"videos/3d/{video.id}/"
+    there, films = set(home.blobs.keys(place)), []  # one question to a far store, not one for each format
+    for format, look in PACKINGS.items():
+        name = f"{place}{format}.mp4"
+        if name in there and (part := home.blobs.read(name, 0, 0)):
+            films.append(PublishedFilm(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
+    return films
+
+
+def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = False) -> StereoPreview:
+    """Eight frames of a film in 3D, in seconds.
+
+    Raises:
+        RushesError: it could not be made; says why.
+    """
+    wanted = depths.trial()
+    if lacks := missing_models(home, wanted):
+        home.models.pull(lacks)
+    added = list(add(home, [path], wanted))
+    for one in added:
+        if one.error:
+            raise one.error
+        if one.job:
+            wake(home, one.job)
+    ran = run(home, added, 1, signals=signals)
+    if ran.signal:
+        raise stopped(ran.signal)
+    if len(ran.jobs) != 1:
+        raise Refused(f"{path} is not a single video", "A preview needs one file.")
+    manifest = _result(home, ran.jobs[0], "preview", "preview")
+    strip, facts = manifest.artifact("strip.jpg"), manifest.facts
+    where = address(home.blobs, strip.publish) if strip.publish else ""
+    return StereoPreview(where, facts["strength"], facts["convergence"], facts["frames"])
+
+
+def check_output(home: Home, out: Path) -> None:
+    """Say before the work that a film cannot go there; one that we wrote there may be replaced.
+
+    Raises:
+        Refused: says why.
+    """
+    if not (out.is_file() and home.records.get(CLIP, home.settings.owner, short(fingerprint(out).path))):
+        check_output_path(out, (".mp4",))
+
+
+def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
+    """Lay the film beside its original under a name that players read, or where somebody wants it.
+
+    Raises:
+        NotFound: it is not made.
+        Refused: something else lies there.
+    """
+    manifest = _result(home, job, "join", "film")
+    if not manifest.artifacts:
+        raise NotFound(f"{job.name} has no picture, so there is no 3D version")
+    film, format = manifest.artifact("film.mp4"), str(manifest.facts["format"])
+    frames = int(manifest.facts["frames"])
+    source = JobSpec.from_text(job.payload).source
+    if out is None and source.far:
+        return Film3D(address(home.blobs, film.publish or ""), film.size, frames, format)
+    original = home.originals / source.path
+    target = out or original.with_name(f"{original.stem}.{PACKINGS[StereoFormat(format)].name}.mp4")
+    blob = home.blobs.local(job.owner, film.sha256)
+    made = _laid(home, blob, target)
+    texts = _subtitles(home, job, manifest, StereoFormat(format), target.with_suffix(".ass"))
+    return Film3D(str(target), film.size, frames, format, texts, made)
+
+
+def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
+    tasks = home.ledger.tasks(ids=[task_id(job.id, stage, None)]).rows
+    if not tasks or tasks[0].state is not TaskState.DONE:
+        failure = next((t.failure for t in home.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
+        if failure:
+            raise RushesError(failure.message, failure.hint)
+        raise NotFound(f"{job.name} is not finished yet", f"See: rushes jobs show {job.id}")
+    return read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)[output])
+
+
+def _laid(home: Home, blob: Path, target: Path) -> bool:
+    """Copy the film there, in one step; whether it was not there yet."""
+    if target.exists() and _same(blob, target):
+        remember(home, target)  # the process that wrote it may have died before
+        return False
+    check_output_path(target, (".mp4",))
+    copy_out(home, blob, target)
+    return True
+
+
+def _same(a: Path, b: Path) -> bool:
+    if a.stat().st_size != b.stat().st_size:
+        return False
+    with a.open("rb") as one, b.open("rb") as two:
+        while block := one.read(1 << 20):
+            if block != two.read(1 << 20):
+                return False
+    return True
+
+
+def _subtitles(home: Home, job: Job, manifest: Manifest, format: StereoFormat, target: Path) -> str:
+    """Lines for both eyes beside the film: those of the original, else what is said in it, if that is known."""
+    if not PACKINGS[format].layout or target.exists():
+        return str(target) if target.exists() else ""
+    known = {artifact.name: artifact for artifact in manifest.artifacts}
+    if "film.ass" in known:
+        with home.blobs.open(job.owner, known["film.ass"].sha256) as f:
+            text = f.read()
+    else:
+        text = _spoken(home, job, format)
+    if text and os.access(target.parent, os.W_OK):
+        target.write_bytes(text)
+    return str(target) if text else ""
+
+
+def _spoken(home: Home, job: Job, format: StereoFormat) -> bytes:
+    home.follower.catch_up()
+    lines = home.index.lines(job.owner, json.loads(job.facts)["video"])
+    return ass(cues(lines), PACKINGS[format]).encode() if lines else b""

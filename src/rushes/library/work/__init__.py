@@ -1,0 +1,1 @@
+"""Doing the work of a home in this process: runs with their progress, workers, and repair."""

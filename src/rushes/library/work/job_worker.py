@@ -1,0 +1,95 @@
+"""A worker of this process for some jobs: it leaves when they are done, or when nothing of them can run now."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from rushes.domain.job import FINAL, Job
+from rushes.domain.task import Task, TaskState
+from rushes.home import Home
+from rushes.jobs.models import missing_by_stage
+from rushes.ledger.pages import all_tasks
+from rushes.plan.planner import JobSpec
+from rushes.wiring import worker
+from rushes.worker.drain import stop_requests
+from rushes.worker.shell import Shell
+from rushes.worker.task_filter import TaskFilter, is_due
+
+OnStop = Callable[[int], None]
+
+
+class JobModels:
+    """Which models the stages of jobs need and this machine does not have, looked up once a job."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._missing: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def missing(self, task: Task) -> tuple[str, ...]:
+        """The models that a task needs and that are not here."""
+        if task.job not in self._missing:
+            spec = JobSpec.from_text(self._home.ledger.job(task.job).payload)
+            self._missing[task.job] = missing_by_stage(self._home, spec.stages, spec.profile)
+        return self._missing[task.job].get(task.stage, ())
+
+    def present(self, task: Task) -> bool:
+        """Whether a task can be worked on here."""
+        return not self.missing(task)
+
+
+class JobWorker:
+    """Works on some jobs in every lane: no other worker may come for them."""
+
+    def __init__(self, home: Home, jobs: Sequence[str], slots: int | None = None) -> None:
+        self.home, self.jobs, self.slots = home, tuple(jobs), slots
+        self.due_in: float | None = None  # nothing is left but work that backs off this long,
+        self.due_job = ""  # of this job
+        self.missing_models: tuple[str, ...] = ()  # nothing is left but work that needs these
+        self.signal = 0  # that asked it to stop
+        self._open = list(jobs)  # those that were not final at the last look
+        self._models = JobModels(home)
+        lanes = tuple(dict.fromkeys((*home.lanes, *home.every_lane)))
+        filter = TaskFilter(self._models.present, self.jobs)
+        self.shell = worker(home, slots=slots, lanes=lanes, until=self.nothing_left, filter=filter)
+
+    def run(self, *, signals: bool = False) -> None:
+        """Work until the jobs are final, nothing of them can run now, or a signal comes."""
+        with self.listening(lambda _signal: None) if signals else nullcontext():
+            self.shell.run()
+
+    def listening(self, on_stop: OnStop) -> AbstractContextManager[None]:
+        """Stop for signals and Spot notices meanwhile; only in the main thread."""
+
+        def stop(number: int) -> None:
+            self.signal = number
+            on_stop(number)
+
+        return stop_requests(self.shell.request_stop, self.home.settings.spot_notice, stop)
+
+    def nothing_left(self, shell: Shell) -> bool:
+        """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
+        while self._open and self.home.ledger.job(self._open[-1]).state in FINAL:
+            self._open.pop()
+        if not self._open:  # unless one of them was retried
+            self._open = [job for job in self.jobs if self.home.ledger.job(job).state not in FINAL]
+        if not self._open:
+            return True
+        if not shell.idle:
+            return False
+        rows = [row for job in self._open if (row := self.home.ledger.job(job)).state not in FINAL]
+        return self._only_waits(rows)
+
+    def _only_waits(self, rows: Sequence[Job]) -> bool:
+        """Whether nothing of these jobs runs or can run now; keeps when the next try is due, and what is missing."""
+        due: list[tuple[float, str]] = []
+        lacks: set[str] = set()
+        for row in rows:
+            if row.paused:
+                continue
+            tasks = all_tasks(self.home.ledger, row.id)
+            if any(t.state is TaskState.LEASED or (is_due(t) and self._models.present(t)) for t in tasks):
+                return False
+            due += [(t.due_in, t.job) for t in tasks if t.state is TaskState.READY and t.due_in]
+            lacks |= {model for t in tasks if is_due(t) for model in self._models.missing(t)}
+        self.due_in, self.due_job = min(due) if due else (None, "")
+        self.missing_models = tuple(sorted(lacks))
+        return True

@@ -1,0 +1,182 @@
+"""Doing the work here and now: submit, work in this process until it is done, report."""
+
+import queue
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+
+from rushes.domain import errors
+from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, RushesError, Terminated
+from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.task import TaskState
+from rushes.engines.models.store import ModelProgress
+from rushes.estimates.job_estimate import forget_estimate
+from rushes.home import Home
+from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.progress import JobsWatcher
+from rushes.library.work.job_worker import JobWorker
+from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
+from rushes.telemetry import log
+from rushes.worker.inputs import DiskSpace, Input
+from rushes.worker.publish import sweep
+
+LOOK_SECONDS = 0.25
+FIRST_SECONDS = 2.0  # for the first look, which shows what was done before; hundreds of films hold nothing up
+
+
+def submit_and_run(
+    home: Home, paths: Sequence[str], wanted: JobRequest, slots: int | None = None, *, signals: bool = False
+) -> Iterator[RunProgress]:
+    """Fetch models, submit the paths, and work on them.
+
+    What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
+    """
+    try:
+        yield from _fetch_models(home, wanted)
+    except (ModelMissing, RegistryAway) as e:
+        log.warning("models cannot be fetched: %s", e)
+    added = tuple(add(home, paths, wanted))
+    for one in added:
+        if one.job:
+            forget_estimate(home, wake(home, one.job))
+    yield FilmsAdded(added)
+    yield from running(home, added, slots, signals=signals)
+
+
+def running(
+    home: Home, added: Sequence[IntakeResult], slots: int | None = None, *, signals: bool = False
+) -> Iterator[RunProgress]:
+    """Work on what was added until it is done. To close the iterator is to stop the work."""
+    begun = time.monotonic()
+    rows = [home.ledger.job(id) for id in dict.fromkeys(one.job.id for one in added if one.job)]
+    before = {row.id: row.counts.done for row in rows if row.state is not JobState.COMPLETED}
+    worker = JobWorker(home, tuple(before), slots)
+    if before:
+        yield from _work(worker, signals)
+    else:
+        sweep(home.ledger, home.blobs)  # names that a killed worker still owed
+    jobs = tuple(home.ledger.job(row.id) for row in rows)
+    yield _report(worker, jobs, added, before, time.monotonic() - begun)
+
+
+def run(home: Home, added: Sequence[IntakeResult], slots: int | None = None, *, signals: bool = False) -> RunReport:
+    """Work on what was added until it is done."""
+    return report_of(running(home, added, slots, signals=signals))
+
+
+def report_of(progress: Iterator[RunProgress]) -> RunReport:
+    """Let a run go on to its end; its last value."""
+    *_, report = progress
+    assert isinstance(report, RunReport)
+    return report
+
+
+def try_out(home: Home, added: Sequence[IntakeResult], *, signals: bool) -> None:
+    """Do the jobs now or never: what is not finished is cancelled.
+
+    Raises:
+        Interrupted, Terminated: a signal came.
+    """
+    jobs = [wake(home, one.job).id for one in added if one.job]
+    try:
+        report = run(home, added, signals=signals)
+    finally:
+        for job in jobs:
+            if home.ledger.job(job).state not in FINAL:
+                home.ledger.control(job, JobCommand.CANCEL)
+    if report.signal:
+        raise stopped(report.signal)
+
+
+def stopped(number: int) -> RushesError:
+    """What a signal means for work that cannot be shown half done."""
+    kind = Interrupted if number == signal.SIGINT else Terminated
+    return kind("stopped before it was finished")
+
+
+def _fetch_models(home: Home, wanted: JobRequest) -> Iterator[ModelProgress]:
+    if missing := missing_models(home, wanted):
+        yield from home.models.pulling(missing)
+
+
+def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
+    """The worker runs in a thread, so that a slow reader does not hold it up."""
+    news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
+    looked = threading.Event()
+    watches = JobsWatcher(worker.home.ledger, worker.jobs, worker.slots or worker.home.slots)
+
+    def on_input(input: Input) -> None:
+        if isinstance(input, DiskSpace) and input.enough != worker.shell.state.has_space:  # each lane reports it
+            news.put(input)
+
+    def work() -> None:
+        looked.wait(FIRST_SECONDS)
+        worker.shell.run()
+
+    worker.shell.on_input = on_input
+    listening = worker.listening(lambda number: news.put(StopSignal(number))) if signals else nullcontext()
+    with listening, ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        future.add_done_callback(lambda _future: news.put(None))
+        try:
+            yield from _look(watches)
+            looked.set()
+            yield from _until_left(news, watches)
+        finally:
+            looked.set()
+            worker.shell.request_stop()
+            worker.shell.request_stop()
+        future.result()
+    yield from _look(watches)
+
+
+def _until_left(news: "queue.SimpleQueue[RunProgress | None]", watches: JobsWatcher) -> Iterator[RunProgress]:
+    look_at = time.monotonic() + LOOK_SECONDS
+    while True:
+        try:
+            progress = news.get(timeout=max(0.0, look_at - time.monotonic()))
+        except queue.Empty:
+            yield from _look(watches)
+            look_at = time.monotonic() + LOOK_SECONDS
+            continue
+        if progress is None:
+            return
+        yield progress
+
+
+def _look(watches: JobsWatcher) -> list[JobsProgress]:
+    with suppress(RushesError):  # a busy store: the next look will do
+        return [JobsProgress(tuple(watches.look()))]
+    return []
+
+
+def _report(
+    worker: JobWorker, jobs: tuple[Job, ...], added: Sequence[IntakeResult], before: Mapping[str, int], seconds: float
+) -> RunReport:
+    refused = tuple(one for one in added if one.error)
+    return RunReport(
+        jobs,
+        refused,
+        seconds,
+        before,
+        worker.signal,
+        worker.due_in,
+        worker.missing_models,
+        tuple(one for one in added if one.skipped),
+        _code(worker.home, jobs, refused),
+        worker.due_job,
+    )
+
+
+def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> int:
+    """The exit code of the only failure; several have none of their own."""
+    if len(jobs) + len(refused) != 1:
+        return 1
+    if refused and refused[0].error:
+        return refused[0].error.exit_code
+    dead = home.ledger.tasks(jobs[0].id, TaskState.DEAD, limit=1).rows
+    kind = getattr(errors, dead[0].failure.kind, RushesError) if dead and dead[0].failure else RushesError
+    return int(kind.exit_code)

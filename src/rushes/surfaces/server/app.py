@@ -1,0 +1,108 @@
+"""The API and the pages as one application over one open library; it does no work itself."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.middleware.cors import CORSMiddleware
+
+from rushes.library import VERSION, Library
+from rushes.library.accounts import Accounts
+from rushes.library.idempotency import forget_requests
+from rushes.library.webhook import Webhook
+from rushes.surfaces.api import (
+    aliases,
+    artifacts,
+    clips,
+    events,
+    fleet,
+    jobs,
+    media,
+    paths,
+    people,
+    recipes,
+    search,
+    tasks,
+    uploads,
+    videos,
+    webhook,
+)
+from rushes.surfaces.http.event_hub import EventHub
+from rushes.surfaces.http.middleware import AccessMiddleware, AccessPolicy
+from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
+from rushes.surfaces.http.problems import answer_errors
+from rushes.surfaces.http.schemas import JobShape
+from rushes.surfaces.web import mount
+from rushes.surfaces.words import ActiveJobs
+
+API = "/api/v1"
+TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
+        "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
+RESOURCES = (videos, recipes, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths,
+             uploads, webhook, fleet)  # fmt: skip
+
+
+def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:
+    """The application.
+
+    Raises:
+        NotAllowed: it would be open to strangers.
+    """
+    access = AccessPolicy(Accounts(library.home), library.settings, bound, setup_code)
+    access.check()
+    app = DescribedApp(
+        title="rushes",
+        version=VERSION,
+        summary="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
+        docs_url=None,  # its page comes from a CDN
+        redoc_url=None,
+        lifespan=_run_background,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
+    app.state.hub = EventHub(library.jobs)
+    app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
+    answer_errors(app)
+    _include(app)
+    origins = [o.strip() for o in library.settings.cors.split(",") if o.strip()]
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=TOLD
+        )
+    app.add_middleware(HeadMiddleware)
+    app.add_middleware(AccessMiddleware, policy=access, origin=library.uploads.bucket_origin)
+    return app
+
+
+def _include(app: FastAPI) -> None:
+    for one in RESOURCES:
+        app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
+    for router in (fleet.health, media.router, aliases.for_programs):
+        app.include_router(router)
+    app.router.routes.extend(mount.ROUTES)
+    mount.answer_with_pages(app)
+    app.include_router(aliases.router)  # last: a page of the same name goes first
+
+
+@asynccontextmanager
+async def _run_background(app: FastAPI) -> AsyncIterator[None]:
+    """While it runs it follows the ledger; first it finishes uploads that had arrived when the last process died."""
+    library: Library = app.state.library
+    await asyncio.to_thread(library.uploads.finish_all)
+    await asyncio.to_thread(library.uploads.expire)
+    await asyncio.to_thread(forget_requests, library.home)
+    app.state.hub.start(asyncio.get_running_loop())
+    app.state.webhook.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(app.state.webhook.stop)
+        await asyncio.to_thread(app.state.hub.stop)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,121 @@
+"""The server process: listens until a signal, hangs up on every stream at once, and starts workers beside it."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
+HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
+
+
+class TimeoutProtocol(H11Protocol):
+    """A connection that is closed when the first lines of a request do not come."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        """They came, or some more of them."""
+        super().data_received(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = None
+
+
+class Server(uvicorn.Server):
+    """Hangs up on streams at the first signal, and leaves the rest of the process to its caller."""
+
+    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+        self.told = 0  # the signal that ended it
+        self._hub = app.state.hub
+        config = uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            http=TimeoutProtocol,
+            log_level="warning",
+            access_log=False,  # addresses may hold secrets
+            server_header=False,
+            timeout_graceful_shutdown=LAST_SECONDS,
+        )
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ours while it serves; what they mean for the process is the caller's business."""
+        main = threading.current_thread() is threading.main_thread()
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS if main}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop listening; twice stops now."""
+        self.told = sig
+        self._hub.hang_up()
+        super().handle_exit(sig, frame)
+
+
+class Workers:
+    """Worker processes beside the server, each in a group of its own, so that Ctrl-C is told to them by us."""
+
+    def __init__(self, home: Path, count: int, slots: int | None) -> None:
+        argv = [sys.executable, "-m", "rushes", "--home", str(home), "worker", "--json"]
+        argv += ["--slots", str(slots)] if slots else []
+        logs = home / "logs"
+        logs.mkdir(exist_ok=True)
+        self._processes = [_start(argv, logs / f"worker-{n}.log") for n in range(1, count + 1)]
+
+    def stop(self) -> None:
+        """Tell them to hand back and wait; a signal meanwhile tells them again, which means now."""
+        before = {number: signal.signal(number, lambda *_: self.tell()) for number in SIGNALS}
+        try:
+            self.tell()
+            for process in self._processes:
+                process.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def tell(self) -> None:
+        """To stop; told again they stop at once."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+
+
+def _start(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as out:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)

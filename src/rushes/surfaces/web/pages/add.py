@@ -1,0 +1,157 @@
+"""Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from rushes.library import IntakeResult, JobRequest, Library
+from rushes.surfaces.api.videos import check_places
+from rushes.surfaces.http.deps import LibraryDep, Place
+from rushes.surfaces.web.browse_server import SHOWN, list_place
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.words import plural
+
+router = APIRouter(include_in_schema=False)
+PART = 16_000_000  # bytes of an upload that are sent at once: what a lost line costs at most
+KNOWN = 2000  # films that are looked through for one that is here already
+HOUR = 3600.0  # of film, while none is chosen
+WORDS = {
+    "searchable": "Speech, text, objects, faces, places, shots; a proxy to watch",
+    "subtitles": "Speech only; SRT and VTT files",
+    "text": "Text on screen only",
+    "analyse": "All observations, without a proxy",
+    "3d": "3D: side by side or anaglyph",
+    "everything": "Everything, including 3D",
+}
+From = Literal["upload", "folder", "bucket"]
+
+
+@router.get("/add")
+def show_add(
+    request: Request,
+    library: LibraryDep,
+    source: Annotated[From, Query(alias="from")] = "upload",
+    place: Annotated[str, Query(max_length=2000)] = "",
+    recipe: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """The page."""
+    chosen = recipe if recipe in library.recipes() else library.settings.recipe
+    return render(
+        request,
+        "add.html",
+        source=source,
+        place=place,
+        list_place=list_place(request, library, place) if place else None,
+        recipes=_recipes(library, HOUR, (1920, 1080)),
+        chosen=chosen,
+        usual=library.settings.recipe,
+        uploads=[u for u in library.uploads.all() if u.state == "open"],
+        paths=list(library.paths.all()),
+        roots=_roots(request, library),
+        room=library.free_bytes(),
+        profile=library.settings.profile,
+        missing=library.missing_models(JobRequest(recipe=chosen)),
+        shown=SHOWN,
+        part=PART,
+        straight=bool(library.uploads.bucket_origin),
+    )
+
+
+@router.get("/add/forecast")
+def show_forecast(
+    library: LibraryDep,
+    seconds: Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False)] = HOUR,
+    width: Annotated[int, Query(ge=1, le=20_000)] = 1920,
+    height: Annotated[int, Query(ge=1, le=20_000)] = 1080,
+) -> JSONResponse:
+    """How long so much film takes by each recipe, for the page's script."""
+    found = _recipes(library, seconds, (width, height))
+    return JSONResponse({r["name"]: {name: r[name] for name in ("whole", "size", "stages", "longest")} for r in found})
+
+
+@router.get("/add/known")
+def show_known(library: LibraryDep, size: Annotated[list[int], Query(max_length=1000)]) -> JSONResponse:
+    """Films of just these sizes among the newest, each with its hash: the page's script compares.
+
+    An older one is sent again, and its job finds everything done.
+    """
+    wanted, found, cursor = set(size), list[dict[str, Any]](), ""
+    for _ in range(KNOWN // 500):
+        rows, cursor = library.videos.page(cursor, 500)
+        found += [{"size": v.size, "sha256": v.sha256, "id": v.id, "name": v.name} for v in rows if v.size in wanted]
+        if not cursor:
+            break
+    return JSONResponse(found)
+
+
+@router.post("/add")
+def add_place(
+    request: Request,
+    library: LibraryDep,
+    place: Annotated[Place, Form()],
+    recipe: Annotated[str, Form(max_length=40)] = "",
+    profile: Annotated[str, Form(max_length=40)] = "",
+    language: Annotated[str, Form(max_length=40)] = "",
+    remember: Annotated[bool, Form()] = False,
+) -> Response:
+    """Take in everything at a place."""
+    check_places(request, library, [place])
+    added = library.add([place], JobRequest(recipe=recipe, profile=profile, language=language))
+    if remember:
+        library.paths.add(place)
+    return back(request, _told(added), "/jobs" if any(a.job for a in added) else "")
+
+
+@router.post("/add/forget")
+def forget(request: Request, library: LibraryDep, path: Annotated[str, Form(max_length=100)]) -> Response:
+    """Forget a place; its videos stay."""
+    library.paths.remove(path)
+    return back(request, "Removed. Its videos are kept.")
+
+
+@router.post("/add/drop")
+def drop_upload(request: Request, library: LibraryDep, upload: Annotated[str, Form(max_length=100)]) -> Response:
+    """Give an unfinished upload up."""
+    found = library.uploads.get(upload)
+    if found.state == "open":
+        library.uploads.drop(found)
+    return back(request, "Upload discarded; its data is deleted.")
+
+
+def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
+    return [_recipe(library, name, stages, seconds, pixels) for name, stages in library.recipes().items()]
+
+
+def _recipe(
+    library: Library, name: str, stages: Sequence[str], seconds: float, pixels: tuple[int, int]
+) -> dict[str, Any]:
+    found = library.forecast(name, seconds, pixels)
+    return {
+        "name": name,
+        "words": WORDS.get(name, ", ".join(stages)),
+        "whole": None if found.unknown else found.whole,
+        "stages": found.stages,
+        "unknown": found.unknown,
+        "size": found.size,
+        "longest": max((high for _, high in found.stages.values()), default=1.0),
+    }
+
+
+def _roots(request: Request, library: Library) -> list[str]:
+    named = [p.strip() for p in library.settings.sources.split(",") if p.strip()]
+    here = [str(library.originals)] if request.app.state.access.open else []
+    return list(dict.fromkeys([*named, *here]))
+
+
+def _told(added: Iterable[IntakeResult]) -> str:
+    rows = list(added)
+    new, here = sum(a.created for a in rows), sum(bool(a.job) and not a.created for a in rows)
+    faults = [a for a in rows if a.error]
+    parts = [f"{plural(new, 'video')} added"]
+    if here:
+        parts.append(f"{here} already in the library")
+    if faults:
+        parts.append(f"{len(faults)} could not be added: {faults[0].error}")
+    return "; ".join(parts) + "."

@@ -1,0 +1,181 @@
+"""What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or dismissed together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from rushes.domain.task import Task
+from rushes.library import Library
+from rushes.library.jobs import Cause as Said
+from rushes.library.jobs import FailureFilter, FailureGroup
+from rushes.surfaces.api.fleet import GLANCE
+from rushes.surfaces.api.jobs import FAILED
+from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.pagination import seal, unseal
+from rushes.surfaces.web.view import back, render, with_query
+from rushes.surfaces.words import plural
+
+router = APIRouter(include_in_schema=False)
+NAMED = 3  # jobs that are named of a cause
+CAUSES = 5  # told of a class
+AT_ONCE = 1000  # dead letters that one request acts upon
+HOPS = 15  # requests that one click may cause: browsers follow 20 and no further
+Name = Annotated[str, Query(max_length=100)]
+Cursor = Annotated[str, Query(max_length=500)]
+TITLES = {
+    "BadMedia": "The file is not a readable video",
+    "SourceMissing": "The original is missing",
+    "SourceChanged": "The original has changed since it was added",
+    "ModelMissing": "A model is missing on this machine",
+    "SlotDied": "The process crashed",
+    "SlotTimedOut": "The time limit was exceeded",
+    "SlotTooBig": "The memory limit was exceeded",
+    "KillsItsWorker": "The task crashes its worker",
+    "DamagedBlob": "A stored file is damaged",
+    "StoreAway": "A store does not respond",
+    "StoreMissing": "The bucket or database does not exist",
+    "StoreRefuses": "A store refuses the credentials",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Dead letters of one class that say the same, and where they are."""
+
+    said: Said
+    where: tuple[tuple[str, str, str], ...]  # job, its name, step and chunk
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Dead letters of one class."""
+
+    kind: str
+    title: str
+    count: int
+    jobs: int
+    hopeless: bool
+    causes: tuple[Cause, ...]
+    more: int  # causes that are not told
+
+
+@router.get("/jobs/failed")
+def moved() -> Response:
+    """Where else people look for it."""
+    return RedirectResponse("/failed", 307)
+
+
+@router.get("/failed")
+def show_failed(
+    request: Request, library: LibraryDep, kind: Name = "", step: Name = "", cursor: Cursor = ""
+) -> Response:
+    """The groups; the filters stay in the address."""
+    page = library.jobs.failed.page(unseal(cursor, FAILED))
+    every = page.groups
+    some = _chosen(every, (kind,) if kind else (), step)
+    groups = [_group(page.names, g) for g in some]
+    return render(
+        request,
+        "failed.html",
+        groups=groups,
+        kinds=[(g.kind, f"{TITLES.get(g.kind, g.kind)}: {len(g.tasks)}") for g in every],
+        steps=sorted({t.stage for g in every for t in g.tasks}),
+        tasks=sum(g.count for g in groups),
+        jobs=len({t.job for g in some for t in g.tasks}),
+        all_tasks=sum(len(g.tasks) for g in every),
+        next=seal(page.cursor, FAILED) if page.cursor else "",
+        paged=bool(page.cursor or cursor),
+        counts=library.jobs.counts(GLANCE),
+        workers=sum(w.alive for w in library.jobs.workers()),
+    )
+
+
+@router.post("/failed/{do}")
+def act(
+    request: Request,
+    library: LibraryDep,
+    do: Literal["retry", "discard"],
+    kind: Annotated[list[str] | None, Form(max_length=100)] = None,
+    only: Annotated[str, Form(max_length=100)] = "",
+    step: Annotated[str, Form(max_length=100)] = "",
+    cursor: Cursor = "",
+    done: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    hop: Annotated[int, Query(ge=0, le=HOPS)] = 0,
+) -> Response:
+    """Try the chosen classes (or only one) again, or put them away; back to the page with its filters.
+
+    So many at once, then the browser is sent on with the same form to where the next ones begin.
+    """
+    kinds = frozenset([only] if only else kind or [])
+    if not kinds:
+        return back(request, "Nothing was selected.")
+    letters = library.jobs.failed
+    acted = (letters.retry if do == "retry" else letters.dismiss)(
+        FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE
+    )
+    done += len(acted.tasks)
+    if acted.cursor and hop < HOPS:
+        rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
+        return RedirectResponse(rest, 307)
+    return back(request, _said(library, do, done, more=bool(acted.cursor)))
+
+
+def _said(library: Library, do: str, count: int, *, more: bool) -> str:
+    if not count:
+        return "Nothing was selected."
+    rest = " There are more: select them again." if more else ""
+    if do == "retry":
+        return f"{plural(count, 'task')} will be retried. {_who(library)}{rest}"
+    return f"{plural(count, 'task')} dismissed. Finished results are kept.{rest}"
+
+
+def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> tuple[FailureGroup, ...]:
+    """The groups of these classes (none: all), with only the tasks of one step ("": all)."""
+    some = [g for g in groups if not kinds or g.kind in kinds]
+    if not step:
+        return tuple(some)
+    narrowed = [FailureGroup(g.kind, _of_step(g.causes, step)) for g in some]
+    return tuple(g for g in narrowed if g.causes)
+
+
+def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
+    some = [replace(c, tasks=tuple(t for t in c.tasks if t.stage == step)) for c in causes]
+    return tuple(c for c in some if c.tasks)
+
+
+def _who(library: Library) -> str:
+    alive = any(w.alive for w in library.jobs.workers())
+    return (
+        "A worker takes them soon."
+        if alive
+        else "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
+    )
+
+
+def _group(names: Mapping[str, str], group: FailureGroup) -> Group:
+    causes = tuple(_cause(names, c) for c in group.causes[:CAUSES])
+    return Group(
+        group.kind,
+        TITLES.get(group.kind, group.kind),
+        len(group.tasks),
+        len({t.job for t in group.tasks}),
+        all("will not" in c.verdict for c in group.causes),
+        causes,
+        len(group.causes) - len(causes),
+    )
+
+
+def _cause(names: Mapping[str, str], said: Said) -> Cause:
+    one_each = list({t.job: t for t in said.tasks}.values())[:NAMED]
+    where = tuple((t.job, names[t.job], _place(t)) for t in one_each)
+    times = sorted(t.finished_at or "" for t in said.tasks)
+    return Cause(said, where, times[0], times[-1])
+
+
+def _place(task: Task) -> str:
+    return task.stage if task.chunk is None else f"{task.stage}, chunk {task.chunk}"

@@ -1,0 +1,133 @@
+"""Search: one box, facets, and hits grouped by video, each with its picture, its words and its time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from rushes.domain.job import JobState
+from rushes.library import Library
+from rushes.library.search import FIELDS, Hit, SearchResult, Summary
+from rushes.library.videos import Video
+from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.pagination import Cursor, seal, unseal
+from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.web.index_counts import index_counts
+from rushes.surfaces.web.query_facets import read_back, toggle, words_of
+from rushes.surfaces.web.view import render, with_query
+from rushes.surfaces.words import kind_name, language_name
+
+router = APIRouter(include_in_schema=False)
+PAGE = 20
+COMPLETIONS = 12
+NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the picture",
+         "person": "a person in the picture", "place": "where it was filmed", "entity": "a name, number or link",
+         "in": "a video or folder, by name", "lang": "a language", "date": "2026, 2026-11, or 2025..2026",
+         "near": "5s: at most 5 seconds apart"}  # fmt: skip
+Asked = Annotated[str, Query(max_length=1000)]
+Facet = tuple[str, list[tuple[str, str, int, bool]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The hits of one video on a page, and how many it has in all."""
+
+    video: Video | None
+    id: str
+    name: str
+    total: int
+    hits: list[tuple[Hit, HitShape]]
+
+
+@router.get("/search")
+def show_search(
+    request: Request,
+    library: LibraryDep,
+    q: Asked = "",
+    video: Annotated[str, Query(max_length=100)] = "",
+    order: Literal["best", "time"] = "best",
+    cursor: Cursor = "",
+) -> Response:
+    """Hits, or what there is to find."""
+    newest, _ = library.videos.page("", 6)
+    asks = bool(q.strip())
+    found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
+    return render(
+        request,
+        "search.html",
+        q=q,
+        video=video,
+        order=order,
+        found=found,
+        cursor=seal(found.cursor, f"search {order}") if found.cursor else "",
+        groups=_groups(library, found),
+        facets=_facets(q, order, video, found),
+        sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
+        looser=_looser(library, q, found) if asks else None,
+        summary=index_counts(request, newest),
+        working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
+        notes=NOTES,
+    )
+
+
+@router.get("/search/complete")
+def complete(request: Request, library: LibraryDep, q: Asked = "") -> JSONResponse:
+    """Whole queries that begin like this one."""
+    newest, _ = library.videos.page("", 6)
+    before, _, last = q.rpartition(" ")
+    begun = f"{before} " if before else ""
+    return JSONResponse([begun + word for word in _completions(last, index_counts(request, newest))[:COMPLETIONS]])
+
+
+def _completions(last: str, known: Summary) -> list[str]:
+    sign, last = ("-", last[1:]) if last.startswith("-") else ("", last)
+    field, colon, begun = last.partition(":")
+    if colon and field in FIELDS:
+        labels = [
+            t for t in known.labels.get(FIELDS[field], {}) if t.casefold().startswith(begun.strip('"').casefold())
+        ]
+        return [f'{sign}{field}:"{label}"' if " " in label else f"{sign}{field}:{label}" for label in labels]
+    fields = [f"{sign}{name}:" for name in NOTES if last and name.startswith(last)]
+    seen = [f"{sign}{f}:{t}" for f, k in FIELDS.items() for t in known.labels.get(k, {}) if last and t.startswith(last)]
+    return fields + [word for word in seen if " " not in word]
+
+
+def _groups(library: Library, found: SearchResult) -> list[Group]:
+    by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
+    for hit in found.hits:
+        by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
+    totals, videos = found.facets.get("video", {}), library.videos.get_many(by_video)
+    return [
+        Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
+    ]
+
+
+def _facets(q: str, order: str, video: str, found: SearchResult) -> list[Facet]:
+    asked = {"q": q, "order": order if order != "best" else "", "video": video}
+
+    def by(token: str, word: str, count: int) -> tuple[str, str, int, bool]:
+        return with_query("/search", {**asked, "q": toggle(q, token)}), word, count, token in q.split()
+
+    counts = found.facets
+    names = {hit.video: hit.name for hit in found.hits}
+    kinds = [by(f"kind:{name}", kind_name(name), n) for name, n in counts.get("kind", {}).items()]
+    spoken = [by(f"lang:{code}", language_name(code), n) for code, n in counts.get("language", {}).items()]
+    months = [by(f"date:{month}", month, n) for month, n in counts.get("date", {}).items()]
+    videos = [
+        (with_query("/search", {**asked, "video": "" if video == id else id}), names[id], n, video == id)
+        for id, n in counts.get("video", {}).items()
+        if id in names
+    ]
+    rows: Sequence[Facet] = [("Found in", kinds), ("Video", videos[:8]), ("Language", spoken), ("Shot", months[:8])]
+    return [(title, some) for title, some in rows if len(some) > 1 or any(on for *_, on in some)]
+
+
+def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | None:
+    """The plain words, where the query finds less than they do."""
+    plain = words_of(q)
+    if not plain or plain == q.strip() or found.total > PAGE:
+        return None
+    total = library.search(plain, 1).total
+    return (plain, total) if total > found.total else None

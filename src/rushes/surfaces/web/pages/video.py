@@ -1,0 +1,170 @@
+"""One video: its player, what is said and seen in it, its timeline; correct, cut, export, ask again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from rushes.domain.job import FINAL
+from rushes.library import JobRequest, Library
+from rushes.library.videos import Video
+from rushes.library.videos.export import KINDS
+from rushes.library.videos.stereo import StereoOptions
+from rushes.surfaces.api.clips import ClipIn, Subtitles, get_clip, make_clip
+from rushes.surfaces.http.deps import MOST, Id, LibraryDep, Name, Text
+from rushes.surfaces.http.schemas import FILES, of_video
+from rushes.surfaces.web.video_view import lanes, view_of
+from rushes.surfaces.web.view import back, render, with_query
+from rushes.surfaces.words import active_jobs, parse_timecode
+
+router = APIRouter(include_in_schema=False)
+JOBS = 20  # of a video that are listed
+KEPT = "Originals in folders and buckets are kept."
+EXPORTS = {"srt": "Subtitles, SRT", "vtt": "Subtitles, WebVTT", "txt": "Transcript, plain text",
+           "words": "Words with times, JSON", "csv": "Everything, CSV", "jsonl": "Everything, JSON lines",
+           "chapters": "Chapters, FFmetadata", "chapters.vtt": "Chapters, WebVTT", "edl": "Shots, EDL",
+           "otio": "Shots, OpenTimelineIO"}  # fmt: skip
+VIEWS = {"half-sbs": "Side by side, half width", "full-sbs": "Side by side, full width",
+         "half-tb": "Top and bottom, half height", "full-tb": "Top and bottom, full height",
+         "anaglyph-dubois": "Red and cyan glasses", "anaglyph-colour": "Red and cyan, full colour",
+         "anaglyph-half-colour": "Red and cyan, half colour", "anaglyph-grey": "Red and cyan, grey"}  # fmt: skip
+Us = Annotated[int, Form(ge=0, le=MOST)]
+Asked = Annotated[str, Query(max_length=1000)]
+
+
+@router.get("/videos/{video_id}")
+def show_video(
+    request: Request,
+    library: LibraryDep,
+    video_id: Id,
+    q: Asked = "",
+    edit: Asked = "",
+    clip: Asked = "",
+    view: Asked = "",
+) -> Response:
+    """The page; `t`, `q` and `view` in its address say where to begin, what to mark, and which 3D version to play."""
+    video = library.videos.get(video_id)
+    deep = library.videos.films_3d(video)
+    recipes = library.recipes()
+    jobs = library.jobs.of_video(video, JOBS)
+    return render(
+        request,
+        "video.html",
+        video=of_video(video),
+        film=view_of(library, video, q),
+        q=q,
+        edit=edit,
+        clip=get_clip(library, clip) if clip else None,
+        jobs=jobs,
+        deep=deep,
+        shown=next((FILES + one.name for one in deep if one.format == view), ""),
+        view=view,
+        views=VIEWS,
+        active=active_jobs(library.jobs.workers()),
+        working=next((job for job in jobs if job.state not in FINAL), None),
+        exports={kind: EXPORTS[kind] for kind in KINDS if kind in EXPORTS},
+        recipes=list(recipes),
+        stages=sorted({stage for names in recipes.values() for stage in names} - {"probe"}),
+    )
+
+
+@router.get("/videos/{video_id}/lanes")
+def get_lanes(library: LibraryDep, video_id: Id, q: Asked = "") -> JSONResponse:
+    """The timeline as scripts draw it, in microseconds."""
+    video = library.videos.get(video_id)
+    film = view_of(library, video, q)
+    hits = [(h.start_us, h.end_us) for h in film.hits]
+    return JSONResponse({"shots": film.shots, "lanes": lanes(film), "hits": hits, "duration_us": video.duration_us})
+
+
+@router.post("/videos/{video_id}/correct")
+def correct_line(
+    request: Request, library: LibraryDep, video_id: Id, start_us: Us, end_us: Us, text: Annotated[Text, Form()] = ""
+) -> Response:
+    """What is really said there; an empty text says that nothing is."""
+    library.videos.correct(library.videos.get(video_id), start_us, end_us, " ".join(text.split()))
+    return back(request, "Corrected. Search and subtitles are updated.", _place(video_id, start_us))
+
+
+@router.post("/videos/{video_id}/undo")
+def undo_correction(
+    request: Request, library: LibraryDep, video_id: Id, correction: Annotated[Name, Form()]
+) -> Response:
+    """Take a correction back."""
+    library.videos.undo_correction(correction)
+    return back(request, "Correction undone.", f"/videos/{library.videos.get(video_id).id}")
+
+
+@router.post("/videos/{video_id}/name")
+def name_video(request: Request, library: LibraryDep, video_id: Id, name: Annotated[Name, Form()] = "") -> Response:
+    """Give it a name for people; an empty one takes it back."""
+    library.videos.rename(library.videos.get(video_id), name.strip())
+    return back(request, "Renamed." if name.strip() else "Named after its file again.", f"/videos/{video_id}")
+
+
+@router.post("/videos/{video_id}/delete")
+def delete(request: Request, library: LibraryDep, video_id: Id, originals: Annotated[bool, Form()] = False) -> Response:
+    """Delete it with all that was made of it; back to the library."""
+    name = library.videos.get(video_id).name
+    library.videos.remove(video_id, originals=originals)
+    return back(request, f"{name} was deleted. {KEPT}", "/library")
+
+
+@router.post("/videos/{video_id}/clip")
+def cut_clip(
+    request: Request,
+    library: LibraryDep,
+    video_id: Id,
+    start: Annotated[str, Form(max_length=40)],
+    end: Annotated[str, Form(max_length=40)],
+    padding_ms: Annotated[int, Form(ge=0, le=60_000)] = 0,
+    proxy: Annotated[bool, Form()] = False,
+    subtitles: Annotated[Subtitles, Form()] = "",
+) -> Response:
+    """Ask for a clip; the page shows how far it is."""
+    asked = ClipIn(
+        video_id=video_id,
+        t_start=parse_timecode(start.strip()) / 1e6,
+        t_end=parse_timecode(end.strip()) / 1e6,
+        padding_ms=padding_ms,
+        proxy=proxy,
+        subtitles=subtitles,
+    )
+    made = make_clip(request, library, asked)
+    id = made.headers["location"].rpartition("/")[2]
+    return back(request, to=with_query(f"/videos/{video_id}", {}, t=asked.t_start, clip=id))
+
+
+@router.post("/videos/{video_id}/again")
+def ask_again(
+    request: Request,
+    library: LibraryDep,
+    video_id: Id,
+    recipe: Annotated[Name, Form()] = "",
+    stage: Annotated[Name, Form()] = "",
+    anew: Annotated[bool, Form()] = False,
+) -> Response:
+    """Another recipe, one stage alone, or a new take of everything; else existing results are adopted."""
+    video = library.videos.get(video_id)
+    wanted = JobRequest(recipe=recipe, only=(stage,) if stage else (), again=len(video.jobs) if anew else 0)
+    return back(request, _wished(library, video, wanted), f"/videos/{video.id}")
+
+
+@router.post("/videos/{video_id}/3d")
+def make_3d(
+    request: Request, library: LibraryDep, video_id: Id, format: Annotated[Name, Form()] = "half-sbs"
+) -> Response:
+    """Ask for a film for both eyes."""
+    video = library.videos.get(video_id)
+    return back(request, _wished(library, video, StereoOptions(format).wanted()), f"/videos/{video.id}#in-3d")
+
+
+def _wished(library: Library, video: Video, wanted: JobRequest) -> str:
+    (added,) = library.add([library.videos.source(video)], wanted)
+    if added.error:
+        raise added.error
+    return "Job started." if added.created else "This job already exists."
+
+
+def _place(video: str, us: int) -> str:
+    return f"/videos/{video}?t={us / 1e6:.3f}#l{us}"

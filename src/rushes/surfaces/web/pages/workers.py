@@ -1,0 +1,75 @@
+"""Workers: who works where, on what, for how long its lease still holds; and telling one to stop."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
+from rushes.domain.worker import Worker
+from rushes.library import Library
+from rushes.surfaces.api.fleet import GLANCE
+from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.web.view import back, render
+from rushes.surfaces.words import host_of, worker_word
+
+router = APIRouter(include_in_schema=False)
+SHOWN = 200  # workers; the dead ones last
+HELD = 100  # tasks that are looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A worker with what it holds."""
+
+    worker: Worker
+    host: str
+    word: str
+    held: tuple[tuple[Task, str], ...]  # with the name of its job
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was last heard of."""
+        return max(0.0, LEASE_SECONDS - self.worker.lease_left)
+
+
+@router.get("/workers")
+def show_workers(request: Request, library: LibraryDep) -> Response:
+    """The table."""
+    found = sorted(library.jobs.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
+    alive = [w for w in found if w.alive]
+    return render(
+        request,
+        "workers.html",
+        rows=_rows(library, found[:SHOWN]),
+        left_out=max(0, len(found) - SHOWN),
+        alive=len(alive),
+        slots=sum(w.incarnation.slots for w in alive),
+        busy=sum(len(w.held) for w in alive),
+        lease=LEASE_SECONDS,
+        renew=RENEW_SECONDS,
+        counts=library.jobs.counts(GLANCE),
+        workers=len(alive),
+    )
+
+
+@router.post("/workers")
+def drain(request: Request, library: LibraryDep, worker: Annotated[str, Form(max_length=300)]) -> Response:
+    """Tell one to stop claiming and hand back."""
+    library.jobs.drain(worker)
+    return back(request, "The worker finishes its tasks, takes no new ones, and stops.")
+
+
+def _rows(library: Library, workers: list[Worker]) -> list[Row]:
+    ids = [task for w in workers if w.alive for task in w.held][:HELD]
+    tasks = library.jobs.get_tasks(ids)
+    jobs = library.jobs.get_many({task.job for task in tasks.values()})
+    names = {job.id: job.name for job in jobs.values()}
+    return [Row(w, host_of(w), worker_word(w), _held(w, tasks, names)) for w in workers]
+
+
+def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tuple[tuple[Task, str], ...]:
+    """What is somebody else's is only counted."""
+    mine = [tasks[id] for id in worker.held if id in tasks and tasks[id].job in names]
+    return tuple((task, names[task.job]) for task in mine)
