@@ -81,7 +81,7 @@ def test_one_click_tries_everything_again_in_requests_of_a_bounded_size(
     bury(server.ledger, 3, 30)
     answer = server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=True)
     assert [r.status_code for r in answer.history] == [307, 307, 307, 307, 303]
-    assert "90 tasks will be tried again" in answer.text
+    assert "90 tasks will be retried" in answer.text
     assert not server.library.jobs.failed.groups()
 
 
