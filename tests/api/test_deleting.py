@@ -101,7 +101,7 @@ def test_an_uploaded_original_goes_only_if_that_is_wished_for_and_no_other_ever(
     assert (folder / "film.mp4").exists()
 
 
-KILLS = [("remove", 1), ("remove", 3), ("put", 1), ("put", 2), ("drop", 1), ("delete", 1), ("delete", 2)]
+KILLS = [("remove", 1), ("remove", 3), ("put", 1), ("put", 2), ("apply", 1), ("delete", 1), ("delete", 2)]
 
 
 @pytest.mark.parametrize(("name", "at"), KILLS)
@@ -110,7 +110,7 @@ def test_killed_anywhere_the_same_again_or_gc_does_the_rest(
 ) -> None:
     with Library(home) as library:
         video, opened = only(library), library.home
-        store = {"remove": opened.blobs, "drop": opened.index}.get(name, opened.records)
+        store = {"remove": opened.blobs, "apply": opened.index}.get(name, opened.records)
         calls = iter(range(1, 1000))
         verb = getattr(store, name)
 
