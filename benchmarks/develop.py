@@ -21,20 +21,20 @@ _OURS = """
 import sys
 from pathlib import Path
 from rushes.media.developing.develop import develop
-from rushes.media.developing.metrics import Measure, joined
-from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import Proxy
+from rushes.media.developing.cut_metrics import CutMetricsRecorder, join_metrics
+from rushes.media.developing.frame_pack import FramePackWriter
+from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.reading.probe import probe
 from rushes.media.developing.shots import cuts
 path, out, wanted = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 facts = probe(path)
 track = facts.video
-sinks = [Measure(track)] if "m" in wanted else []
-sinks += [Pack(out / "frames.pack", track)] if "f" in wanted else []
-sinks += [Proxy(out / "piece.mp4", facts, track.span)] if "p" in wanted else []
+sinks = [CutMetricsRecorder(track)] if "m" in wanted else []
+sinks += [FramePackWriter(out / "frames.pack", track)] if "f" in wanted else []
+sinks += [ProxyWriter(out / "piece.mp4", facts, track.span)] if "p" in wanted else []
 develop(path, facts, track.span, sinks, lambda _: None)
-done = [sink.close() for sink in sinks]
-print(len(cuts(joined(done[:1]))) if "m" in wanted else "")
+done = [sink.finish() for sink in sinks]
+print(len(cuts(join_metrics(done[:1]))) if "m" in wanted else "")
 """
 _SCENES = """
 import sys

@@ -21,15 +21,15 @@ import imageio_ffmpeg
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.clips.clip import clip
-from rushes.media.clips.proxy_clip import ProxyClip as Reel
+from rushes.media.clips.clip import cut_clip
+from rushes.media.clips.proxy_clip import ProxyFiles as Reel
 from rushes.media.clips.proxy_clip import clip_from_proxy
-from rushes.media.developing.audio import extract
+from rushes.media.developing.audio import extract_audio
+from rushes.media.developing.cut_metrics import CutMetricsRecorder
 from rushes.media.developing.develop import develop
-from rushes.media.developing.layout import Layout
-from rushes.media.developing.metrics import Measure
-from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.developing.frame_pack import FramePackWriter
+from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.developing.shots import boundaries
 from rushes.media.reading.probe import probe
 from rushes.plan.grid import grid
@@ -78,11 +78,11 @@ def proxy(film: Path, out: Path, workers: int = 2) -> Work:
     return work
 
 
-def _piece(film: Path, facts: VideoFacts, out: Path, chunk: tuple[int, Span]) -> Layout:
+def _piece(film: Path, facts: VideoFacts, out: Path, chunk: tuple[int, Span]) -> SegmentIndex:
     number, span = chunk
-    made = ProxyPiece(out / f"piece{number:03d}.mp4", facts, span)
+    made = ProxyWriter(out / f"piece{number:03d}.mp4", facts, span)
     develop(film, facts, span, [made], lambda _: None)
-    return made.close()
+    return made.finish()
 
 
 def ffmpeg_proxy(film: Path, out: Path) -> Work:
@@ -100,12 +100,12 @@ def ffmpeg_proxy(film: Path, out: Path) -> Work:
 def frames(film: Path, out: Path) -> Work:
     facts = probe(film)
     assert facts.video
-    pack = Pack(out / "frames.pack", facts.video)
+    pack = FramePackWriter(out / "frames.pack", facts.video)
     span = facts.video.span
 
     def work() -> str:
         develop(film, facts, span, [pack], lambda _: None)
-        return f"{len(pack.close().frames)} frames"
+        return f"{len(pack.finish().frames)} frames"
 
     return work
 
@@ -151,11 +151,11 @@ def opencv_frames(film: Path, out: Path) -> Work:
 def shots(film: Path, _out: Path) -> Work:
     facts = probe(film)
     assert facts.video
-    measure, span = Measure(facts.video), facts.video.span
+    measure, span = CutMetricsRecorder(facts.video), facts.video.span
 
     def work() -> str:
         develop(film, facts, span, [measure], lambda _: None)
-        return json.dumps(list(boundaries(measure.close()).items()))
+        return json.dumps(list(boundaries(measure.finish()).items()))
 
     return work
 
@@ -185,12 +185,16 @@ def one_pass(film: Path, out: Path) -> Work:
     """Cuts, kept frames (which text and things are read from) and the sound for speech."""
     facts = probe(film)
     assert facts.video
-    measure, pack, span = Measure(facts.video), Pack(out / "frames.pack", facts.video), facts.video.span
+    measure, pack, span = (
+        CutMetricsRecorder(facts.video),
+        FramePackWriter(out / "frames.pack", facts.video),
+        facts.video.span,
+    )
 
     def work() -> str:
         develop(film, facts, span, [measure, pack], lambda _: None)
-        extract(film, facts, out / "pcm.wav", None, lambda _: None)
-        return f"{len(boundaries(measure.close()))} cuts, {len(pack.close().frames)} frames"
+        extract_audio(film, facts, out / "pcm.wav", None, lambda _: None)
+        return f"{len(boundaries(measure.finish()))} cuts, {len(pack.finish().frames)} frames"
 
     return work
 
@@ -214,7 +218,7 @@ def smart_clip(film: Path, out: Path, start: str, end: str) -> Work:
     facts = probe(film)
 
     def work() -> str:
-        made = clip(film, facts, Fraction(start), Fraction(end), out / "clip.mp4", lambda _: None)
+        made = cut_clip(film, facts, Fraction(start), Fraction(end), out / "clip.mp4", lambda _: None)
         return f"{made.frames} frames, {made.copied} copied"
 
     return work
@@ -223,7 +227,7 @@ def smart_clip(film: Path, out: Path, start: str, end: str) -> Work:
 def proxy_clip(film: Path, out: Path, start: str, end: str) -> Work:
     facts = probe(film)
     layouts = [_piece(film, facts, out, chunk) for chunk in enumerate(grid(facts, CHUNK))]
-    sound = extract(film, facts, out / "pcm.wav", out / "sound.mp4", lambda _: None).sound
+    sound = extract_audio(film, facts, out / "pcm.wav", out / "sound.mp4", lambda _: None).sound
     assert sound
     pieces = [(partial(out.joinpath, f"piece{n:03d}.mp4"), layout) for n, layout in enumerate(layouts)]
     reel = Reel(pieces, [(lambda: out / "sound.mp4", sound)])
@@ -254,7 +258,7 @@ def listened(film: Path, out: Path) -> Work:
 
     def work() -> str:
         for _ in range(LISTENS):
-            made = extract(film, facts, out / "pcm.wav", None, lambda _: None)
+            made = extract_audio(film, facts, out / "pcm.wav", None, lambda _: None)
         return f"{made.samples} samples"
 
     return work

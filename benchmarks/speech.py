@@ -16,12 +16,12 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.speech import parse_speech_models, speech_model, speech_models
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcription, Word
-from rushes.media.developing.audio import extract
+from rushes.media.developing.audio import extract_audio
 from rushes.media.reading.probe import probe
 from rushes.settings import load, models_folder
-from rushes.stages.speech.listener import Listener
 from rushes.stages.speech.pcm import PcmFile, open_pcm
-from rushes.stages.speech.windows import Window, voices, windows
+from rushes.stages.speech.transcriber import Transcriber
+from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
 
 JFK = "And so my fellow Americans ask not what your country can do for you ask what you can do for your country"
 DEFAULT = Path(__file__).parents[2] / "shared" / "samples"
@@ -73,9 +73,9 @@ def timed(run: Callable[[], str], times: int) -> tuple[str, float]:
 
 
 def ours(engine: LocalEngine, store: ModelStore, sound: PcmFile, profile: str) -> str:
-    found = windows(voices(sound.samples, sound.read, engine.detect_speech), sound.read, sound.samples)
-    listener = Listener(engine, parse_speech_models(speech_model(profile, store)), sound, profile, "")
-    return " ".join(line.text for window in found for line in listener.window(window))
+    found = cut_windows(speech_ranges(sound.samples, sound.read, engine.detect_speech), sound.read, sound.samples)
+    transcriber = Transcriber(engine, parse_speech_models(speech_model(profile, store)), sound, profile, "")
+    return " ".join(line.text for window in found for line in transcriber.transcribe(window))
 
 
 def bare(model: Any, sound: PcmFile) -> str:
@@ -110,8 +110,8 @@ def loops(scratch: Path) -> bool:
     """Whether a loop is noticed and decoded again."""
     sound = silence(scratch / "loop.wav", 8)
     stuck = Stuck()
-    listener = Listener(stuck, parse_speech_models("every"), sound, "balanced", "en")
-    said = " ".join(line.text for line in listener.window(Window(((0, sound.samples),))))
+    transcriber = Transcriber(stuck, parse_speech_models("every"), sound, "balanced", "en")
+    said = " ".join(line.text for line in transcriber.transcribe(Window(((0, sound.samples),))))
     print(f"looping decoder: asked {stuck.asked} times, {'cured' if said == Stuck.TEXT else 'NOT CURED'}")
     return said == Stuck.TEXT
 
@@ -150,7 +150,7 @@ def main() -> int:
 
 
 def measure(sample: Sample, engine: LocalEngine, store: ModelStore, plain: Any, scratch: Path, times: int) -> bool:
-    extract(sample.path, probe(sample.path), scratch / "a.wav", None, lambda _done: None)
+    extract_audio(sample.path, probe(sample.path), scratch / "a.wav", None, lambda _done: None)
     sound = open_pcm(scratch / "a.wav")
     ways: dict[str, Callable[[], str]] = {
         "fast": lambda: ours(engine, store, sound, "fast"),

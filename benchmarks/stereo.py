@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.media.stereo.depth import DepthWriter, read_map
-from rushes.media.stereo.depth_time import DepthInTime
-from rushes.media.stereo.grade import Wanted, grades
-from rushes.media.stereo.warp import FINE, Fine, Planes, Shift, widened
+from rushes.media.stereo.depth_maps import DepthWriter, read_map
+from rushes.media.stereo.grade import GradeOptions, grade_shots
+from rushes.media.stereo.temporal_depth import TemporalDepth
+from rushes.media.stereo.warp import SUBPIXELS, Disparity, Planes, SubpixelPicture, dilate
 from rushes.settings import load, models_folder
 
 cv2: Any = import_module("cv2")  # opencv-python-headless: the peer, and nothing of ours
@@ -114,24 +114,26 @@ def _before(there: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.maximum.accumulate(np.where(there, np.arange(there.shape[1]), 0), axis=1)
 
 
-def shift_of(apart: Floats) -> Shift:
+def shift_of(apart: Floats) -> Disparity:
     """As the warp takes it: quarters of a pixel, a row for two."""
-    whole = np.rint(apart * FINE).astype(np.int16)
-    return widened(np.maximum(whole[::2], whole[1::2]))
+    whole = np.rint(apart * SUBPIXELS).astype(np.int16)
+    return dilate(np.maximum(whole[::2], whole[1::2]))
 
 
 def ours(picture: Rgb, apart: Floats) -> Rgb:
     """One eye, channel by channel, so that nothing is lost to YUV."""
     colour = np.zeros((picture.shape[0] // 2, picture.shape[1] // 2), np.uint8)
     planes = [np.ascontiguousarray(picture[:, :, n]) for n in range(3)]
-    return np.stack([Fine.of((p, colour, colour)).seen(shift_of(apart), left=False)[0] for p in planes], axis=2)
+    return np.stack(
+        [SubpixelPicture.of((p, colour, colour)).warp(shift_of(apart), left=False)[0] for p in planes], axis=2
+    )
 
 
-def both(planes: Planes, shift: Shift) -> None:
+def both(planes: Planes, shift: Disparity) -> None:
     """Both eyes of a picture, as the product makes them."""
-    fine, wide = Fine.of(planes), widened(shift)
-    fine.seen(wide, left=True)
-    fine.seen(wide, left=False)
+    fine, wide = SubpixelPicture.of(planes), dilate(shift)
+    fine.warp(wide, left=True)
+    fine.warp(wide, left=False)
 
 
 def yuv(picture: Rgb) -> Planes:
@@ -157,7 +159,7 @@ def warp(folder: Path, rounds: int) -> bool:
     decibels = {who: psnr(seen, right) for who, seen in quality.items()}
     large = np.ascontiguousarray(cv2.resize(left, (1280, 720)))
     near = cv2.resize(apart, (1280, 720)) * np.float32(19 / apart.max())  # 3 % of the width for both eyes together
-    planes, shift = yuv(large), np.rint(near * FINE).astype(np.int16)[::2].copy()
+    planes, shift = yuv(large), np.rint(near * SUBPIXELS).astype(np.int16)[::2].copy()
     work: dict[str, tuple[Callable[[], Any], int]] = {
         "ours": (lambda: both(planes, shift), 8),
         "inverse": (lambda: [inverse(large, near, sign) for sign in (1, -1)], 8),
@@ -233,10 +235,10 @@ def smoothed(near: Floats, base: Fraction) -> Floats:
         writer = DepthWriter(file, base, (600, 400))
         for pts, one in enumerate(near):
             writer.add(pts, one)
-        index = writer.close()
-        (shot,) = grades([(0, len(near))], index.maps, Wanted())
+        index = writer.finish()
+        (shot,) = grade_shots([(0, len(near))], index.maps, GradeOptions())
         with file.open("rb") as maps:
-            shown = DepthInTime(index.maps, lambda one: read_map(maps, one, index.size), base)
+            shown = TemporalDepth(index.maps, lambda one: read_map(maps, one, index.size), base)
             return np.array([shown.at(pts, shot) for pts in range(len(near))], np.float32) / np.float32(65535)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blobs.documents import read_document
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
@@ -52,12 +53,12 @@ def outputs(home: Home) -> dict[str, str]:
     """Every blob that a result names, and every published name, by hash; provenance is left out."""
     found: dict[str, str] = {}
     for key in home.blobs.keys("results/"):
-        doc = json.loads(home.blobs.read(key) or b"{}")
+        doc = json.loads(read_document(home.blobs, key) or b"{}")
         doc.pop("provenance", None)
         found[key] = hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()
     for name in home.blobs.keys(""):
         if not name.startswith(("results/", "blobs/")):
-            found[name] = hashlib.sha256(home.blobs.read(name) or b"").hexdigest()
+            found[name] = hashlib.sha256(read_document(home.blobs, name) or b"").hexdigest()
     return found
 
 

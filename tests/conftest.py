@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.location import BucketLocation
 from rushes.servers import seaweed, valkey
 from rushes.servers.process import Running
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack
@@ -31,13 +31,13 @@ def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
-def ministack_s3(aws_server: Running) -> Place:
+def ministack_s3(aws_server: Running) -> BucketLocation:
     make_bucket(aws_server.url, "rushes")
-    return Place("rushes", endpoint=aws_server.url, key=KEY, secret=SECRET, patience=60.0)
+    return BucketLocation("rushes", endpoint=aws_server.url, key=KEY, secret=SECRET, patience=60.0)
 
 
 @pytest.fixture(scope="session")
-def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def seaweed_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketLocation]:
     running = seaweed.start(tmp_path_factory.mktemp("seaweed"), "rushes", KEY, SECRET)
-    yield Place("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=60.0)
+    yield BucketLocation("rushes", endpoint=running.url, key=KEY, secret=SECRET, patience=60.0)
     running.stop()

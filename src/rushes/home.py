@@ -23,8 +23,8 @@ from rushes.ledger.port import Ledger
 from rushes.records.pages import all_records
 from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
-from rushes.sources.port import Awaited, Source
-from rushes.sources.storage_events import News
+from rushes.sources.port import ExpectedUploads, Source
+from rushes.sources.storage_events import StorageEvents
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")
@@ -62,13 +62,13 @@ class Stores(Protocol):
     def source(self, place: str) -> Source:
         """The place that a path or s3://bucket/prefix names."""
 
-    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
         """How originals in buckets are opened; parts of them are kept in the home."""
 
-    def awaited(self, ledger: Ledger) -> Awaited | None:
+    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
         """Uploads to the home's bucket, None if the home is a folder."""
 
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """The queue of storage events, None if none is named."""
 
     def clock(self) -> float | None:
@@ -193,22 +193,22 @@ class Home:
         return self.stores.source(place)
 
     @cached_property
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """What storages tell of themselves, if anybody listens."""
-        return self.stores.news()
+        return self.stores.storage_events()
 
     @cached_property
-    def awaited(self) -> Awaited | None:
+    def expected_uploads(self) -> ExpectedUploads | None:
         """Uploads to the home's bucket that jobs wait for."""
-        return self.stores.awaited(self.ledger)
+        return self.stores.expected_uploads(self.ledger)
 
     def original(self, taken_in: Fingerprint) -> Footage:
         """The original that was taken in as this: a file here, or one in a bucket."""
-        return self._far(taken_in) if taken_in.far else self.originals / taken_in.path
+        return self._bucket_original(taken_in) if taken_in.far else self.originals / taken_in.path
 
     @cached_property
-    def _far(self) -> Callable[[Fingerprint], Footage]:
-        return self.stores.far_originals()
+    def _bucket_original(self) -> Callable[[Fingerprint], Footage]:
+        return self.stores.bucket_originals()
 
     @property
     def scratch(self) -> Path:

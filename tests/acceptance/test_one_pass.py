@@ -20,7 +20,7 @@ from rushes.engines.port import RATE, Pcm
 from rushes.jobs.intake import missing_models
 from rushes.library import JobRequest, Library
 from rushes.media.reading import frames, probe, sample_timeline
-from rushes.stages.speech.windows import voices
+from rushes.stages.speech.windows import speech_ranges
 from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
 
@@ -154,6 +154,6 @@ def test_however_long_the_sound_is_it_is_heard_piece_by_piece() -> None:
         return np.zeros(1, np.float32)  # what is in it does not matter here
 
     day = 24 * 3600 * RATE
-    voices(day, read, lambda _pcm: [])
+    speech_ranges(day, read, lambda _pcm: [])
     assert sum(asked) >= day
     assert max(asked) <= 11 * 60 * RATE

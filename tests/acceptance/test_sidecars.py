@@ -20,7 +20,7 @@ from rushes.library import Library
 from tests.acceptance.planted import Film, plant
 
 SECOND = Span(0, 1000, Fraction(1, 1000))
-LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "looks": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}
+LOOK = {"span": SECOND.to_json(), "box": [0, 0, 1, 1], "detections": [[SECOND.to_json(), [0, 0, 1, 1], 0.9]]}
 UNIT = base64.b64encode(b"\0\0\x80\x3f" + b"\0" * 28).decode()
 
 

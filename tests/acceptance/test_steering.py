@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from proof.kills import TOYS, Film, command, environment
 
-from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import Refused
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
@@ -21,6 +20,7 @@ from rushes.library import JobRequest, Library
 from rushes.wiring import worker
 from rushes.worker import core
 from tests.acceptance.conftest import DEADLINE, wait_for
+from tests.disk_space import report_free_bytes
 from tests.metadata_kit import NOTICE, metadata_service
 
 WISH = JobRequest(only=("toy_join",), chunk="5")
@@ -127,7 +127,7 @@ def test_a_full_disk_stops_intake_with_that_reason_and_work_resumes_by_itself(
     library: Library, toy_film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = [0]
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: room[0])
+    report_free_bytes(monkeypatch, lambda: room[0])
     (added,) = library.add([toy_film], WISH)
     assert added.job
     job = added.job.id

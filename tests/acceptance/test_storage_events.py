@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rushes.aws.client import Service
-from rushes.blobs.s3_door import connect
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.client import connect
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import WrongHome
 from rushes.domain.job import JobState
 from rushes.domain.keys import task_id
@@ -36,7 +36,7 @@ class Site:
     """A bucket that tells a queue of what is created in it, and a home that listens."""
 
     home: Path
-    bucket: Place
+    bucket: BucketLocation
     sqs: Service
     queue: str
 
@@ -87,7 +87,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def site(ministack_s3: Place, tmp_path: Path) -> Site:
+def site(ministack_s3: BucketLocation, tmp_path: Path) -> Site:
     endpoint, name = ministack_s3.endpoint, f"events-{secrets.token_hex(4)}"
     sqs = Service("sqs", endpoint, "us-east-1", KEY, SECRET)
     queue = sqs.ask("create_queue", QueueName=name)["QueueUrl"]
@@ -164,8 +164,8 @@ def test_poison_is_deleted_and_counted_and_a_test_event_only_deleted(site: Site)
         site.say(body)
     with Library(site.home) as library:
         assert site.watch(library) == []
-        assert library.home.news is not None
-        assert library.home.news.poison == 2
+        assert library.home.storage_events is not None
+        assert library.home.storage_events.poison == 2
     assert site.left == 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import av
 import pytest
 
+from rushes.blobs.documents import address, read_document
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
 from rushes.domain.task import TaskState
@@ -46,7 +47,7 @@ def test_words_are_found_to_the_word_and_the_time(done: tuple[Library, Path]) ->
 def test_the_proxy_plays_from_its_playlist_with_every_frame(done: tuple[Library, Path]) -> None:
     library, film = done
     video = library.videos.find("speech.mp4")
-    playlist = Path(library.home.blobs.address(video.proxy))
+    playlist = Path(address(library.home.blobs, video.proxy))
     with av.open(str(playlist)) as proxy, av.open(str(film)) as original:
         times, wanted = shown(proxy), shown(original)
     shift = times[0] - wanted[0]
@@ -133,7 +134,7 @@ def test_another_proxy_runs_no_model_again(done: tuple[Library, Path]) -> None:
 def test_provenance_names_what_made_it(done: tuple[Library, Path]) -> None:
     library, _ = done
     for key in library.home.blobs.keys("results/"):
-        data = library.home.blobs.read(key) or b""
+        data = read_document(library.home.blobs, key) or b""
         assert b'"run_id":"job_' in data
         assert b'"config_hash"' in data
 

@@ -115,7 +115,7 @@ def test_a_program_goes_through_what_failed_by_cursor(server: Serving, do: str) 
 def test_what_failed_later_is_on_the_next_page(server: Serving) -> None:
     bury(server.ledger, 3, 100)
     first = server.http.get("/failed").text
-    link = first.partition("more</a>")[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    link = first.partition(">more</a>")[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
     assert "100 tasks in 1 job here" in server.http.get(link).text
     assert server.http.get("/failed?cursor=made-up").status_code == 400
     assert server.http.post("/failed/retry", data={"only": "BadMedia"}, follow_redirects=False).status_code == 303

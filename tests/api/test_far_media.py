@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.location import BucketLocation
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.media import parse_range
 from tests.api.kit import Serving, serving
 
 
 @pytest.fixture
-def far(home: Path, film: Path, ministack_s3: Place) -> Iterator[Serving]:
+def far(home: Path, film: Path, ministack_s3: BucketLocation) -> Iterator[Serving]:
     """A server over a home whose results lie in a bucket."""
     home.mkdir()
     place = {"blobs": f"{ministack_s3.url}/far-media", "s3_endpoint": ministack_s3.endpoint,

@@ -10,8 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from rushes.blobs.s3_multipart import S3Multipart
-from rushes.blobs.s3_place import Place
+from rushes.blobs.documents import read_document
+from rushes.blobs.s3.location import BucketLocation
+from rushes.blobs.s3.multipart import S3Multipart
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
 from rushes.uploads import direct, service
@@ -23,7 +24,7 @@ PART = 5 << 20  # the least that a bucket takes, but for the last one
 HEAD = b"\0\0\0\x18ftypmp42"
 
 
-def in_bucket(home: Path, place: Place, *more: str) -> AbstractContextManager[Serving]:
+def in_bucket(home: Path, place: BucketLocation, *more: str) -> AbstractContextManager[Serving]:
     """A server whose films lie in the bucket; slots read the same settings."""
     said = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
     lines = [f'{name} = "{value}"' for name, value in said.items()]
@@ -33,7 +34,7 @@ def in_bucket(home: Path, place: Place, *more: str) -> AbstractContextManager[Se
 
 
 @pytest.fixture
-def server(home: Path, seaweed_s3: Place) -> Iterator[Serving]:
+def server(home: Path, seaweed_s3: BucketLocation) -> Iterator[Serving]:
     with in_bucket(home, seaweed_s3) as running:
         yield running
 
@@ -56,7 +57,7 @@ def put(piece: Any, data: bytes) -> int:
 def incomplete(server: Serving) -> list[Any]:
     bucket = server.library.home.multipart
     assert isinstance(bucket, S3Multipart)
-    found = bucket._client.list_multipart_uploads(Bucket=bucket._place.bucket, Prefix=bucket._place.prefix)
+    found = bucket._client.list_multipart_uploads(Bucket=bucket._location.bucket, Prefix=bucket._location.prefix)
     return list(found.get("Uploads", ()))
 
 
@@ -71,7 +72,7 @@ def test_parts_go_straight_to_the_bucket_and_the_job_begins_when_all_are_there(s
     done = ask(server, at)
     assert (done["upload"]["state"], done["parts"]) == ("arrived", [])
     assert probe_state(server, job) is TaskState.READY
-    assert server.library.home.blobs.read(f"input/{job}/source.mp4") == large
+    assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == large
     assert not list((server.library.home.folder).rglob("*.part"))
     assert ask(server, at) == done
 
@@ -88,7 +89,7 @@ def test_the_film_is_developed_from_the_bucket(server: Serving, film: Path) -> N
 
 
 def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(
-    home: Path, seaweed_s3: Place, large: bytes
+    home: Path, seaweed_s3: BucketLocation, large: bytes
 ) -> None:
     with in_bucket(home, seaweed_s3) as server:
         at, job = begin(server, large, straight="yes")
@@ -104,7 +105,7 @@ def test_cut_in_the_middle_it_goes_on_where_it_was_even_after_a_restart(
 
 
 def test_a_kill_between_the_bucket_and_the_ledger_loses_nothing(
-    home: Path, seaweed_s3: Place, film: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, seaweed_s3: BucketLocation, film: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = film.read_bytes()
     with in_bucket(home, seaweed_s3) as server:
@@ -133,7 +134,7 @@ def test_no_job_begins_before_its_bytes_are_looked_at(server: Serving, film: Pat
     data = film.read_bytes()
     at, job = begin(server, data, straight="yes", sha256=hashlib.sha256(data).hexdigest())
     assert put(ask(server, at)["parts"][0], data) == 200
-    uploads, awaited = server.library.uploads, server.library.home.awaited
+    uploads, awaited = server.library.uploads, server.library.home.expected_uploads
     straight = uploads._direct(uploads.get(at.rpartition("/")[2]))
     assert straight
     straight.complete("")
@@ -188,7 +189,7 @@ def test_what_is_not_what_was_promised_is_refused_and_removed(
     assert put(ask(server, at)["parts"][0], data) == 200
     assert why in server.post(f"{at}/parts", status=400)["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
-    assert server.library.home.blobs.read(f"input/{job}/source.mp4") is None
+    assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") is None
     assert server.http.head(at).status_code == 410
 
 
@@ -239,18 +240,22 @@ def test_what_arrived_long_ago_is_forgotten_but_not_its_film(
     monkeypatch.setattr(service, "EXPIRE_SECONDS", -1.0)
     server.library.gc()
     server.get(at, status=404)
-    assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
+    assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
     assert probe_state(server, job) is TaskState.READY
 
 
-def test_pages_may_connect_to_the_bucket_and_nowhere_else(server: Serving, seaweed_s3: Place, home: Path) -> None:
+def test_pages_may_connect_to_the_bucket_and_nowhere_else(
+    server: Serving, seaweed_s3: BucketLocation, home: Path
+) -> None:
     policy = server.http.get("/add").headers["content-security-policy"]
     assert f"connect-src 'self' {seaweed_s3.endpoint};" in policy
     with serving(home.parent / "near") as near:
         assert "connect-src 'self';" in near.http.get("/add").headers["content-security-policy"]
 
 
-def test_parts_come_through_the_server_where_they_cannot_go_straight(home: Path, seaweed_s3: Place, film: Path) -> None:
+def test_parts_come_through_the_server_where_they_cannot_go_straight(
+    home: Path, seaweed_s3: BucketLocation, film: Path
+) -> None:
     data = film.read_bytes()
     with in_bucket(home, seaweed_s3, "presigned = false") as server:
         at, _ = begin(server, data, straight="yes")
@@ -285,7 +290,7 @@ def test_where_pages_connect_to_is_known_without_a_key(
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    there = S3Multipart(Place(bucket), public)
+    there = S3Multipart(BucketLocation(bucket), public)
     assert there.origin == origin
     with pytest.raises(StoreAway):
         there.sign("input/a", "id", [(1, 1)], 60)

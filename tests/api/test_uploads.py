@@ -15,7 +15,8 @@ import pytest
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint
 
-from rushes.blobs.s3_place import Place
+from rushes.blobs.documents import read_document
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.task import TaskState
 from rushes.library import JobRequest, Library
 from rushes.surfaces.api.uploads import _writing
@@ -239,13 +240,15 @@ def test_the_documents_form_answers_with_where_to_send_the_film(server: Serving)
     assert server.http.post("/jobs", data=form).headers["location"].startswith("/jobs/job_")
 
 
-def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(home: Path, film: Path, ministack_s3: Place) -> None:
+def test_in_a_bucket_home_the_file_goes_where_workers_look_for_it(
+    home: Path, film: Path, ministack_s3: BucketLocation
+) -> None:
     place, data = ministack_s3, film.read_bytes()
     bucket = {"s3_endpoint": place.endpoint, "s3_key": place.key, "s3_secret": place.secret}
     with serving(home, blobs=f"s3://{place.bucket}/uploaded", **bucket) as server:
         at, job = begin(server, data)
         assert send(server, at, 0, data).status_code == 204
         assert probe_state(server, job) is TaskState.READY
-        assert server.library.home.blobs.read(f"input/{job}/source.mp4") == data
+        assert read_document(server.library.home.blobs, f"input/{job}/source.mp4") == data
         assert not list((home / "uploads").rglob("*.part"))
         assert offset(server, at) == len(data)

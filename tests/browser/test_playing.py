@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from rushes.index.port import Video
 from rushes.library import JobRequest, Library
-from rushes.media.reading.nal import Sets
+from rushes.media.reading.nal import ParameterSets
 from tests.acceptance.conftest import VOICE, draw
 from tests.api.kit import Serving, serving
 from tests.browser.conftest import Open
@@ -140,7 +140,7 @@ def test_a_clip_of_two_encoders_plays_to_its_end(opened: Open, numbers: Serving)
     (video,) = numbers.library.videos.page()[0]
     clip = numbers.library.clip(video.id, 1_300_000, 7_400_000, 0)
     with av.open(clip.path) as made:
-        assert len(Sets.of(made.streams.video[0].codec_context.extradata or b"").sps) == 2
+        assert len(ParameterSets.of(made.streams.video[0].codec_context.extradata or b"").sps) == 2
     page = opened(numbers, "/")
     page.evaluate(SHOW, f"/files/videos/clips/{video.id}/{clip.id}.mp4")
     assert plays(watched(page, "#clip"), 61)

@@ -15,33 +15,33 @@ from ledger_kit import first_of, new_job
 from tests.faulty_http import Way, expired, short, slow_down, way_to
 from tests.servers_aws import KEY, SECRET
 
-from rushes.blobs.s3_door import connect
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.client import connect
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import Refused, SourceChanged, SourceMissing, StoreAway, StoreMissing, StoreRefuses
 from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint
 from rushes.ledger.memory import MemoryLedger
 from rushes.servers.process import Running
-from rushes.sources.arrivals import Arrivals
-from rushes.sources.bucket import Bucket, Originals
-from rushes.sources.port import FoundFile, LeftOut
-from rushes.sources.storage_events import Arrival, arrivals
+from rushes.sources.bucket import Bucket, BucketOriginals
+from rushes.sources.expected_uploads import BucketUploads
+from rushes.sources.port import FoundFile, SkippedFile
+from rushes.sources.storage_events import StorageEvent, parse_events
 
 ODD = "films/a b+ü%20&'(1).mp4"
 _fresh = itertools.count()
 
 
 @pytest.fixture(params=["ministack_s3", "seaweed_s3"])
-def place(request: pytest.FixtureRequest) -> Place:
-    server: Place = request.getfixturevalue(request.param)
+def place(request: pytest.FixtureRequest) -> BucketLocation:
+    server: BucketLocation = request.getfixturevalue(request.param)
     return replace(server, prefix=f"source{next(_fresh)}")
 
 
-def _found(place: Place) -> list[FoundFile]:
-    return [entry for entry in Bucket(place).look() if isinstance(entry, FoundFile)]
+def _found(place: BucketLocation) -> list[FoundFile]:
+    return [entry for entry in Bucket(place).scan() if isinstance(entry, FoundFile)]
 
 
-def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
+def test_everything_that_looks_like_footage_is_found(place: BucketLocation) -> None:
     store = connect(place)
     for key in ("b.mp4", "a/c.MOV", ODD, "a/notes.txt", ".hidden/d.mp4", "a/.e.mp4"):
         store.put(key, b"film")
@@ -49,15 +49,15 @@ def test_everything_that_looks_like_footage_is_found(place: Place) -> None:
     assert found == {f"{place.url}/{key}": 4 for key in ("b.mp4", "a/c.MOV", ODD)}
 
 
-def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: Place) -> None:
+def test_a_key_that_is_named_itself_is_found_whatever_it_is_called(place: BucketLocation) -> None:
     connect(place).put("film", b"film")
     connect(place).put("film2.mp4", b"film")
-    (found,) = Bucket(place.below("film")).look()
+    (found,) = Bucket(place.below("film")).scan()
     assert isinstance(found, FoundFile)
     assert found.path == f"{place.url}/film"
 
 
-def test_a_list_and_a_look_agree_who_it_is(place: Place) -> None:
+def test_a_list_and_a_look_agree_who_it_is(place: BucketLocation) -> None:
     connect(place).put("a.mp4", b"film")
     assert _found(place) == _found(place.below("a.mp4"))
     (found,) = _found(place)
@@ -65,16 +65,16 @@ def test_a_list_and_a_look_agree_who_it_is(place: Place) -> None:
     assert Fingerprint.from_json({"path": "x", "size": 1, "mtime_ns": 1, "etag": "e"}).etag == "e"
 
 
-def test_an_empty_file_and_an_empty_place_are_told(place: Place) -> None:
-    assert [type(e) for e in Bucket(place).look()] == [LeftOut]
+def test_an_empty_file_and_an_empty_place_are_told(place: BucketLocation) -> None:
+    assert [type(e) for e in Bucket(place).scan()] == [SkippedFile]
     connect(place).put("empty.mp4", b"")
-    assert {e.reason for e in Bucket(place).look() if isinstance(e, LeftOut)} == {"it is empty"}
+    assert {e.reason for e in Bucket(place).scan() if isinstance(e, SkippedFile)} == {"it is empty"}
 
 
-def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: Place) -> None:
+def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: BucketLocation) -> None:
     def cause(**other: Any) -> tuple[type | None, int, str]:
-        (told,) = Bucket(replace(place, patience=0.1, **other)).look()
-        assert isinstance(told, LeftOut)
+        (told,) = Bucket(replace(place, patience=0.1, **other)).scan()
+        assert isinstance(told, SkippedFile)
         assert told.cause
         assert place.url in str(told.cause) or "broken link" in str(told.cause)
         return type(told.cause), told.cause.exit_code, told.cause.advice.partition(",")[0]
@@ -83,38 +83,38 @@ def test_a_bucket_that_cannot_be_seen_is_told_with_what_to_do(place: Place) -> N
     assert cause(bucket="nowhere") == (StoreMissing, 6, "Create it")
 
 
-def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: Place) -> None:
-    (told,) = Bucket(replace(seaweed_s3, key="stranger")).look()
-    assert isinstance(told, LeftOut)
+def test_a_bucket_that_does_not_know_us_is_told(seaweed_s3: BucketLocation) -> None:
+    (told,) = Bucket(replace(seaweed_s3, key="stranger")).scan()
+    assert isinstance(told, SkippedFile)
     assert isinstance(told.cause, StoreRefuses)
     assert told.cause.exit_code == 4
 
 
-def test_a_machine_without_credentials_is_told(seaweed_s3: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_credentials_is_told(seaweed_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     with way_to(seaweed_s3.endpoint) as (way, url):
         way.spoil("PUT", "/latest/api/token", expired, times=20)
         monkeypatch.setenv("AWS_METADATA_ENDPOINT", url)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.delenv(name, raising=False)
-        (told,) = Bucket(replace(seaweed_s3, key="", secret="", patience=0.1)).look()
-    assert isinstance(told, LeftOut)
+        (told,) = Bucket(replace(seaweed_s3, key="", secret="", patience=0.1)).scan()
+    assert isinstance(told, SkippedFile)
     assert isinstance(told.cause, StoreRefuses)
     assert "no credentials" in str(told.cause)
 
 
 @pytest.fixture
-def film(place: Place) -> bytes:
+def film(place: BucketLocation) -> bytes:
     film = os.urandom(1 << 20) * 9 + b"the end"  # three blocks
     connect(place).put("film.mp4", film)
     return film
 
 
 @pytest.fixture
-def originals(place: Place, tmp_path: Path) -> Originals:
-    return Originals(place, tmp_path / "scratch")
+def originals(place: BucketLocation, tmp_path: Path) -> BucketOriginals:
+    return BucketOriginals(place, tmp_path / "scratch")
 
 
-def test_an_original_is_read_from_anywhere(place: Place, film: bytes, originals: Originals) -> None:
+def test_an_original_is_read_from_anywhere(place: BucketLocation, film: bytes, originals: BucketOriginals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     assert far.name == "film.mp4"
     with far.open() as file:
@@ -127,9 +127,9 @@ def test_an_original_is_read_from_anywhere(place: Place, film: bytes, originals:
         assert file.read() == film
 
 
-def test_only_what_is_needed_is_fetched_and_only_once(place: Place, film: bytes, tmp_path: Path) -> None:
+def test_only_what_is_needed_is_fetched_and_only_once(place: BucketLocation, film: bytes, tmp_path: Path) -> None:
     with way_to(place.endpoint) as (way, url):
-        originals = Originals(replace(place, endpoint=url), tmp_path / "scratch")
+        originals = BucketOriginals(replace(place, endpoint=url), tmp_path / "scratch")
         taken_in = _found(place)[0].fingerprint
         for _ in range(2):
             with originals.original(taken_in).open() as file:
@@ -138,7 +138,7 @@ def test_only_what_is_needed_is_fetched_and_only_once(place: Place, film: bytes,
         assert len(way.seen) == 1
 
 
-def test_another_version_is_never_mixed_in(place: Place, film: bytes, originals: Originals) -> None:
+def test_another_version_is_never_mixed_in(place: BucketLocation, film: bytes, originals: BucketOriginals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     with far.open() as file:
         file.read(10)
@@ -148,7 +148,7 @@ def test_another_version_is_never_mixed_in(place: Place, film: bytes, originals:
             file.read(10)
 
 
-def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, originals: Originals) -> None:
+def test_an_original_that_is_gone_is_missing(place: BucketLocation, film: bytes, originals: BucketOriginals) -> None:
     far = originals.original(_found(place)[0].fingerprint)
     connect(place).delete("film.mp4")
     with far.open() as file, pytest.raises(SourceMissing):
@@ -156,27 +156,27 @@ def test_an_original_that_is_gone_is_missing(place: Place, film: bytes, original
 
 
 @pytest.fixture
-def way(ministack_s3: Place) -> Iterator[tuple[Way, Place]]:
+def way(ministack_s3: BucketLocation) -> Iterator[tuple[Way, BucketLocation]]:
     with way_to(ministack_s3.endpoint) as (way, url):
         yield way, replace(ministack_s3, endpoint=url, prefix=f"source{next(_fresh)}", patience=60.0)
 
 
-def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, Place], tmp_path: Path) -> None:
+def test_a_bucket_that_stumbles_is_asked_again(way: tuple[Way, BucketLocation], tmp_path: Path) -> None:
     connect(way[1]).put("film.mp4", b"film" * 1000)
-    far = Originals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
+    far = BucketOriginals(way[1], tmp_path).original(_found(way[1])[0].fingerprint)
     way[0].spoil("GET", "film.mp4", slow_down, 2)
     way[0].spoil("GET", "film.mp4", short)
     with far.open() as file:
         assert file.read() == b"film" * 1000
 
 
-def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, Place], tmp_path: Path) -> None:
+def test_a_bucket_that_goes_away_while_it_is_read_is_said(way: tuple[Way, BucketLocation], tmp_path: Path) -> None:
     connect(way[1]).put("film.mp4", b"film" * 1000)
-    far = Originals(replace(way[1], patience=0.5), tmp_path).original(_found(way[1])[0].fingerprint)
+    far = BucketOriginals(replace(way[1], patience=0.5), tmp_path).original(_found(way[1])[0].fingerprint)
     way[0].spoil("GET", "film.mp4", slow_down, 50)
     with far.open() as file, pytest.raises(StoreAway):
         file.read()
-    assert list(tmp_path.iterdir()) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def _event(*records: dict[str, Any]) -> str:
@@ -188,28 +188,31 @@ def _record(key: str, etag: str = "e1", name: str = "ObjectCreated:Put", bucket:
 
 
 def test_an_event_names_what_arrived_by_its_true_key() -> None:
-    assert arrivals(_event(_record("input/a+b%C3%BC%2B%2520.mp4"))) == (Arrival("b", "input/a bü+%20.mp4", "e1"),)
-    assert arrivals(_event(_record("input%2Fx.mp4"))) == (Arrival("b", "input/x.mp4", "e1"),)
+    assert parse_events(_event(_record("input/a+b%C3%BC%2B%2520.mp4"))) == (
+        StorageEvent("b", "input/a bü+%20.mp4", "e1"),
+    )
+    assert parse_events(_event(_record("input%2Fx.mp4"))) == (StorageEvent("b", "input/x.mp4", "e1"),)
 
 
 def test_the_same_arrival_told_twice_is_one() -> None:
     twice = _event(_record("k"), _record("k", name="s3:ObjectCreated:CompleteMultipartUpload"), _record("k", "e2"))
-    assert arrivals(twice) == (Arrival("b", "k", "e1"), Arrival("b", "k", "e2"))
+    assert parse_events(twice) == (StorageEvent("b", "k", "e1"), StorageEvent("b", "k", "e2"))
 
 
 def test_test_events_and_other_news_are_no_arrivals() -> None:
-    assert arrivals(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"})) == ()
-    assert arrivals(_event(_record("k", name="ObjectRemoved:Delete"))) == ()
+    assert parse_events(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"})) == ()
+    assert parse_events(_event(_record("k", name="ObjectRemoved:Delete"))) == ()
 
 
 def test_an_event_passed_on_by_sns_is_understood() -> None:
-    assert arrivals(json.dumps({"Type": "Notification", "Message": _event(_record("k"))})) == (Arrival("b", "k", "e1"),)
+    passed_on = json.dumps({"Type": "Notification", "Message": _event(_record("k"))})
+    assert parse_events(passed_on) == (StorageEvent("b", "k", "e1"),)
 
 
 @pytest.mark.parametrize("message", ["", "hello", "[]", "{}", '{"Records": 3}', '{"Records": [{}]}', "null"])
 def test_what_is_no_event_is_refused(message: str) -> None:
     with pytest.raises(Refused):
-        arrivals(message)
+        parse_events(message)
 
 
 def _waiting(ledger: MemoryLedger, *keys: str) -> None:
@@ -225,25 +228,25 @@ def _ready(ledger: MemoryLedger) -> int:
 def test_an_event_makes_ready_what_waited_for_its_key_once() -> None:
     ledger = MemoryLedger()
     _waiting(ledger, "input/a", "input/b")
-    here = Arrivals(ledger, Place("b", "home"))
-    assert here.heard(_event(_record("home/input/a", bucket="other"))) == ()
-    assert here.heard(_event(_record("elsewhere/input/a"))) == ()
-    (task,) = here.heard(_event(_record("home/input/a")))
-    assert here.heard(_event(_record("home/input/a"))) == ()
+    here = BucketUploads(ledger, BucketLocation("b", "home"))
+    assert here.on_message(_event(_record("home/input/a", bucket="other"))) == ()
+    assert here.on_message(_event(_record("elsewhere/input/a"))) == ()
+    (task,) = here.on_message(_event(_record("home/input/a")))
+    assert here.on_message(_event(_record("home/input/a"))) == ()
     assert (task.endswith("probe"), _ready(ledger)) == (True, 1)
 
 
-def test_a_sweep_finds_what_a_lost_event_hid(place: Place) -> None:
+def test_a_sweep_finds_what_a_lost_event_hid(place: BucketLocation) -> None:
     ledger = MemoryLedger()
     _waiting(ledger, "input/a.mp4", "input/late.mp4")
-    here = Arrivals(ledger, place)
+    here = BucketUploads(ledger, place)
     connect(place).put("input/a.mp4", b"film")
     connect(place).put("videos/late.mp4", b"not an upload")
     assert len(here.sweep()) == 1
     assert here.sweep() == ()
     assert _ready(ledger) == 1
     etag = hashlib.md5(b"film").hexdigest()
-    assert here.heard(_event(_record(f"{place.prefix}/input/a.mp4", etag, bucket=place.bucket))) == ()
+    assert here.on_message(_event(_record(f"{place.prefix}/input/a.mp4", etag, bucket=place.bucket))) == ()
 
 
 def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None:
@@ -256,8 +259,8 @@ def test_real_events_of_a_real_queue_are_understood(aws_server: Running) -> None
     told = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
     s3.put_bucket_notification_configuration(Bucket="uploads", NotificationConfiguration=told)
     s3.put_object(Bucket="uploads", Key=ODD, Body=b"film")
-    met: set[Arrival] = set()
+    met: set[StorageEvent] = set()
     while not met:
         for message in sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20).get("Messages", []):
-            met |= set(arrivals(message["Body"]))
-    assert met == {Arrival("uploads", ODD, hashlib.md5(b"film").hexdigest())}
+            met |= set(parse_events(message["Body"]))
+    assert met == {StorageEvent("uploads", ODD, hashlib.md5(b"film").hexdigest())}

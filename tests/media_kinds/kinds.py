@@ -147,19 +147,19 @@ KINDS: dict[str, Kind] = {
     "one_frame.mp4": replace(SILENT, times=[0]),
     "only_sound.m4a": Kind(sounds=[Sound()]),
     "lost_packets.ts": replace(IN_TS, sounds=[], chunks=1, after=_without_middle),
-    "no_times.avi": replace(BY_FRAME, refused="no times of their own"),
-    "raw.h264": replace(SILENT, refused="not on the list of safe ones|no times of their own"),
+    "no_times.avi": replace(BY_FRAME, refused="have no timestamps"),
+    "raw.h264": replace(SILENT, refused="not on the allow-list|have no timestamps"),
     "back_in_time.ts": replace(
-        IN_TS, times=steady(75, 3600, 900_000), sounds=[], after=_glued(replace(IN_TS, sounds=[])), refused="jumps back"
+        IN_TS, times=steady(75, 3600, 900_000), sounds=[], after=_glued(replace(IN_TS, sounds=[])), refused="jump back"
     ),
     "cut_off.mp4": replace(
         PLAIN,
         muxing={"movflags": "faststart"},
         after=lambda path: os.truncate(path, path.stat().st_size - 500),
-        refused="is cut off",
+        refused="is truncated",
     ),
     "no_index.mp4": replace(
-        PLAIN, after=lambda path: os.truncate(path, path.stat().st_size // 2), refused="cut off|makes no sense"
+        PLAIN, after=lambda path: os.truncate(path, path.stat().st_size // 2), refused="truncated|is invalid"
     ),
     "text.mp4": replace(SILENT, after=_overwritten, refused="is a text"),
     "empty.mp4": replace(SILENT, after=lambda path: os.truncate(path, 0), refused="is empty"),

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.media.developing.audio import PCM_RATE, extract
+from rushes.media.developing.audio import PCM_RATE, extract_audio
 from rushes.media.developing.develop import develop
-from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.reading.frames import decode
 from rushes.media.reading.probe import probe
-from rushes.media.reading.resampling import Resampled
+from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 from rushes.media.reading.tone_mapping import ToneMapper, is_hdr
 from rushes.media.timeline import shift_seconds
@@ -49,7 +49,7 @@ def seen(frame: av.VideoFrame, tone: ToneMapper | None = None) -> Seen:
     ]
     assert frame.pts is not None
     return Seen(
-        frame.pts, b"".join(p.tobytes() for p in planes), small(tone.mapped(frame) if tone and is_hdr(frame) else frame)
+        frame.pts, b"".join(p.tobytes() for p in planes), small(tone.map(frame) if tone and is_hdr(frame) else frame)
     )
 
 
@@ -101,9 +101,9 @@ def check_proxy(path: Path, facts: VideoFacts, spans: list[Span], want: list[See
     assert track
     data = b""
     for number, span in enumerate(spans):
-        proxy = ProxyPiece(folder / f"piece{number}.mp4", facts, span)
+        proxy = ProxyWriter(folder / f"piece{number}.mp4", facts, span)
         develop(path, facts, span, [proxy], lambda _: None)
-        layout = proxy.close()
+        layout = proxy.finish()
         assert sum(s.duration for s in layout.segments) == span.end - span.start
         data += (folder / f"piece{number}.mp4").read_bytes()[layout.init if number else 0 :]
     (folder / "joined.mp4").write_bytes(data)
@@ -138,7 +138,7 @@ def check_sound(path: Path, facts: VideoFacts, folder: Path) -> None:
     """The sound made once is the track's, to the sample; parts of it are parts of the whole."""
     track = facts.sound
     assert track
-    made = extract(path, facts, folder / "pcm.wav", folder / "sound.mp4", lambda _: None)
+    made = extract_audio(path, facts, folder / "pcm.wav", folder / "sound.mp4", lambda _: None)
     with wave.open(str(folder / "pcm.wav")) as wav:
         pcm = np.frombuffer(wav.readframes(made.samples), "<i2").astype(int)
     start, want = _heard(path, track.index)
@@ -176,7 +176,7 @@ def _apart(whole: NDArray[np.float64], part: NDArray[np.float64], at: int) -> fl
 
 def _heard(path: Path, index: int) -> tuple[Fraction, NDArray[np.int64]]:
     """The sound as a plain decode gives it, and when it begins."""
-    resampled, heard, start = Resampled("s16", "mono", PCM_RATE), [], None
+    resampler, heard, start = Resampler("s16", "mono", PCM_RATE), [], None
     with av.open(str(path)) as container:
         for frame in container.decode(container.streams[index]):
             assert isinstance(frame, av.AudioFrame)
@@ -185,8 +185,8 @@ def _heard(path: Path, index: int) -> tuple[Fraction, NDArray[np.int64]]:
                 assert frame.time_base
                 start = frame.pts * frame.time_base
             frame.pts = None
-            heard += resampled.given(frame)
-    heard += resampled.given(None)
+            heard += resampler.push(frame)
+    heard += resampler.push(None)
     assert start is not None
     return start, np.concatenate([f.to_ndarray()[0] for f in heard]).astype(np.int64)
 

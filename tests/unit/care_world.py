@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import NewJob
-from rushes.domain.keys import manifest_key
+from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_of
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.task import Draft, Finish
@@ -73,9 +74,9 @@ class World:
         return result_of(one, hashlib.sha256(one.to_bytes()).hexdigest())
 
     def spoil(self, key: str) -> None:
-        data = self.blobs.read(manifest_key("me", key))
+        data = read_document(self.blobs, manifest_key("me", key))
         assert data
-        self.blobs.drop("me", json.loads(data)["artifacts"][0]["sha256"])
+        self.blobs.delete(blob_key("me", json.loads(data)["artifacts"][0]["sha256"]))
 
 
 def spec(reads: Collection[str] = (), needs: Collection[str] = (), **results: str) -> str:

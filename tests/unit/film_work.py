@@ -14,7 +14,7 @@ from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.engines.port import Engine
-from rushes.stages.port import Input, Saved, Stage, Work
+from rushes.stages.port import Input, OutputDraft, Stage, Work
 
 OWNER = "me"
 _NOBODY = Provenance("run", "stage", "rushes", "0", "", "", "", 1)
@@ -44,7 +44,7 @@ class FilmWork:
         span: Span | None = None,
         wanted: Iterable[str] = (),
         options: Mapping[str, JSON] | None = None,
-    ) -> dict[str, Saved]:
+    ) -> dict[str, OutputDraft]:
         """Run a stage and keep its results as inputs of the next."""
         stat = self.taken or self.film.stat()
         work = Work(
@@ -62,14 +62,14 @@ class FilmWork:
             blobs=self.blobs,
             engine=self.engine or _engine(),
             seed=1,
-            say=self.said.append,
+            on_log=self.said.append,
         )
         stage.run(work)
         for output, saved in work.saved.items():
             self.keep(stage.spec.name, output, saved)
         return work.saved
 
-    def keep(self, stage: str, output: str, saved: Saved) -> None:
+    def keep(self, stage: str, output: str, saved: OutputDraft) -> None:
         manifest = Manifest("key", output, tuple(saved.artifacts), _NOBODY, 1, saved.count, saved.facts)
         self.made.setdefault(f"{stage}.{output}", []).append(Input(manifest, OWNER, self.blobs))
 
@@ -81,7 +81,7 @@ class FilmWork:
     def facts(self) -> VideoFacts:
         return VideoFacts.from_json(self.made["probe.facts"][0].json("facts.json"))
 
-    def export(self, saved: Saved, folder: Path) -> Path:
+    def export(self, saved: OutputDraft, folder: Path) -> Path:
         """Lay the published artifacts out under their published base names, as a reader finds them."""
         for artifact in saved.artifacts:
             assert artifact.publish
@@ -111,7 +111,7 @@ def room_for_one(patch: pytest.MonkeyPatch) -> list[str]:
     local, asked = MemoryBlobs.local, list[str]()
 
     def copy(blobs: MemoryBlobs, owner: str, sha256: str) -> Path:
-        for left in blobs._scratch.iterdir():
+        for left in blobs._copies.iterdir():
             left.unlink()
         asked.append(sha256)
         return local(blobs, owner, sha256)

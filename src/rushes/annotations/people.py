@@ -131,11 +131,11 @@ def _stands_on(record: Record, track: Track) -> bool:
 
 
 def _is_seen(track: Track, at_us: int) -> bool:
-    return any(span.start_us <= at_us < max(span.end_us, span.start_us + 1) for span, _, _ in track.looks)
+    return any(span.start_us <= at_us < max(span.end_us, span.start_us + 1) for span, _, _ in track.detections)
 
 
 def _clearest(track: Track) -> tuple[float, int]:
-    return max(sure for _, _, sure in track.looks), len(track.looks)
+    return max(sure for _, _, sure in track.detections), len(track.detections)
 
 
 def _anchor(track: Track) -> _Doc:
@@ -166,5 +166,5 @@ def _one(home: Home, who: str) -> Person:
 def _seen(person: Person) -> PersonSummary:
     best = max(person.tracks, key=_clearest)
     videos = tuple(dict.fromkeys(t.video for t in person.tracks))
-    faces = sum(len(t.looks) for t in person.tracks)
+    faces = sum(len(t.detections) for t in person.tracks)
     return PersonSummary(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)

@@ -88,7 +88,7 @@ class Table:
                 if not left:
                     break
             else:
-                raise StoreAway("DynamoDB leaves writes unprocessed")
+                raise StoreAway("DynamoDB did not process all writes")
 
     def commit(self, writes: Sequence[Write]) -> None:
         """All of these or none; the same request sent again (a reply was cut) counts once.
@@ -188,7 +188,7 @@ class Table:
             left = answer.get("UnprocessedKeys")
             if not left:
                 return
-        raise StoreAway("DynamoDB leaves reads unprocessed")
+        raise StoreAway("DynamoDB did not process all reads")
 
     def _found(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
         """What is there; a write that met another transaction or a limit tells nothing of its item."""

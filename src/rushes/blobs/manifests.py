@@ -2,6 +2,7 @@
 
 import json
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import manifest_key
@@ -14,7 +15,7 @@ def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
     Raises:
         DamagedBlob: it is missing or damaged.
     """
-    data = blobs.read(manifest_key(owner, key))
+    data = read_document(blobs, manifest_key(owner, key))
     if data is None:
         raise DamagedBlob(f"the manifest of result {key} is missing")
     return parse_manifest(data, key)
@@ -23,7 +24,7 @@ def read_manifest(blobs: Blobs, owner: str, key: str) -> Manifest:
 def written(blobs: Blobs, name: str) -> bytes | None:
     """A manifest as it is written, None if it is missing; nothing of one that a bucket cannot give back."""
     try:
-        return blobs.read(name)
+        return read_document(blobs, name)
     except DamagedBlob:
         return b""
 

@@ -11,67 +11,58 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.blobs.names import blob_place, checked_key
-from rushes.blobs.port import Blob, Part
+from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.telemetry import effect
 
 
 class MemoryBlobs:
-    """A dictionary of keys; `local` copies into a scratch folder that goes with the store."""
+    """A dictionary of keys; `local` copies into a temporary folder that goes with the store."""
+
+    root = "memory:"
+    folder = None
 
     def __init__(self) -> None:
         self._bytes: dict[str, bytes] = {}
-        self._aside: dict[str, bytes] = {}
+        self._quarantined: dict[str, bytes] = {}
         self._stored: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._scratch = Path(tempfile.mkdtemp(prefix="rushes-blobs-"))
-        weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        self._copies = Path(tempfile.mkdtemp(prefix="rushes-blobs-"))
+        weakref.finalize(self, shutil.rmtree, self._copies, ignore_errors=True)
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
         data = source if isinstance(source, bytes) else source.read_bytes()
         sha256 = hashlib.sha256(data).hexdigest()
-        key = blob_place(owner, sha256)
+        key = checked_blob_key(owner, sha256)
         with effect("blob"), self._lock:
             if key not in self._bytes or len(self._bytes[key]) != len(data):  # crash leftovers are put right
                 self._bytes[key] = data
             self._stored[key] = time.monotonic()
         return Blob(sha256, len(data))
 
-    def size(self, owner: str, sha256: str) -> int | None:
-        data = self._bytes.get(blob_place(owner, sha256))
-        return None if data is None else len(data)
-
-    def age(self, owner: str, sha256: str) -> float | None:
-        key = blob_place(owner, sha256)
-        return time.monotonic() - self._stored[key] if key in self._bytes else None
+    def stat(self, owner: str, sha256: str) -> BlobStat | None:
+        key = checked_blob_key(owner, sha256)
+        with self._lock:
+            data = self._bytes.get(key)
+            return None if data is None else BlobStat(len(data), time.monotonic() - self._stored[key])
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         return io.BytesIO(self._blob(owner, sha256))
 
     def local(self, owner: str, sha256: str) -> Path:
-        path = self._scratch / f"{owner}-{sha256}"
+        path = self._copies / f"{owner}-{sha256}"
         path.write_bytes(self._blob(owner, sha256))
         return path
 
-    def sound(self, owner: str, sha256: str) -> bool:
-        data = self._bytes.get(blob_place(owner, sha256))
-        return data is not None and hashlib.sha256(data).hexdigest() == sha256
-
-    def quarantine(self, owner: str, sha256: str) -> None:
-        key = blob_place(owner, sha256)
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        key = checked_blob_key(owner, sha256)
         with self._lock:
             data = self._bytes.get(key)
-            if data is not None and hashlib.sha256(data).hexdigest() != sha256:
-                self._aside[key] = self._bytes.pop(key)
-
-    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        key = blob_place(owner, sha256)
-        with self._lock:
-            if key not in self._bytes or time.monotonic() - self._stored[key] < older:
-                return False
-            del self._bytes[key]
-            return True
+            matches = data is not None and hashlib.sha256(data).hexdigest() == sha256
+            if quarantine and data is not None and not matches:
+                self._quarantined[key] = self._bytes.pop(key)
+        return matches
 
     def create(self, key: str, data: bytes) -> bool:
         with effect("manifest"), self._lock:
@@ -80,17 +71,18 @@ class MemoryBlobs:
             self._bytes[key] = data
             return True
 
-    def read(self, key: str) -> bytes | None:
-        return self._bytes.get(checked_key(key))
-
-    def part(self, key: str, start: int, end: int) -> Part | None:
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
         data = self._bytes.get(checked_key(key))
-        return None if data is None else Part(data[start:end], len(data), hashlib.sha256(data).hexdigest())
+        return None if data is None else ByteRange(data[start:end], len(data), hashlib.sha256(data).hexdigest())
 
-    def remove(self, key: str, was: bytes | None = None) -> None:
+    def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
         with self._lock:
-            if was is None or self._bytes.get(checked_key(key)) == was:
-                self._bytes.pop(checked_key(key), None)
+            data = self._bytes.get(deletable_key(key))
+            kept = was not in (None, data) or (older and time.monotonic() - self._stored.get(key, 0.0) < older)
+            if data is None or kept:
+                return False
+            del self._bytes[key]
+            return True
 
     def keys(self, prefix: str) -> Iterator[str]:
         with self._lock:
@@ -102,17 +94,8 @@ class MemoryBlobs:
         with effect("publish"), self._lock:
             self._bytes[checked_key(name)] = data
 
-    def address(self, name: str) -> str:
-        return f"memory:{checked_key(name)}"
-
-    def room(self) -> int | None:
-        return None
-
-    def tidy(self) -> int:
-        return 0
-
     def _blob(self, owner: str, sha256: str) -> bytes:
-        data = self._bytes.get(blob_place(owner, sha256))
+        data = self._bytes.get(checked_blob_key(owner, sha256))
         if data is None:
-            raise DamagedBlob(f"blob {sha256[:12]} is not there")
+            raise DamagedBlob(f"blob {sha256[:12]} is missing")
         return data

@@ -18,8 +18,16 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some bytes of a document or published name, how many it has in all, and a word that changes with its bytes."""
+class BlobStat:
+    """Bytes of a blob, and seconds since it was last stored."""
+
+    size: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Some bytes of a document or published name, how many it has in all, and a version that changes with its bytes."""
 
     data: bytes
     size: int
@@ -27,8 +35,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """One part of a file that comes straight to the bucket."""
+class UploadedPart:
+    """One part of a file that a browser sends to the bucket."""
 
     number: int  # from 1
     size: int
@@ -49,10 +57,10 @@ class Multipart(Protocol):
     def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
         """An address for each part (number, size); only a PUT of just that size is taken, and only for so long."""
 
-    def there(self, key: str, id: str) -> tuple[Sent, ...] | None:
+    def parts(self, key: str, id: str) -> tuple[UploadedPart, ...] | None:
         """The parts that have come, in order; None if it is complete or was aborted."""
 
-    def complete(self, key: str, id: str, parts: Sequence[Sent]) -> None:
+    def complete(self, key: str, id: str, parts: Sequence[UploadedPart]) -> None:
         """Make the parts one file, if they still are what they were.
 
         Raises:
@@ -67,7 +75,15 @@ class Multipart(Protocol):
 
 
 class Blobs(Protocol):
-    """Bytes by hash and owner, small documents by key."""
+    """Bytes by hash and owner, small documents and published names by key: ten verbs."""
+
+    @property
+    def root(self) -> str:
+        """What the address of a published name begins with: a path or a URL."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine that the store writes in; None if it writes in none."""
 
     def put(self, owner: str, source: Path | bytes) -> Blob:
         """Store bytes or a file under their sha256; storing the same again changes nothing. The source stays.
@@ -76,61 +92,49 @@ class Blobs(Protocol):
             NoRoom: the disk is full.
         """
 
-    def size(self, owner: str, sha256: str) -> int | None:
-        """How large a blob is, None if it is not there."""
-
-    def age(self, owner: str, sha256: str) -> float | None:
-        """Seconds since a blob was last stored, None if it is not there; gc leaves young ones alone."""
+    def stat(self, owner: str, sha256: str) -> BlobStat | None:
+        """How large a blob is and how old, None if it is missing; gc leaves young ones alone."""
 
     def open(self, owner: str, sha256: str) -> BinaryIO:
         """A seekable reader.
 
         Raises:
-            DamagedBlob: it is not there.
+            DamagedBlob: it is missing.
         """
 
     def local(self, owner: str, sha256: str) -> Path:
-        """A local file with its bytes, to be read only; a far store copies it to scratch first.
+        """A local file with its bytes, to be read only; a bucket copies it to this machine first.
 
         Raises:
-            DamagedBlob: it is not there.
+            DamagedBlob: it is missing.
         """
 
-    def sound(self, owner: str, sha256: str) -> bool:
-        """Whether it is there and its bytes match its name (reads all of it)."""
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        """Whether it is there and its bytes match its name (reads all of it).
 
-    def quarantine(self, owner: str, sha256: str) -> None:
-        """Take a damaged blob out of the way, so that it can be made again; kept for a look.
-
-        One that is sound stays: whoever found it damaged may have slept while others mended it.
+        With `quarantine`, one that does not match is taken out of the way and kept for inspection, so that it can be
+        made again.
         """
-
-    def drop(self, owner: str, sha256: str, older: float = 0.0) -> bool:
-        """Delete a blob that nothing names any more, unless it was stored within `older` seconds; whether it went."""
 
     def create(self, key: str, data: bytes) -> bool:
         """Create a small document; False if one is there already, which stays as it is."""
 
-    def read(self, key: str) -> bytes | None:
-        """The document's bytes, None if it is not there."""
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
+        """Bytes [start, end) of a document or published name, as far as it goes; None if it is missing.
 
-    def part(self, key: str, start: int, end: int) -> Part | None:
-        """Bytes [start, end) of a document or published name, as far as it goes; None if it is not there."""
+        Without an end it is read whole, and what does not match what was written is damaged.
+        Raises:
+            DamagedBlob: a bucket does not give back what was written.
+        """
 
-    def remove(self, key: str, was: bytes | None = None) -> None:
-        """Delete a document or a published name (only while it has the bytes it `was`); no error if it is gone."""
+    def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
+        """Delete any key; whether it went.
+
+        It stays if it has other bytes than it `was`, or was stored within `older` seconds.
+        """
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys (blobs, documents, published names) below a prefix, in order."""
 
     def publish(self, name: str, owner: str, sha256: str) -> None:
         """Give a blob a name for people and other tools (replacing what had it), by link or copy."""
-
-    def address(self, name: str) -> str:
-        """Where a published name is found: a path or a URL."""
-
-    def room(self) -> int | None:
-        """Free bytes, None where there is no such limit."""
-
-    def tidy(self) -> int:
-        """Remove temporary files that dead processes left on this machine; answers how many."""

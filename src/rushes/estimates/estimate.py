@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import TaskState
@@ -39,7 +40,7 @@ def estimate(home: Home, places: Sequence[str], wanted: JobRequest, machine: str
         Interrupted, Terminated: a signal came.
         NoRoom: the disk has no space for a trial.
     """
-    free = home.blobs.room()
+    free = free_bytes(home.blobs)
     if free is not None and free < home.settings.reserve_mb * 2**20:
         raise NoRoom("the disk is nearly full: there is no space for a trial")
     found = add(home, places, replace(wanted, only=("probe",), skip=(), trial=True))

@@ -18,6 +18,7 @@ from rushes.domain.keys import JSON, short
 from rushes.domain.span import Span
 from rushes.domain.task import Task
 from rushes.domain.worker import machine_of
+from rushes.ledger.pages import all_events, tasks_by_id
 from rushes.ledger.port import Ledger
 from rushes.records.port import Conflict, Record, Records
 
@@ -25,7 +26,6 @@ KIND = "rates"  # records of this kind: id = of stage and machine, doc = {"tasks
 NEWEST_TASKS = 100  # of one stage on one kind of machine: enough for a ninetieth percentile
 NEWEST_JOBS = 200  # that are read at a time: older ones say less about this machine
 _CURSOR = "cursor"
-_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,12 @@ class RateHistory:
         """Rates of a job's finished tasks, still without what they made, each with its task and owner."""
         with suppress(NotFound):
             job = self.ledger.job(id)
-            done = {event.task: event for event in self._done_events(id) if event.task and job.facts}
-            ids = list(done)
-            for at in range(0, len(ids), _PAGE):
-                for task in self.ledger.tasks(ids=ids[at : at + _PAGE]).rows:
-                    rate = _rate(job, task, done[task.id])
-                    if rate.seconds > 0 and rate.media_seconds > 0:
-                        yield rate, task, job.owner
-
-    def _done_events(self, job: str) -> Iterator[Event]:
-        after = 0
-        while page := self.ledger.events(job, after, {EventType.DONE}):
-            yield from page
-            after = page[-1].number
+            events = all_events(self.ledger, id, types={EventType.DONE})
+            done = {event.task: event for event in events if event.task and job.facts}
+            for task in tasks_by_id(self.ledger, list(done)):
+                rate = _rate(job, task, done[task.id])
+                if rate.seconds > 0 and rate.media_seconds > 0:
+                    yield rate, task, job.owner
 
     def _keep(self, id: str, learnt: Iterable[tuple[Rate, Task, str]]) -> None:
         """Keep the newest of what was known and what was learnt; only of these the results are read."""

@@ -14,7 +14,7 @@ _FORMULA = ("=", "+", "@", "\t", "\r")
 
 
 def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
-    """One row per observation; a text that a spreadsheet would run as a formula is led by an apostrophe."""
+    """One row per observation; formulas are escaped with an apostrophe."""
     out = io.StringIO(newline="")
     table = csv.writer(out)
     table.writerow(COLUMNS)
@@ -26,20 +26,20 @@ def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
 
 
 def as_json_lines(observations: Iterable[Observation], video: str = "") -> bytes:
-    """One object per observation: everything it holds, and its time in microseconds."""
+    """One object per observation, with all its fields and its time in microseconds."""
     more = {"video": video} if video else {}
     rows = (o.to_json() | more | {"start_us": o.span.start_us, "end_us": o.span.end_us} for o in observations)
     return b"".join(canonical(row) + b"\n" for row in rows)
 
 
 def as_words(lines: Iterable[Observation], video: str = "") -> bytes:
-    """Every spoken word with its times, as one JSON document: in microseconds, and exact in ticks of its own base."""
+    """Every spoken word with its times, in microseconds and in exact ticks, as one JSON document."""
     said = [word for line in lines for word in _words(line)]
     return json.dumps({"video": video, "words": said}, indent=1).encode() + b"\n"
 
 
 def _words(line: Observation) -> Iterator[dict[str, JSON]]:
-    """The words of a line; one that somebody corrected has no times of its own but the line's."""
+    """The words of a line; a corrected line is one word with the times of the line."""
     base = line.span.base
     whole = (line.text, line.span.start, line.span.end, line.confidence)
     for text, start, end, sure in line.words or ((whole,) if line.text else ()):
@@ -54,7 +54,7 @@ def _words(line: Observation) -> Iterator[dict[str, JSON]]:
 
 
 def cell(text: str) -> str:
-    """A text that no spreadsheet runs."""
+    """A text that no spreadsheet takes for a formula."""
     text = text.replace("\0", "")
     runs = text.startswith(_FORMULA) or (text.startswith("-") and text[1:2].strip() != "")
     return f"'{text}" if runs else text

@@ -12,12 +12,12 @@ from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 
-_OFF_GRID = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/17 off, a dropped frame is 1
+_MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/17 off, a dropped frame is 1
 
 
 @dataclass(frozen=True, slots=True)
-class Footage:
-    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
+class TimelineMedia:
+    """The film of a timeline: the span of its video, and its frame rate if that is known."""
 
     name: str
     path: str
@@ -25,11 +25,11 @@ class Footage:
     rate: Fraction | None
 
 
-def edl(film: Footage, shots: Sequence[Span]) -> bytes:
-    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
+def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
+    """A CMX3600 list of the shots as non-drop time code, ends exclusive.
 
     Raises:
-        Refused: the frames have no constant rate, so that time code cannot name them.
+        Refused: the frame rate is variable.
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
@@ -37,16 +37,19 @@ def edl(film: Footage, shots: Sequence[Span]) -> bytes:
             f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
         )
     fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
-    lines = [f"TITLE: {plain(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
+    lines = [f"TITLE: {ascii_text(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
     at = 0
     for n, (start, end) in enumerate(cuts, 1):
         times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [f"{n:03d}  AX       V     C        {' '.join(times)}", f"* FROM CLIP NAME: {plain(film.name, 200)}"]
+        lines += [
+            f"{n:03d}  AX       V     C        {' '.join(times)}",
+            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
+        ]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
 
-def otio(film: Footage, shots: Sequence[Span]) -> bytes:
+def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     """An OpenTimelineIO timeline of the shots: in frames at a constant rate, else in ticks of the film's base."""
     frames = _frames(film, shots)
     if frames is not None and film.rate is not None:
@@ -65,17 +68,17 @@ def otio(film: Footage, shots: Sequence[Span]) -> bytes:
     return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
 
 
-def _frames(film: Footage, shots: Sequence[Span]) -> list[tuple[int, int]] | None:
+def _frames(film: TimelineMedia, shots: Sequence[Span]) -> list[tuple[int, int]] | None:
     """First and end frame of each shot; None if some cut lies between frames of the nominal rate."""
     if film.rate is None or not 1 <= film.rate < 100:
         return None
     cuts = [(_frame(s.start, film, film.rate), _frame(s.end, film, film.rate)) for s in shots]
     ends = {film.span.end}  # the last frame may be shown for longer than the others
     off = max((o for s, cut in zip(shots, cuts, strict=True) for _, o in cut[: 1 if s.end in ends else 2]), default=0)
-    return None if off > _OFF_GRID else [(start, end) for (start, _), (end, _) in cuts]
+    return None if off > _MAX_OFFSET else [(start, end) for (start, _), (end, _) in cuts]
 
 
-def _frame(tick: int, film: Footage, rate: Fraction) -> tuple[int, Fraction]:
+def _frame(tick: int, film: TimelineMedia, rate: Fraction) -> tuple[int, Fraction]:
     """The number of the frame that begins at a tick, and how far off the grid the tick is."""
     exact = (tick - film.span.start) * film.span.base * rate
     number = (exact + Fraction(1, 2)).__floor__()
@@ -88,8 +91,8 @@ def timecode(frames: int, fps: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{frame:02d}"
 
 
-def plain(text: str, longest: int) -> str:
-    """A text that every editor takes."""
+def ascii_text(text: str, longest: int) -> str:
+    """A text in printable ASCII."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 

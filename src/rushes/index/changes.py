@@ -38,7 +38,7 @@ class IndexedResult:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a person said instead at a place in a film; "" says that nothing is there."""
+    """What a person said instead in a range of a video; "" says that nothing is there."""
 
     id: str
     video: str
@@ -50,12 +50,12 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A face in look after look of one video, where it is seen best, and its embedding as bytes of float32."""
+    """A face in sample after sample of one video, where it is seen best, and its embedding as bytes of float32."""
 
     video: str
     span: Span
     box: tuple[float, float, float, float]
-    looks: tuple[tuple[Span, tuple[float, float, float, float], float], ...]  # each with its confidence
+    detections: tuple[tuple[Span, tuple[float, float, float, float], float], ...]  # each with its confidence
     embedding: bytes
 
 

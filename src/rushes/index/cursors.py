@@ -1,4 +1,4 @@
-"""Cursors of lists and searches: a place in an order, written so that nobody need understand it."""
+"""Opaque cursors of lists and searches: a position in an order."""
 
 import base64
 import contextlib
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from rushes.domain.keys import JSON
 
 
-def encode_cursor(place: Sequence[object]) -> str:
-    """The cursor that means a place."""
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+def encode_cursor(position: Sequence[object]) -> str:
+    """The cursor of a position."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
 def decode_cursor(cursor: str, size: int) -> tuple[JSON, ...] | None:
-    """The place a cursor means; one that is not ours begins at the beginning."""
+    """The position of a cursor; None for one that is not ours, which means the beginning."""
     with contextlib.suppress(ValueError, TypeError):
-        place = json.loads(base64.urlsafe_b64decode(cursor))
-        if isinstance(place, list) and len(place) == size and all(map(_storable, place)):
-            return tuple(place)
+        position = json.loads(base64.urlsafe_b64decode(cursor))
+        if isinstance(position, list) and len(position) == size and all(map(_storable, position)):
+            return tuple(position)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The follower: brings the index up to date with what the ledger and the records say has changed, in film time.
+"""The follower: brings the index up to date with changes of the ledger and the records, in film time.
 
 At least once, idempotent, and safe to kill anywhere: what was begun is queued in the index itself.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
@@ -19,32 +20,20 @@ from rushes.domain.keys import JSON, manifest_key
 from rushes.domain.observation import MEDIA_TYPE, Observation, load
 from rushes.domain.result import Manifest
 from rushes.domain.task import Task, TaskState
-from rushes.index.changes import (
-    Correction,
-    CorrectionUpdate,
-    CursorMove,
-    IndexedResult,
-    JobRead,
-    Reselection,
-    Reset,
-    ResultRemoval,
-    Run,
-    RunUpdate,
-    SelectionUpdate,
-    VideoRemoval,
-    VideoRename,
-)
+from rushes.index import changes
+from rushes.index.changes import Correction, IndexedResult, Run
 from rushes.index.deleted_jobs import DELETED, deleted_among
 from rushes.index.people import FACE, PERSON, Person
 from rushes.index.people.updater import KEY, PeopleUpdater
 from rushes.index.port import Index, find_video
 from rushes.index.run_selection import Candidate, Policy, choose
+from rushes.ledger.pages import all_events, all_tasks, tasks_by_id
 from rushes.ledger.port import Ledger
 from rushes.records.port import Record, Records
 from rushes.telemetry import log
 
 NAME = "name"  # records of this kind name a video: id = the video's, doc = {"name": ...}
-CORRECTION = "correction"  # say what stands at a place: doc = {"video", "kind", "start_us", "end_us", "text"}
+CORRECTION = "correction"  # correct a range: doc = {"video", "kind", "start_us", "end_us", "text"}
 SELECTION = "selection"  # say which run counts: id = video.kind (or *.kind for all), doc = {"run", "profile"}
 SIDECAR = "sidecar-"  # what keys begin with that are no results but were read from beside a film
 _FINISHED = (EventType.DONE, EventType.ADOPTED)
@@ -53,7 +42,7 @@ _TOGETHER = 50  # jobs whose events are held at a time
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _JobUpdate:
     """What is new of one job: its events after a number, and its row, read after them: their plan is on it."""
 
     id: str
@@ -77,11 +66,11 @@ class Follower:
             return self._catch_up(limit) if mine else 0
 
     def reindex(self, patience: float = 60.0) -> int:
-        """Make the whole index anew; answers how many jobs were read."""
+        """Build the whole index again; answers how many jobs were read."""
         with self.index.lock(patience) as mine:
             if not mine:
                 return 0
-            self.index.apply(Reset())
+            self.index.apply(changes.Reset())
             total = 0
             while read := self._catch_up(1000):
                 total += read
@@ -91,20 +80,20 @@ class Follower:
 
     def check(self, owner: str) -> int:
         """Take out what the ledger does not know any more (set aside by gc or repair); answers how many results."""
-        gone = 0
+        removed = 0
         with self.index.lock(60.0) as mine:
             for video in self.index.catalog(owner) if mine else ():
-                gone += self._remove_unknown(owner, video.id)
+                removed += self._remove_unknown(owner, video.id)
             self._select_all()
             self._people.update()
-        return gone
+        return removed
 
     def _catch_up(self, limit: int) -> int:
         self._read_records()
         self._queue_changed()
         jobs = self.index.backlog(limit).jobs
         for at in range(0, len(jobs), _TOGETHER):
-            self._follow_some([self._news(*some) for some in jobs[at : at + _TOGETHER]])
+            self._follow_some([self._read_job(*some) for some in jobs[at : at + _TOGETHER]])
         self._select_all()
         self._people.update()
         return len(jobs)
@@ -115,7 +104,7 @@ class Follower:
             changed, cursor = self.ledger.changed(before)
             if cursor == before:
                 return
-            self.index.apply(CursorMove("ledger", cursor, changed))
+            self.index.apply(changes.CursorMove("ledger", cursor, changed))
             before = cursor
 
     def _read_records(self) -> None:
@@ -124,18 +113,18 @@ class Follower:
         for record in changed:
             self._read_record(record)
         if cursor != before:
-            self.index.apply(CursorMove("records", cursor))
+            self.index.apply(changes.CursorMove("records", cursor))
 
     def _read_record(self, record: Record) -> None:
         if record.kind == NAME:
             name = None if record.deleted else str(record.doc.get("name") or "") or None
-            self.index.apply(VideoRename(record.owner, record.id, name))
+            self.index.apply(changes.VideoRename(record.owner, record.id, name))
         elif record.kind == CORRECTION:
             correction = None if record.deleted else _correction(record)
-            self.index.apply(CorrectionUpdate(record.owner, record.id, correction))
+            self.index.apply(changes.CorrectionUpdate(record.owner, record.id, correction))
         elif record.kind == SELECTION:
             video = record.id.rpartition(".")[0]
-            self.index.apply(Reselection(record.owner, "" if video == "*" else video))
+            self.index.apply(changes.Reselection(record.owner, "" if video == "*" else video))
         elif record.kind == PERSON:
             self._people.mark_stale(record.owner)
         elif record.kind == DELETED and not record.deleted:
@@ -145,62 +134,55 @@ class Follower:
         """Its jobs that were deleted leave the index; whatever else is known of it is read again."""
         row = find_video(self.index, owner, video)
         if row and jobs.intersection(row.jobs):
-            left = CursorMove("records", self.index.cursor("records"), set(row.jobs) - jobs)
-            self.index.apply(VideoRemoval(owner, video), left)
+            left = changes.CursorMove("records", self.index.cursor("records"), set(row.jobs) - jobs)
+            self.index.apply(changes.VideoRemoval(owner, video), left)
             self._people.mark_stale(owner)
 
     @property
     def _people(self) -> PeopleUpdater:
         return PeopleUpdater(self.records, self.blobs, self.index)
 
-    def _news(self, id: str, number: int) -> _News:
-        events, job = self._events(id, number), None
+    def _read_job(self, id: str, number: int) -> _JobUpdate:
+        events, job = list(all_events(self.ledger, id, number)), None
         with suppress(NotFound):
             job = self.ledger.job(id)
-        return _News(id, number, events, job)
+        return _JobUpdate(id, number, events, job)
 
-    def _follow_some(self, some: Sequence[_News]) -> None:
-        gone = deleted_among(self.records, [news.job for news in some if news.job])
-        for news in some:
-            self._follow(news, gone=news.id in gone)
+    def _follow_some(self, some: Sequence[_JobUpdate]) -> None:
+        deleted = deleted_among(self.records, [update.job for update in some if update.job])
+        for update in some:
+            self._follow(update, deleted=update.id in deleted)
             self._select_all()
 
-    def _follow(self, news: _News, *, gone: bool) -> None:
-        if news.job is None or gone:
-            return self.index.apply(JobRead(news.id, news.number))
-        if news.job.facts and (news.events or not news.number):
-            self._take_in(news.job, news.events, everything=not news.number)
-        return self.index.apply(JobRead(news.id, news.events[-1].number if news.events else news.number))
-
-    def _events(self, job: str, after: int) -> Sequence[Event]:
-        found: list[Event] = []
-        while page := self.ledger.events(job, after):
-            found += page
-            after = page[-1].number
-        return found
+    def _follow(self, update: _JobUpdate, *, deleted: bool) -> None:
+        if update.job is None or deleted:
+            return self.index.apply(changes.JobRead(update.id, update.number))
+        if update.job.facts and (update.events or not update.number):
+            self._take_in(update.job, update.events, everything=not update.number)
+        return self.index.apply(
+            changes.JobRead(update.id, update.events[-1].number if update.events else update.number)
+        )
 
     def _take_in(self, job: Job, events: Sequence[Event], *, everything: bool) -> None:
         facts = json.loads(job.facts)
         if facts.get("trial"):  # nobody sees its results
             return
         run = Run(job.id, job.owner, facts["video"], job.recipe, job.state.value, job.created_at, facts)
-        self.index.apply(RunUpdate(run))
-        for page in self._finished(job.id, events, everything=everything):
+        self.index.apply(changes.RunUpdate(run))
+        done = self._finished(job.id, events, everything=everything)
+        while page := list(islice(done, _PAGE)):
             read = [self._results(run, task) for task in page]
             published = {name: key for _, names in read for name, key in names}
-            self.index.apply(RunUpdate(run, [result for results, _ in read for result in results], published))
+            self.index.apply(changes.RunUpdate(run, [result for results, _ in read for result in results], published))
         if any(e.type in {EventType.REVIVED, EventType.FINISHED} for e in events):
             self._remove_unknown(job.owner, run.video)
 
-    def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Sequence[Task]]:
+    def _finished(self, job: str, events: Sequence[Event], *, everything: bool) -> Iterator[Task]:
         """Tasks that are done now: those of the events, or all of them, because old events are not kept for ever."""
         if everything:
-            yield from self._pages(job, TaskState.DONE)
-            return
+            return iter(all_tasks(self.ledger, job, TaskState.DONE))
         ids = list(dict.fromkeys(e.task for e in events if e.type in _FINISHED and e.task))
-        for at in range(0, len(ids), _PAGE):
-            found = self.ledger.tasks(ids=ids[at : at + _PAGE]).rows
-            yield [task for task in found if task.state is TaskState.DONE]
+        return (task for task in tasks_by_id(self.ledger, ids) if task.state is TaskState.DONE)
 
     def _results(self, run: Run, task: Task) -> tuple[list[IndexedResult], list[tuple[str, str]]]:
         """What a finished task made: its results by kind, and published names with their keys."""
@@ -231,7 +213,7 @@ class Follower:
                     with self.blobs.open(owner, artifact.sha256) as file:
                         found += load(file.read())
                 except (DamagedBlob, ValueError, KeyError, TypeError) as error:
-                    log.warning("result %s is left out of the index: %s", manifest.key, error)
+                    log.warning("result %s is not indexed: %s", manifest.key, error)
         return found
 
     def _remove_unknown(self, owner: str, video: str) -> int:
@@ -244,7 +226,7 @@ class Follower:
             known |= self.ledger.known(owner, wanted[at : at + _PAGE]).keys()
         unknown = [key for key in wanted if key not in known]
         if unknown:
-            self.index.apply(ResultRemoval(owner, unknown))
+            self.index.apply(changes.ResultRemoval(owner, unknown))
         return len(unknown)
 
     def _select_all(self) -> None:
@@ -270,7 +252,7 @@ class Follower:
         if any(r.kind == FACE for r, _ in add) or any(kind == FACE for kind, _ in drop):
             faces = [r for _, r in sorted(wanted.items()) if r.kind == FACE]
             self._people.replace_faces(owner, video, [(r, self._lines(r)) for r in faces])
-        self.index.apply(SelectionUpdate(owner, video, add, drop))
+        self.index.apply(changes.SelectionUpdate(owner, video, add, drop))
 
     def _policies(self, owner: str, video: str, kinds: Iterable[str]) -> dict[str, Policy]:
         found: dict[str, Policy] = {}
@@ -302,14 +284,7 @@ class Follower:
         return [line.moved(-zero) for line in found if line.kind == result.kind]
 
     def _done(self, job: str, stage: str) -> bool:
-        return all(task.state is TaskState.DONE for page in self._pages(job, stage=stage) for task in page)
-
-    def _pages(self, job: str, state: TaskState | None = None, stage: str = "") -> Iterator[Sequence[Task]]:
-        cursor, first = "", True
-        while cursor or first:
-            page = self.ledger.tasks(job, state, stage, cursor=cursor, limit=_PAGE)
-            yield page.rows
-            cursor, first = page.cursor, False
+        return all(task.state is TaskState.DONE for task in all_tasks(self.ledger, job, stage=stage))
 
 
 def _id(result: IndexedResult) -> tuple[str, str, str]:
@@ -323,10 +298,10 @@ def _is_sidecar(result: IndexedResult) -> bool:
 def _correction(record: Record) -> Correction | None:
     try:
         doc = record.doc
-        place = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
-        return Correction(record.id, *place, str(doc["text"]))
+        where = (str(doc["video"]), str(doc["kind"]), int(doc["start_us"]), int(doc["end_us"]))
+        return Correction(record.id, *where, str(doc["text"]))
     except (KeyError, TypeError, ValueError) as error:
-        log.warning("correction %s is left out: %s", record.id, error)
+        log.warning("ignored correction %s: %s", record.id, error)
         return None
 
 
@@ -339,7 +314,7 @@ def _manifest(data: bytes | None, key: str) -> Manifest | None:
     try:
         return parse_manifest(data, key) if data is not None else None
     except DamagedBlob as error:
-        log.warning("result %s is left out of the index: %s", key, error)
+        log.warning("result %s is not indexed: %s", key, error)
         return None
 
 

@@ -1,6 +1,6 @@
-"""Moments: what is searched, made of a video's observations of one kind. Pure, so that every backend finds the same.
+"""Passages: what is searched, made of a video's observations of one kind. Pure, so that every backend finds the same.
 
-What is said goes on into the next line until its sentence ends; what is seen in look after look is one moment.
+What is said goes on into the next line until its sentence ends; what is seen in sample after sample is one passage.
 """
 
 import json
@@ -15,8 +15,8 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span, to_us
 from rushes.index.tokenizer import Token, safe, tokens
 
-VERSION = 1  # other moments for the same observations: the index is made anew
-VISUAL_KINDS = frozenset({"object", "place", "person"})  # one row for each look
+VERSION = 1  # other passages for the same observations: the index is built again
+VISUAL_KINDS = frozenset({"object", "place", "person"})  # one row for each sampled frame
 SPEECH = "speech"
 
 _PAUSE = Fraction(2)  # seconds: a longer one ends a line, and so a sentence
@@ -46,11 +46,11 @@ class Passage:
 
 
 def passages(lines: Sequence[Observation]) -> Iterator[Passage]:
-    """The moments of a video's observations of one kind, given in order of time; what has no words is none."""
+    """The passages of a video's observations of one kind, given in order of time; what has no words is none."""
     for group in _groups([_safe(line) for line in lines]):
         found = [said for line in group if (said := _said(line)).own]
         for n, said in enumerate(found):
-            yield _moment(said, _ahead(found, n), group[-1].span.end_us)
+            yield _passage(said, _ahead(found, n), group[-1].span.end_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _said(line: Observation) -> _Said:
 
 
 def _ahead(found: Sequence[_Said], n: int) -> list[tuple[_Said, int]]:
-    """The words after a line, each by its line and its place there."""
+    """The words after a line, each by its line and its position there."""
     later = (found[at] for at in range(n + 1, len(found)))
     return list(islice(((said, at) for said in later for at in range(len(said.own))), _AHEAD))
 
@@ -118,7 +118,7 @@ def ranges(lines: Sequence[Observation]) -> list[Observation]:
     return sorted([*made, *open_.values()], key=lambda o: (o.span.start_us, o.span.end_us, o.text))
 
 
-def _moment(said: _Said, ahead: Sequence[tuple[_Said, int]], until: int) -> Passage:
+def _passage(said: _Said, ahead: Sequence[tuple[_Said, int]], until: int) -> Passage:
     line, base = said.line, said.line.span.base
     ticks = [tick for pair in said.ticks for tick in pair]
     if ticks:
@@ -176,7 +176,7 @@ def _timed(line: Observation) -> Iterator[_Timed]:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of a moment's words."""
+    """The times of a passage's words."""
 
     own: int
     line: Span
@@ -184,7 +184,7 @@ class Times:
 
     @staticmethod
     def from_text(text: str) -> "Times":
-        """The inverse of what a moment keeps."""
+        """The inverse of what a passage keeps."""
         own, over, under, start, end, ticks = json.loads(text)
         return Times(own, Span(start, end, Fraction(over, under)), tuple(ticks))
 

@@ -20,7 +20,7 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """A moment (see `moments`) of a video that may hold what is looked for."""
+    """A passage of a video (see `passages`) that may hold what is looked for."""
 
     id: int
     video: str

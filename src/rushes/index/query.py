@@ -22,14 +22,14 @@ FIELDS = {
 KINDS = {**{kind: kind for kind in FIELDS.values()}, **FIELDS, "speech": "speech", "face": "person"}
 FILTERS = ("in", "lang", "kind", "date")
 ENTITY = "entity"  # a part of a text that is a hit itself: found only where it is asked for
-MOST_WORDS = 32
-MOST_CHARACTERS = 20_000
+MAX_WORDS = 32
+MAX_CHARACTERS = 20_000
 NEAR_US, BEFORE_US, FAR_US = 5_000_000, 60_000_000, 3_600_000_000
 
 _QUOTES = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02", '"'))
 _PART = re.compile(
     r"(?P<head>-?(?:(?P<field>[A-Za-z]+):)?)"
-    r'(?P<about>~?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]+))(?P<star>\*?)'
+    r'(?P<semantic>~?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]+))(?P<star>\*?)'
 )
 _LINK = re.compile(
     r"(?P<name>near|before|during|NEAR|BEFORE|DURING)(?::(?P<number>\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|s|m|min|h)?)?"
@@ -48,7 +48,7 @@ class Term:
     prefix: bool = False
     kinds: tuple[str, ...] = ()  # none: any kind but those of `without`
     without: tuple[str, ...] = (ENTITY,)
-    about: str = ""  # a sentence: what means alike is looked for, not its words
+    sentence: str = ""  # a sentence: what means alike is looked for, not its words
 
     def of(self, kind: str) -> bool:
         """Whether it looks at observations of a kind."""
@@ -56,7 +56,7 @@ class Term:
 
     def by_words(self) -> "list[Term]":
         """A sentence as its words, each by itself."""
-        return [replace(self, words=(word,), about="") for word in self.words] if self.about else [self]
+        return [replace(self, words=(word,), sentence="") for word in self.words] if self.sentence else [self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Query:
     @property
     def is_semantic(self) -> bool:
         """Whether something is looked for by what it means."""
-        return any(term.about for clause in self.clauses for term in (*clause.terms, *clause.never))
+        return any(term.sentence for clause in self.clauses for term in (*clause.terms, *clause.never))
 
     def by_words(self) -> "Query":
         """The same by its words alone, where nothing can compare what they mean."""
@@ -114,7 +114,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class _Signed:
+class _Part:
     """A part of a query: a term or a filter, perhaps negated; a link; or OR."""
 
     item: Term | Filter | Link | None
@@ -125,17 +125,17 @@ class _Signed:
 
 def parse(text: str) -> Query:
     """The query that a text means. Never raises."""
-    found = _links_only_between(list(_parts(text[:MOST_CHARACTERS])))
+    found = _links_only_between(list(_parts(text[:MAX_CHARACTERS])))
     kept = list(_within_limit(found))
     clauses = []
     for joined, parts in groupby(kept, key=lambda part: part.item is None):
         clause = None if joined else _clause(list(parts))
         clauses += [clause] if clause else []
-    cut = kept != found or len(text) > MOST_CHARACTERS
+    cut = kept != found or len(text) > MAX_CHARACTERS
     return Query(tuple(clauses), _note(clauses, asked=any(part.item for part in found), cut=cut))
 
 
-def _clause(parts: Sequence[_Signed]) -> Clause | None:
+def _clause(parts: Sequence[_Part]) -> Clause | None:
     groups: list[list[Term]] = [[]]
     links, never, filters = list[Link](), list[Term](), list[Filter]()
     for part in parts:
@@ -167,19 +167,19 @@ def _of_kinds(term: Term, filters: Sequence[Filter]) -> Term:
     return replace(term, kinds=wanted, without=(*term.without, *(f.value for f in filters if f.negated)))
 
 
-def _links_only_between(parts: list[_Signed]) -> list[_Signed]:
+def _links_only_between(parts: list[_Part]) -> list[_Part]:
     """A link between two terms is one; elsewhere it is a plain word, as `before` without fields on both sides is."""
-    out: list[_Signed] = []
+    out: list[_Part] = []
     for n, part in enumerate(parts):
         if isinstance(part.item, Link) and not _links(out, part, parts[n + 1 :]):
             said = tuple(words(part.text))
-            out += [_Signed(Term(said))] if said else []
+            out += [_Part(Term(said))] if said else []
         else:
             out.append(part)
     return out
 
 
-def _links(before: Sequence[_Signed], link: _Signed, after: Sequence[_Signed]) -> bool:
+def _links(before: Sequence[_Part], link: _Part, after: Sequence[_Part]) -> bool:
     left = next((p for p in reversed(before) if not _is_aside(p)), None)
     right = next((p for p in after if not _is_aside(p)), None)
     if left is None or right is None or not isinstance(left.item, Term) or not isinstance(right.item, Term):
@@ -187,12 +187,12 @@ def _links(before: Sequence[_Signed], link: _Signed, after: Sequence[_Signed]) -
     return not link.text.isalpha() or link.text.isupper() or (left.fielded and right.fielded)
 
 
-def _is_aside(part: _Signed) -> bool:
+def _is_aside(part: _Part) -> bool:
     return isinstance(part.item, Filter) or (isinstance(part.item, Term) and part.negated)
 
 
-def _within_limit(found: Sequence[_Signed]) -> Iterator[_Signed]:
-    left = MOST_WORDS
+def _within_limit(found: Sequence[_Part]) -> Iterator[_Part]:
+    left = MAX_WORDS
     for part in found:
         if not isinstance(part.item, Term) or len(part.item.words) <= left:
             yield part
@@ -201,44 +201,44 @@ def _within_limit(found: Sequence[_Signed]) -> Iterator[_Signed]:
         left = max(0, left - len(part.item.words)) if isinstance(part.item, Term) else left
 
 
-def _parts(text: str) -> Iterator[_Signed]:
-    about: list[str] | None = None  # the plain words after ~
+def _parts(text: str) -> Iterator[_Part]:
+    sentence: list[str] | None = None  # the plain words after ~
     for part in _PART.finditer(text.translate(_QUOTES)):
         plain = not part["head"] and part["phrase"] is None
-        if about is not None and plain and not _is_word_of_grammar(part[0]):
-            about.append(part[0])
+        if sentence is not None and plain and not _is_word_of_grammar(part[0]):
+            sentence.append(part[0])
             continue
-        if about is not None:
-            yield from _about(about)
-            about = None
-        if plain and part["about"]:
-            about = [part["plain"]]
+        if sentence is not None:
+            yield from _sentence(sentence)
+            sentence = None
+        if plain and part["semantic"]:
+            sentence = [part["plain"]]
         else:
             yield from _part(part)
-    yield from _about(about or ())
+    yield from _sentence(sentence or ())
 
 
 def _is_word_of_grammar(text: str) -> bool:
     return text in {"OR", "|", "AND"} or bool(_LINK.fullmatch(text))
 
 
-def _about(said: Sequence[str]) -> Iterator[_Signed]:
-    found = tuple(words(" ".join(said)))
+def _sentence(plain: Sequence[str]) -> Iterator[_Part]:
+    found = tuple(words(" ".join(plain)))
     if found:
-        yield _Signed(Term(found, about=" ".join(said)))
+        yield _Part(Term(found, sentence=" ".join(plain)))
 
 
-def _part(part: re.Match[str]) -> Iterator[_Signed]:
+def _part(part: re.Match[str]) -> Iterator[_Part]:
     link = _LINK.fullmatch(part[0])
     if part[0] in {"OR", "|"}:
-        yield _Signed(None)
+        yield _Part(None)
     elif link:
-        yield _Signed(_link(link), text=part[0])
+        yield _Part(_link(link), text=part[0])
     elif part[0] != "AND":
         item = _filter(part) or _term(part)
         fielded = isinstance(item, Term) and bool(item.kinds)
         if isinstance(item, Filter) or item.words or item.kinds:
-            yield _Signed(item, part["head"].startswith("-"), fielded, part[0])
+            yield _Part(item, part["head"].startswith("-"), fielded, part[0])
 
 
 def _link(found: re.Match[str]) -> Link:
@@ -267,8 +267,8 @@ def _term(part: re.Match[str]) -> Term:
     kinds = (FIELDS[field],) if field in FIELDS else ()
     said = tuple(words(body if kinds else f"{field} {body}"))
     prefix = bool(part["star"]) or (part["phrase"] is None and body.endswith("*"))
-    if part["about"] and said:
-        return Term(said, kinds=kinds, about=body)
+    if part["semantic"] and said:
+        return Term(said, kinds=kinds, sentence=body)
     if not said and kinds and body.strip("*"):
         kinds = ()  # say:! is nothing, say:* is everything that is said
     return Term(said, prefix and bool(said), kinds if said or prefix else ())
@@ -276,5 +276,5 @@ def _term(part: re.Match[str]) -> Term:
 
 def _note(clauses: Sequence[Clause], *, asked: bool, cut: bool) -> str:
     if clauses:
-        return f"only the first {MOST_WORDS} words were searched" if cut else ""
+        return f"only the first {MAX_WORDS} words were searched" if cut else ""
     return "say what to look for, not only what to leave out" if asked else "no words to look for"

@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-LONGEST = 100  # characters of a word that count; beyond is no word but data
-VERSION = 2  # other tokens for the same text: the index is made anew
+MAX_WORD_LENGTH = 100  # characters of a word that count; beyond is no word but data
+VERSION = 2  # other tokens for the same text: the index is built again
 
 _ASCII = re.compile(r"[a-z0-9]+(?:(?<=[0-9])[,'](?=[0-9]{3}(?![0-9]))[a-z0-9]+)*")  # joined where _GROUPED joins
 _GROUPED = re.compile(r"(?<=\d)[,'\u2019\u00a0\u202f](?=\d{3}(?!\d))")
@@ -33,7 +33,7 @@ def tokens(text: str) -> list[Token]:
     """
     if text.isascii():
         found = _ASCII.finditer(text.lower())
-        return [Token(m[0].replace(",", "").replace("'", "")[:LONGEST], m.start(), m.end()) for m in found]
+        return [Token(m[0].replace(",", "").replace("'", "")[:MAX_WORD_LENGTH], m.start(), m.end()) for m in found]
     return [Token(word, start, end) for start, end in _runs(text) for word in _folded(text[start:end])]
 
 
@@ -83,7 +83,9 @@ def _folded(run: str) -> list[str]:
     plain = _GROUPED.sub("", run)
     while (folded := _fold(plain)) != plain:
         plain = folded
-    return [plain[start:end][:LONGEST] for start, end in _runs(plain)]  # one letter may have become several words
+    return [
+        plain[start:end][:MAX_WORD_LENGTH] for start, end in _runs(plain)
+    ]  # one letter may have become several words
 
 
 def _fold(text: str) -> str:

@@ -9,14 +9,15 @@ Box = tuple[float, float, float, float]
 
 def track_doc(track: Track) -> JSON:
     """Everything but its video and its embedding."""
-    looks = [[span.to_json(), list(box), confidence] for span, box, confidence in track.looks]
-    return {"span": track.span.to_json(), "box": list(track.box), "looks": looks}
+    detections = [[span.to_json(), list(box), confidence] for span, box, confidence in track.detections]
+    return {"span": track.span.to_json(), "box": list(track.box), "detections": detections}
 
 
 def track_of(video: str, doc: JSON, embedding: bytes) -> Track:
     """The inverse."""
-    looks = tuple((Span.from_json(span), box_of(box), float(confidence)) for span, box, confidence in doc["looks"])
-    return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), looks, embedding)
+    rows = doc["detections"]
+    detections = tuple((Span.from_json(span), box_of(box), float(confidence)) for span, box, confidence in rows)
+    return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), detections, embedding)
 
 
 def box_of(value: JSON) -> Box:

@@ -20,7 +20,7 @@ from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
 from rushes.plan.recipes import stages_of
 from rushes.sources.folder import below
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.watch import find
 
 TRIAL = "trial"  # the recipe of what an estimate tries out
@@ -66,14 +66,14 @@ def add(home: Home, places: Iterable[str], wanted: JobRequest) -> Iterator[Intak
 
 
 def take_in(
-    home: Home, entries: Iterable[FoundFile | LeftOut], wanted: JobRequest, named: Collection[str] = ()
+    home: Home, entries: Iterable[FoundFile | SkippedFile], wanted: JobRequest, named: Collection[str] = ()
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
     stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
     models = _models(home, stages, wanted)
     _check_language(wanted.language)
     for entry in entries:
-        if isinstance(entry, LeftOut):
+        if isinstance(entry, SkippedFile):
             yield _left_out(entry)
             continue
         if entry.path not in named and (why := own_output_reason(home, entry)):
@@ -185,7 +185,7 @@ def _check_language(tag: str) -> None:
         )
 
 
-def _left_out(entry: LeftOut) -> IntakeResult:
+def _left_out(entry: SkippedFile) -> IntakeResult:
     if not entry.fault:
         return IntakeResult(entry.path, skipped=entry.reason)
     no = Refused(f"{display_name(entry.path)}: {entry.reason}", "Give files or folders with videos.")

@@ -17,7 +17,7 @@ from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.submit import request_id_of
 from rushes.ledger.pages import all_tasks, every
 from rushes.plan.planner import JobSpec
-from rushes.sources.watch import look
+from rushes.sources.watch import without_path
 from rushes.telemetry import log
 
 _UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
@@ -29,7 +29,7 @@ def find_moved_unread(home: Home) -> dict[Fingerprint, Fingerprint]:
     files = (JobSpec.from_text(job.payload).source for job in jobs)
     top = Path(os.path.realpath(home.originals))
     placed = (replace(file, path=str(top / file.path)) for file in files if not file.far)
-    return {look(file): file for file in placed if not os.path.lexists(file.path)}
+    return {without_path(file): file for file in placed if not os.path.lexists(file.path)}
 
 
 def hand_over(home: Home, before: JobSpec, job: Job) -> None:

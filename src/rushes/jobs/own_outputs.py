@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.domain.keys import short
 from rushes.files import copy_whole
 from rushes.home import Home
@@ -44,5 +45,5 @@ def own_output_reason(home: Home, found: FoundFile) -> str:
 
 
 def _is_in_the_homes_bucket(home: Home, found: FoundFile) -> bool:
-    prefix = home.blobs.address("input").removesuffix("input") if found.fingerprint.far else ""
+    prefix = address(home.blobs, "input").removesuffix("input") if found.fingerprint.far else ""
     return bool(prefix) and found.path.startswith(tuple(prefix + key for key in _WRITTEN))

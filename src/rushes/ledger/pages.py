@@ -1,13 +1,15 @@
 """Reading all of what comes in pages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
+from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job
 from rushes.domain.task import Task, TaskState
 from rushes.ledger.port import Ledger, Page
 
 T = TypeVar("T")
+_PAGE = 200
 
 
 def every(ask: Callable[[str], Page[T]]) -> Iterator[T]:
@@ -28,3 +30,16 @@ def all_jobs(ledger: Ledger, owner: str) -> Iterator[Job]:
 def all_tasks(ledger: Ledger, job: str, state: TaskState | None = None, stage: str = "") -> tuple[Task, ...]:
     """Every task of a job, in plan order."""
     return tuple(every(lambda cursor: ledger.tasks(job, state, stage, cursor=cursor)))
+
+
+def tasks_by_id(ledger: Ledger, ids: Sequence[str]) -> Iterator[Task]:
+    """Those of these tasks that there are."""
+    for at in range(0, len(ids), _PAGE):
+        yield from ledger.tasks(ids=ids[at : at + _PAGE]).rows
+
+
+def all_events(ledger: Ledger, job: str, after: int = 0, types: Collection[EventType] = ()) -> Iterator[Event]:
+    """Every event of a job after a number."""
+    while page := ledger.events(job, after, types):
+        yield from page
+        after = page[-1].number

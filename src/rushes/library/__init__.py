@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
+from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, estimate
@@ -254,7 +255,7 @@ class Library:
 
     def free_bytes(self) -> int | None:
         """Room for results, None if there is no limit."""
-        return self.home.blobs.room()
+        return free_bytes(self.home.blobs)
 
     # Care
     def verify(self, on_progress: Callable[[int, str], None] = lambda _n, _name: None) -> VerifyReport:
@@ -279,7 +280,7 @@ class Library:
         self.uploads.expire()
         forget_requests(self.home)
         self.home.follower.check(self._owner)
-        self.home.blobs.tidy()
+        remove_unfinished(self.home.blobs)
         clear(self.home.scratch)
         return cleared
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
-from rushes.exports.target import check_target
+from rushes.exports.output_path import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.control import announce_ready
@@ -143,7 +144,7 @@ def cut(
     _check(video, start_us, end_us)
     asked, end_us = end_us, min(end_us, video.duration_us)
     if out:
-        check_target(out, (".mp4",))
+        check_output_path(out, (".mp4",))
     job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
     if home.ledger.job(job).state is not JobState.COMPLETED:
         worker = JobWorker(home, [job], slots=0)
@@ -250,7 +251,7 @@ def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created:
         copy_out(home, home.blobs.local(owner, artifact.sha256), out)
         path = str(out)
     elif artifact.publish:
-        path = home.blobs.address(artifact.publish)
+        path = address(home.blobs, artifact.publish)
     else:
         path = str(home.blobs.local(owner, artifact.sha256))
     return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)

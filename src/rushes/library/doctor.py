@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from rushes.blobs.documents import read_document
 from rushes.domain.errors import RushesError, StoreAway
 from rushes.domain.worker import NOW
 from rushes.home import Home
@@ -78,8 +79,8 @@ def _results(home: Home) -> Check:
     """Whether they can be written and read, by a small document that is removed again."""
     key = f"doctor/{secrets.token_hex(8)}"
     home.blobs.create(key, b"well")
-    ok = home.blobs.read(key) == b"well"
-    home.blobs.remove(key)
+    ok = read_document(home.blobs, key) == b"well"
+    home.blobs.delete(key)
     where = shown(home.settings, "blobs") or "a folder in the home"
     return Check(
         "results", ok, where, "" if ok else "Written data cannot be read: check the bucket and its permissions."
@@ -101,7 +102,7 @@ def _events(home: Home) -> Check | None:
     """Whether the queue that buckets tell can be read, if one is named."""
     if not home.settings.storage_events:
         return None
-    waiting = home.news.waiting() if home.news else 0
+    waiting = home.storage_events.waiting() if home.storage_events else 0
     return Check("events", ok=True, detail=f"{home.settings.storage_events}, {waiting} waiting for rushes watch")
 
 

@@ -8,9 +8,9 @@ from rushes.annotations import PATH, add_path, delete_record, may_be_read
 from rushes.domain.errors import NotFound
 from rushes.home import Home
 from rushes.records.port import Record
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 
-__all__ = ["FoundFile", "LeftOut", "Paths", "Record"]
+__all__ = ["FoundFile", "Paths", "Record", "SkippedFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Paths:
         """Forget a place; its videos stay."""
         delete_record(self.home, PATH, id)
 
-    def look(self, place: str, most: int) -> list[FoundFile | LeftOut]:
+    def look(self, place: str, most: int) -> list[FoundFile | SkippedFile]:
         """What lies there, at most so many entries; nothing is taken in."""
-        return list(islice(self.home.source(place).look(), most))
+        return list(islice(self.home.source(place).scan(), most))
 
     def may_be_read(self, place: str) -> bool:
         """Whether a place lies at or below one that the settings name."""

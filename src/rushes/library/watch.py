@@ -13,9 +13,9 @@ from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
 from rushes.jobs.moved_files import find_moved_unread, hand_over
-from rushes.sources.port import FoundFile, LeftOut
-from rushes.sources.storage_events import Arrival, News
-from rushes.sources.watch import Watched, look
+from rushes.sources.port import FoundFile, SkippedFile
+from rushes.sources.storage_events import StorageEvent, StorageEvents
+from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
 from rushes.uploads.service import Uploads
 
@@ -51,10 +51,11 @@ def watch(
     gone: dict[Fingerprint, Fingerprint] = {}
     with suppress(TryAgain):  # without it, a move while nobody watched is not recognised
         gone |= find_moved_unread(home) if grows else {}
-    eye = _Eye(home, {place: Watched(source, gone=gone) for place, source in sources.items()}, wanted, home.news)
+    watched = {place: WatchedSource(source, gone=gone) for place, source in sources.items()}
+    eye = _Eye(home, watched, wanted, home.storage_events)
     looks = 2 if grows else 1
     while True:
-        for one in eye.look():
+        for one in eye.scan():
             if not once or one.path not in eye.unseen:
                 yield one
         looks -= 1
@@ -69,17 +70,17 @@ class _Eye:
     """Some places and the news of them, look after look."""
 
     home: Home
-    watched: Mapping[str, Watched]
+    watched: Mapping[str, WatchedSource]
     wanted: JobRequest
-    news: News | None
+    storage_events: StorageEvents | None
     unseen: dict[str, RushesError] = field(default_factory=dict, init=False)  # place -> why
     _looks: int = field(default=0, init=False)
 
-    def look(self) -> Iterator[IntakeResult]:
+    def scan(self) -> Iterator[IntakeResult]:
         """First what was told, then what was not."""
-        if self.news:
-            yield from self._hear(self.news)
-        due = not self.news or self._looks % SCAN_LOOKS == 0
+        if self.storage_events:
+            yield from self._hear(self.storage_events)
+        due = not self.storage_events or self._looks % SCAN_LOOKS == 0
         for name, place in self.watched.items():
             if due or place.source.grows:
                 yield from self._take_in(place, place.new())
@@ -106,37 +107,37 @@ class _Eye:
         else:
             log.warning("%s is readable again", place)
 
-    def _hear(self, news: News) -> Iterator[IntakeResult]:
-        """A message is settled when all that it told has been done; else it comes again."""
+    def _hear(self, storage_events: StorageEvents) -> Iterator[IntakeResult]:
+        """A message is acknowledged when its events have been dealt with; else it comes again."""
         for _ in range(_MESSAGES):
             try:
-                messages = news.receive()
+                messages = storage_events.receive()
             except TryAgain as e:
                 yield from self._seen(EVENTS, e)
                 return
             yield from self._seen(EVENTS, None)
             if not messages:
                 return
-            for told in messages:
+            for message in messages:
                 try:
-                    added = [one for arrival in told.arrivals for one in self._met(arrival)]
+                    added = [one for event in message.events for one in self._on_event(event)]
                 except TryAgain as e:
                     log.warning("a storage event is retried later: %s", e)
                     continue
                 yield from added
                 if not any(isinstance(one.error, TryAgain) for one in added):
-                    news.settle([told])
+                    storage_events.acknowledge([message])
 
-    def _met(self, arrival: Arrival) -> list[IntakeResult]:
-        if self.home.awaited:
-            announce(self.home, self.home.awaited.met(arrival))
-        return [one for place in self.watched.values() for one in self._take_in(place, place.told(arrival))]
+    def _on_event(self, event: StorageEvent) -> list[IntakeResult]:
+        if self.home.expected_uploads:
+            announce(self.home, self.home.expected_uploads.on_event(event))
+        return [one for place in self.watched.values() for one in self._take_in(place, place.on_event(event))]
 
     def _sweep(self) -> Iterator[IntakeResult]:
-        if not self.home.awaited:
+        if not self.home.expected_uploads:
             return
         try:
-            announce(self.home, self.home.awaited.sweep())
+            announce(self.home, self.home.expected_uploads.sweep())
             if self._looks % UPLOAD_LOOKS == 0:
                 Uploads(self.home).finish_all()  # those whose bytes are looked at first
         except TryAgain as e:
@@ -144,7 +145,7 @@ class _Eye:
         else:
             yield from self._seen(UPLOADS, None)
 
-    def _take_in(self, place: Watched, found: Sequence[FoundFile]) -> Iterator[IntakeResult]:
+    def _take_in(self, place: WatchedSource, found: Sequence[FoundFile]) -> Iterator[IntakeResult]:
         for one in take_in(self.home, found, self.wanted):
             if isinstance(one.error, TryAgain):
                 place.forget(one.path)
@@ -152,7 +153,7 @@ class _Eye:
                 self._hand_over(place, one.path, one.job)
             yield one
 
-    def _hand_over(self, place: Watched, path: str, job: Job) -> None:
+    def _hand_over(self, place: WatchedSource, path: str, job: Job) -> None:
         """What was asked of a file where it lay; a ledger that is away is asked again at the next look."""
         old = place.moved[path]
         try:
@@ -161,7 +162,7 @@ class _Eye:
             log.warning("the move of %s is handled later: %s", job.name, e)
             place.forget(path)
         else:
-            place.gone.pop(look(old), None)
+            place.gone.pop(without_path(old), None)
 
 
 def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
@@ -171,7 +172,7 @@ def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
         raise Refused("no folder or bucket to watch", "Give a folder or a bucket, or set sources in rushes.toml.")
     for place in places:
         source = home.source(place)
-        first = next(iter(source.look()), None) if source.grows else None
-        if isinstance(first, LeftOut) and first.cause:
+        first = next(iter(source.scan()), None) if source.grows else None
+        if isinstance(first, SkippedFile) and first.cause:
             raise first.cause
     return [place if "://" in place else str(Path(place).absolute()) for place in places]

@@ -1,4 +1,4 @@
-"""The encoders of ours, told so that the same pictures and sounds give the same bytes on every machine."""
+"""Encoder settings under which the same input gives the same bytes on every machine."""
 
 from fractions import Fraction
 
@@ -14,8 +14,8 @@ AAC_FRAME = 1024  # samples
 def x264_stream(
     out: av.container.OutputContainer, track: VideoTrack, picture: av.VideoFrame, scale: int, options: dict[str, str]
 ) -> VideoStream:
-    """A stream for pictures like this one, in ticks of 1 / scale seconds, with the colours that they have."""
-    stream = out.add_stream("libx264", rate=sane_rate(track.rate), options=options)
+    """An H.264 stream for pictures like this one, in ticks of 1 / scale seconds, with their colour tags."""
+    stream = out.add_stream("libx264", rate=plausible_rate(track.rate), options=options)
     context = stream.codec_context
     context.width, context.height = picture.width, picture.height
     context.pix_fmt = "yuv420p"
@@ -26,7 +26,7 @@ def x264_stream(
 
 
 def x264_options(crf: int) -> dict[str, str]:
-    """One thread and no processor-dependent choices: the same bytes on every machine, at 1.02 of the cost."""
+    """One thread and no processor-dependent choices, at 1.02 of the cost."""
     return {
         "preset": "veryfast",
         "crf": str(crf),
@@ -40,19 +40,19 @@ def x264_options(crf: int) -> dict[str, str]:
     }
 
 
-def aac_shape(track: AudioTrack) -> tuple[str, int]:
-    """Layout and rate in which a track is encoded: what every player plays."""
+def aac_format(track: AudioTrack) -> tuple[str, int]:
+    """Channel layout and sample rate in which a track is encoded; every player supports them."""
     return "mono" if track.channels == 1 else "stereo", track.rate if track.rate in {44_100, 48_000} else 48_000
 
 
 def aac_stream(out: av.container.OutputContainer, layout: str, rate: int) -> AudioStream:
-    """An AAC stream that always gives the same bytes."""
+    """A bit-exact AAC stream."""
     stream = out.add_stream("aac", rate=rate, options={"flags": "+bitexact", "threads": "1"})
     stream.codec_context.layout = layout
     stream.codec_context.bit_rate = 64_000 if layout == "mono" else 128_000
     return stream
 
 
-def sane_rate(rate: Fraction | None) -> Fraction:
-    """A rate that encoders believe; only a hint to them."""
+def plausible_rate(rate: Fraction | None) -> Fraction:
+    """A frame rate that encoders accept; only a hint to them."""
     return rate if rate and 1 <= rate <= 240 else Fraction(25)

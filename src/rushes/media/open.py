@@ -1,4 +1,4 @@
-"""The one safe door: every media file of others is opened here, and every media file of ours is created here.
+"""The only module that opens media files: allow-lists and limits for input, bit-exact options for output.
 
 Nothing outside the allow-lists is parsed: a playlist, a list of files or a URL in disguise is refused unread.
 """
@@ -19,7 +19,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import BadMedia, NoRoom, SourceMissing
 from rushes.domain.video import Footage, VideoTrack
-from rushes.media.sniff import what_it_is_not
+from rushes.media.sniff import why_not_footage
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg,mxf,wav,w64,aiff,mp3,flac,aac,caf,dv"
 VIDEO_CODECS = frozenset(
@@ -47,8 +47,8 @@ class Limits:
 LIMITS = Limits()
 
 
-def limits_of(track: VideoTrack) -> Limits:
-    """The limits for pictures that probe has let in: their own size, should that be over the ordinary one."""
+def track_limits(track: VideoTrack) -> Limits:
+    """The limits for a track that probe has accepted, perhaps with a higher limit of pixels than the default."""
     return replace(LIMITS, pixels=max(LIMITS.pixels, track.width * track.height))
 
 
@@ -57,54 +57,54 @@ def open_footage(path: Footage, limits: Limits = LIMITS) -> Iterator[InputContai
     """A container to read, after every check that needs no decoder.
 
     Raises:
-        BadMedia: it is not footage, or not footage that can be opened safely.
-        SourceMissing: it is not there, or may not be read.
+        BadMedia: it is not footage, or cannot be opened safely.
+        SourceMissing: it is missing, or may not be read.
     """
-    with open_bytes(path) as file, foreign_errors(path.name):
+    with open_bytes(path) as file, translate_errors(path.name):
         _check_head(file, path.name, limits)
-        with av.open(_handle(path, file), mode="r", options=_options(), metadata_errors="replace") as container:
-            if len(container.streams) > 4 * limits.streams:
-                raise BadMedia(f"{path.name} holds {len(container.streams)} streams, which no camera writes")
+        with av.open(_handle(path, file), mode="r", options=_demuxer_options(), metadata_errors="replace") as container:
+            if (count := len(container.streams)) > 4 * limits.streams:
+                raise BadMedia(f"{path.name} has {count} streams, over the limit of {4 * limits.streams}")
             yield container
 
 
 @contextlib.contextmanager
 def open_bytes(path: Footage) -> Iterator[BinaryIO]:
-    """The bytes of a plain file, or of one that lies elsewhere."""
+    """The bytes of a local file or a remote original."""
     if not isinstance(path, Path):
         with path.open() as file:
             yield file
         return
-    with plain_file(path) as fd, os.fdopen(fd, "rb", closefd=False) as file:
+    with open_regular_file(path) as fd, os.fdopen(fd, "rb", closefd=False) as file:
         yield file
 
 
 def _handle(path: Footage, file: BinaryIO) -> str | BinaryIO:
-    """What the media library opens: the very file that was checked, under a name of it or through its reader."""
+    """What FFmpeg opens: the very file that was checked, by its descriptor or through its reader."""
     if not isinstance(path, Path):
         return file
     return f"file:/proc/self/fd/{file.fileno()}" if Path("/proc/self/fd").is_dir() else f"file:{path.absolute()}"
 
 
 @contextlib.contextmanager
-def plain_file(path: Path) -> Iterator[int]:
-    """A descriptor of a plain file: never a link, a pipe or a device, and never one that waits."""
+def open_regular_file(path: Path) -> Iterator[int]:
+    """A descriptor of a regular file: never a link, a pipe or a device, and never one that blocks."""
     if "\0" in str(path):
-        raise BadMedia("the name of the file holds a NUL character")
+        raise BadMedia("the file name contains a NUL character")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as e:
         raise SourceMissing(f"{path.name}: {e.strerror}") from e
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise BadMedia(f"{path.name} is not a plain file", "Only files can be read, not folders, pipes or devices.")
+            raise BadMedia(f"{path.name} is not a regular file", "Folders, pipes and devices cannot be read.")
         yield fd
     finally:
         os.close(fd)
 
 
 def video_stream(container: InputContainer, limits: Limits = LIMITS) -> VideoStream | None:
-    """The stream that is the film (a cover picture is none), ready to be decoded within the limits."""
+    """The main video stream (never a cover picture), ready to be decoded within the limits."""
     best = container.streams.best("video")
     if not isinstance(best, VideoStream) or best.disposition & best.disposition.attached_pic:
         return None
@@ -119,7 +119,7 @@ def audio_stream(container: InputContainer, index: int) -> AudioStream:
     """The stream of an audio track, ready to be decoded."""
     stream = container.streams[index]
     if not isinstance(stream, AudioStream):
-        raise BadMedia(f"stream {index} is no longer sound: the file has changed")
+        raise BadMedia(f"stream {index} is no longer audio: the file has changed")
     _check_codec(stream, AUDIO_CODECS)
     return stream
 
@@ -131,53 +131,53 @@ def is_listed(stream: AudioStream | VideoStream) -> bool:
 
 
 def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
-    """Refuse pictures that would fill the memory."""
+    """Raise BadMedia for pictures that would fill the memory."""
     if width * height > limits.pixels:
         raise BadMedia(
             f"its pictures are {width} x {height}, over the limit of {limits.pixels // 1_000_000} million pixels",
-            "Make a smaller copy, or raise the limit.",
+            "Make a smaller copy, or raise max_pixels.",
         )
 
 
 def create_file(path: Path, options: dict[str, str]) -> OutputContainer:
-    """A new MP4 of ours, without any word about who wrote it or when."""
+    """A new MP4, without writer and date, so that bytes are reproducible."""
     return av.open(f"file:{path.absolute()}", mode="w", format="mp4", options={"fflags": "+bitexact", **options})
 
 
-def create_header(buffer: BinaryIO) -> OutputContainer:
-    """A Matroska of ours in memory: its header says what only readers of that format know."""
+def create_matroska(buffer: BinaryIO) -> OutputContainer:
+    """A Matroska in memory: FFmpeg sets some tags of a stream only when it reads this format."""
     return av.open(buffer, mode="w", format="matroska", options={"fflags": "+bitexact"})
 
 
-def read_header(buffer: BinaryIO) -> InputContainer:
-    """What was written there."""
+def read_matroska(buffer: BinaryIO) -> InputContainer:
+    """A Matroska written by create_matroska."""
     return av.open(buffer, mode="r", format="matroska")
 
 
 @contextlib.contextmanager
-def foreign_errors(name: str) -> Iterator[None]:
-    """Say what the media library says in words of ours."""
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise errors of FFmpeg as ours."""
     try:
         yield
     except FFmpegError as e:
         if e.errno == 28:
             raise NoRoom("the disk is full") from e
-        raise BadMedia(f"{name} cannot be read as footage: {_plain(e)}") from e
+        raise BadMedia(f"{name} cannot be read as footage: {_reason(e)}") from e
     except UnicodeError as e:
-        raise BadMedia(f"{name} cannot be read as footage: its labels are not text") from e
+        raise BadMedia(f"{name} cannot be read as footage: its metadata is not text") from e
 
 
-def _plain(e: FFmpegError) -> str:
+def _reason(e: FFmpegError) -> str:
     known = {
-        "InvalidDataError": "its data makes no sense",
-        "ArgumentError": "it is of a kind that is not on the list of safe ones",
+        "InvalidDataError": "its data is invalid",
+        "ArgumentError": "its format is not on the allow-list",
         "EOFError": "it ends too early",
-        "DecoderNotFoundError": "no decoder for it is at hand",
+        "DecoderNotFoundError": "there is no decoder for it",
     }
     return known.get(type(e).__name__, (e.strerror or type(e).__name__).lower())
 
 
-def _options() -> dict[str, str]:
+def _demuxer_options() -> dict[str, str]:
     return {
         "format_whitelist": FORMATS,
         "protocol_whitelist": "file",
@@ -191,7 +191,7 @@ def _check_head(file: BinaryIO, name: str, limits: Limits) -> None:
     if size > limits.size:
         raise BadMedia(f"{name} has {size} bytes, over the limit of {limits.size}")
     file.seek(0)
-    reason = what_it_is_not(file.read(4096))
+    reason = why_not_footage(file.read(4096))
     file.seek(0)
     if reason:
         raise BadMedia(f"{name} {reason}")
@@ -201,6 +201,6 @@ def _check_codec(stream: VideoStream | AudioStream, allowed: frozenset[str]) -> 
     name = stream.codec_context.codec.name
     if name not in allowed:
         raise BadMedia(
-            f"its {stream.type} is coded as {name}, which is not on the list of safe codecs",
+            f"its {stream.type} codec {name} is not on the allow-list",
             "Convert it to H.264 with another program, then run it again.",
         )

@@ -1,19 +1,19 @@
-"""What the first bytes of a file give away, in words for the person who chose it."""
+"""Why a file cannot be footage, by its first bytes."""
 
 _TEXT = frozenset(range(32, 127)) | {9, 10, 12, 13}
 
 
-def what_it_is_not(head: bytes) -> str:
+def why_not_footage(head: bytes) -> str:
     """Why a file with this beginning cannot be footage; empty if it may be."""
     if not head:
         return "is empty"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"#extm3u"):
-        return "is a playlist, not footage: it only names other files"
+        return "is a playlist, not footage: it only lists other files"
     if start.startswith(b"ffconcat"):
         return "is a list of files, not footage"
     if all(byte in _TEXT for byte in head):
-        return "is a text, not footage"
+        return "is a text file, not footage"
     if not any(head):
-        return "begins with nothing but zeros: it was never written to the end"
+        return "begins with zeros: its copy or recording is incomplete"
     return ""

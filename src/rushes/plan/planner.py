@@ -18,7 +18,7 @@ from rushes.plan.grid import grid, trial_grid
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a job asks, as its payload carries it: everything that decides the plan but what probe will find."""
+    """What a job asks, as its payload carries it: with the facts of probe it decides the plan."""
 
     owner: str
     source: Fingerprint
@@ -28,8 +28,8 @@ class JobSpec:
     profile: str = "balanced"
     chunk_seconds: int = 60
     chunk_bytes: int = 0
-    take: int = 0  # --again asks anew: nothing is deleted
-    trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
+    take: int = 0  # of --again: earlier results are kept
+    trial: bool = False  # a few seconds from the middle, to measure the speed of this machine
 
     def to_text(self) -> str:
         """The payload."""
@@ -45,8 +45,8 @@ class JobSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A task together with its question, while the plan is being made."""
+class PlannedTask:
+    """A task of the plan and its result keys."""
 
     stage: str
     chunk: int | None
@@ -54,7 +54,7 @@ class Planned:
 
 
 def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
-    """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
+    """The first task of a job. Its result key is of the fingerprint, because the content is not hashed yet."""
     question = {
         "source": asdict(job_spec.source),
         "owner": job_spec.owner,
@@ -68,7 +68,7 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
 
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
-    """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
+    """The only task of a clip; its inputs (result keys by `stage.output`) exist already."""
     keys = _keys(stage, job_spec, sha256, None, inputs)
     spec = _task_spec(stage, job_spec, None, keys, inputs)
     return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
@@ -77,15 +77,15 @@ def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs
 def plan(
     job: str, job_spec: JobSpec, facts: VideoFacts, specs: Mapping[str, StageSpec], probe_spec: str
 ) -> tuple[Draft, ...]:
-    """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
+    """All tasks after the first, ordered chunk by chunk, every stage."""
     spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
-    made: dict[str, list[Planned]] = {"probe": [Planned("probe", None, results_of(probe_spec))]}
+    made: dict[str, list[PlannedTask]] = {"probe": [PlannedTask("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
     for rank, name in enumerate(job_spec.stages):
         if name == "probe":
             continue
         if name not in specs:
-            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+            raise NeverWorks(f"stage {name!r} is not installed on this machine", "Install its package, then retry.")
         stage = specs[name]
         whole = spans[0] if job_spec.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (
@@ -116,7 +116,7 @@ def needs_of(spec: str) -> tuple[str, ...]:
 
 
 def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
-    """What is kept on the job row for lists and pages."""
+    """Facts on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
     doc = {
@@ -125,7 +125,7 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
         "path": job_spec.source.path,
         "sha256": facts.sha256,
         "size": facts.size,
-        "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
+        "start": [facts.start.numerator, facts.start.denominator],  # media time of film time zero
         "duration_us": int(facts.duration * 1_000_000),
         "width": width,
         "height": height,
@@ -146,8 +146,8 @@ def _task(
     stage: StageSpec,
     chunk: int | None,
     span: Span | None,
-    made: Mapping[str, Sequence[Planned]],
-) -> tuple[Draft, Planned]:
+    made: Mapping[str, Sequence[PlannedTask]],
+) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
     inputs: dict[str, list[str]] = {}
@@ -161,7 +161,7 @@ def _task(
     draft = Draft(
         task_id(job, stage.name, chunk), job, stage.name, chunk, spec, stage.lane, needs=tuple(Need(n) for n in needs)
     )
-    return draft, Planned(stage.name, chunk, keys)
+    return draft, PlannedTask(stage.name, chunk, keys)
 
 
 def _keys(
@@ -179,7 +179,7 @@ def _keys(
 
 
 def _output_question(stage: StageSpec, job_spec: JobSpec, output: str) -> dict[str, JSON]:
-    """Only the options that change an output are part of its question."""
+    """Only options that change an output are part of its result key."""
     options = _options(stage, job_spec)
     return {"output": output, "options": {n: options[n] for n in stage.output_options.get(output, options)}}
 
@@ -223,7 +223,7 @@ def _task_spec(
 
 
 def _unblocks(stage: StageSpec) -> bool:
-    """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
+    """Whether chunks wait for it: whole-video work that needs only probe (audio) goes first."""
     return stage.scope is Scope.VIDEO and set(stage.needs) <= {"probe"}
 
 

@@ -61,6 +61,6 @@ def _checked(part: str, at: int, steps: Mapping[int, Path]) -> int:
     if at < min(steps):
         raise WrongHome(
             f"this database was written by a build before the first release ({part} schema {at})",
-            "Begin in a new database: what is in the bucket or the folder is found and adopted.",
+            "Use a new database: existing results in the bucket or folder are found and adopted.",
         )
     return at

@@ -346,7 +346,7 @@ def translate_errors() -> Iterator[None]:
     except errors.DiskFull as e:
         raise NoRoom(f"the database cannot be written: {e}") from e
     except errors.InsufficientPrivilege as e:
-        raise NotAllowed(f"the database refuses us: {e}", "Give this role the right to it.") from e
+        raise NotAllowed(f"the database denies access: {e}", "Give this role the permission.") from e
     except _AWAY as e:
         raise _away(e) from e
     except psycopg.Error as e:
@@ -358,7 +358,7 @@ def _away(e: psycopg.Error) -> StoreAway:
     text = str(e)
     if re.search(r'database "[^"]*" does not exist|no such database', text):
         hint = "Create the database, or correct its name in the store's URL."
-        return StoreMissing(f"the database is not there: {text}", hint)
+        return StoreMissing(f"the database does not exist: {text}", hint)
     if re.search(r'authentication failed|role "[^"]*" does not exist|no pg_hba.conf entry', text):
-        return StoreRefuses(f"the database refuses us: {text}", "Check user and password in the store's URL.")
-    return StoreAway(f"the database did not answer: {text}")
+        return StoreRefuses(f"the database denies access: {text}", "Check user and password in the store's URL.")
+    return StoreAway(f"the database does not respond: {text}")

@@ -72,7 +72,7 @@ class DynamoRecords:
                 old = e.found[key]
             else:
                 return new
-        raise StoreAway("too many others write the same record")
+        raise StoreAway("too many writers of the same record")
 
     def _item(self, key: Key, record: Record, token: str) -> Item:
         doc = {"kind": record.kind, "owner": record.owner, "id": record.id, "doc": record.doc}

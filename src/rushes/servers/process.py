@@ -107,4 +107,4 @@ def start(
         time.sleep(0.02)
     running.stop()
     last = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
-    raise Refused(f"{Path(argv[0]).name} does not start:\n{last}", f"Its whole log is in {log}.")
+    raise Refused(f"{Path(argv[0]).name} does not start:\n{last}", f"See its log: {log}")

@@ -10,14 +10,14 @@ from typing import Any, BinaryIO
 from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
-from rushes.blobs.s3_door import connect, translated
-from rushes.blobs.s3_place import SCHEME, Place
-from rushes.blobs.scratch import Scratch
+from rushes.blobs.local_cache import LocalCache
+from rushes.blobs.s3.client import connect, translate_errors
+from rushes.blobs.s3.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.sources.folder import AUDIO, VIDEO
-from rushes.sources.port import FoundFile, LeftOut
-from rushes.sources.ranged import Ranged
+from rushes.sources.port import FoundFile, SkippedFile
+from rushes.sources.ranged_reader import RangedReader
 
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 
@@ -26,55 +26,53 @@ _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 class Bucket:
     """A key as it is named, or everything below it that looks like footage. What S3 shows is whole."""
 
-    place: Place
+    location: BucketLocation
     grows: bool = False
 
-    def look(self) -> Iterator[FoundFile | LeftOut]:
-        """As the port says."""
+    def scan(self) -> Iterator[FoundFile | SkippedFile]:
         try:
-            with translated("listing a bucket"):
+            with translate_errors("listing a bucket"):
                 yield from self._all()
         except StoreAway as e:
-            yield LeftOut(self.place.url, str(e), cause=type(e)(f"{self.place.url}: {e}", e.advice))
+            yield SkippedFile(self.location.url, str(e), cause=type(e)(f"{self.location.url}: {e}", e.advice))
 
     def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
-        """As the port says."""
-        named, below = self.place.prefix, f"{self.place.prefix}/" if self.place.prefix else ""
-        if bucket == self.place.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
-            with translated("looking at a key"):
-                found = [self._looked_at(meta) for meta in _named(_whole(self.place), key)]
+        named, below = self.location.prefix, f"{self.location.prefix}/" if self.location.prefix else ""
+        if bucket == self.location.bucket and (key == named or (key.startswith(below) and _looks_like_footage(key))):
+            with translate_errors("looking at a key"):
+                found = [self._check(meta) for meta in _named(_whole(self.location), key)]
             yield from (entry for entry in found if isinstance(entry, FoundFile))
 
     def keys(self) -> Iterator[tuple[str, str]]:
         """Every key below, with its ETag: what a lost storage event would have told."""
-        with translated("listing a bucket"):
-            for meta in _list(_whole(self.place), self.place.prefix):
+        with translate_errors("listing a bucket"):
+            for meta in _list(_whole(self.location), self.location.prefix):
                 yield meta["path"], _etag(meta)
 
-    def _all(self) -> Iterator[FoundFile | LeftOut]:
-        store, named, films = _whole(self.place), self.place.prefix, 0
+    def _all(self) -> Iterator[FoundFile | SkippedFile]:
+        store, named, films = _whole(self.location), self.location.prefix, 0
         for meta in _named(store, named) or _list(store, named):
             if meta["path"] == named or _looks_like_footage(meta["path"]):
                 films += 1
-                yield self._looked_at(meta)
+                yield self._check(meta)
         if not films:
-            yield LeftOut(self.place.url, "no videos in it")
+            yield SkippedFile(self.location.url, "there is no footage in it")
 
-    def _looked_at(self, meta: Any) -> FoundFile | LeftOut:
-        found = _fingerprint(self.place.bucket, meta)
-        return FoundFile(found) if found.size else LeftOut(found.path, "it is empty")
+    def _check(self, meta: Any) -> FoundFile | SkippedFile:
+        found = _fingerprint(self.location.bucket, meta)
+        return FoundFile(found) if found.size else SkippedFile(found.path, "it is empty")
 
 
-class Originals:
-    """Opens originals in any bucket that the same credentials reach; parts of them are kept in bounded scratch."""
+class BucketOriginals:
+    """Opens originals in any bucket that the same credentials reach; parts of them are kept in a bounded cache."""
 
-    def __init__(self, door: Place, scratch: Path, most: int = 10 << 30) -> None:
-        """`door` says how buckets are reached; its own bucket and prefix do not matter."""
-        self._door = door
-        self._scratch = Scratch(scratch, most)
+    def __init__(self, access: BucketLocation, cache: Path, most: int = 10 << 30) -> None:
+        """`access` says how buckets are reached; its own bucket and prefix do not matter."""
+        self._access = access
+        self._cache = LocalCache(cache, most)
         self._stores: dict[str, S3Store] = {}
 
-    def original(self, taken_in: Fingerprint) -> "Far":
+    def original(self, taken_in: Fingerprint) -> "BucketOriginal":
         """The original that was taken in as this; of one that was promised before it was there, what is there now.
 
         Raises:
@@ -82,18 +80,18 @@ class Originals:
             StoreAway: the bucket does not answer.
         """
         bucket, _, key = taken_in.path.removeprefix(SCHEME).partition("/")
-        store = self._stores.setdefault(bucket, _whole(replace(self._door, bucket=bucket)))
-        return Far(store, key, taken_in if taken_in.etag else _now(store, bucket, key), self._scratch)
+        store = self._stores.setdefault(bucket, _whole(replace(self._access, bucket=bucket)))
+        return BucketOriginal(store, key, taken_in if taken_in.etag else _now(store, bucket, key), self._cache)
 
 
 @dataclass(frozen=True, slots=True)
-class Far:
+class BucketOriginal:
     """An original in a bucket. Every read names the ETag that was taken in, so another version is never mixed in."""
 
     store: S3Store
     key: str
     taken_in: Fingerprint
-    scratch: Scratch
+    cache: LocalCache
 
     @property
     def name(self) -> str:
@@ -107,17 +105,17 @@ class Far:
             SourceMissing, SourceChanged: it is not there, or not what was taken in.
             StoreAway: the bucket does not answer.
         """
-        return io.BufferedReader(Ranged(self.taken_in.size, _BLOCK, self._block), 1 << 16)
+        return io.BufferedReader(RangedReader(self.taken_in.size, _BLOCK, self._block), 1 << 16)
 
     def _block(self, number: int) -> Path:
         start = number * _BLOCK
         end = min(start + _BLOCK, self.taken_in.size)
         whole = hashlib.sha256(f"{self.taken_in.path}\n{self.taken_in.etag}".encode()).hexdigest()
-        return self.scratch.copy(f"{whole[:32]}-{number:06d}", end - start, lambda file: self._fetch(file, start, end))
+        return self.cache.copy(f"{whole[:32]}-{number:06d}", end - start, lambda file: self._fetch(file, start, end))
 
     def _fetch(self, file: BinaryIO, start: int, end: int) -> None:
         try:
-            with translated(f"reading {self.name}"):
+            with translate_errors(f"reading {self.name}"):
                 data = self._range(start, end)
         except FileNotFoundError as e:
             raise SourceMissing(f"{self.taken_in.path} is missing") from e
@@ -133,8 +131,8 @@ class Far:
             raise SourceChanged(f"{self.name} has changed since it was added") from e
 
 
-def _whole(place: Place) -> S3Store:
-    return connect(replace(place, prefix=""))
+def _whole(location: BucketLocation) -> S3Store:
+    return connect(replace(location, prefix=""))
 
 
 def _named(store: S3Store, key: str) -> list[Any]:
@@ -145,7 +143,7 @@ def _named(store: S3Store, key: str) -> list[Any]:
 
 
 def _now(store: S3Store, bucket: str, key: str) -> Fingerprint:
-    with translated("looking at a key"):
+    with translate_errors("looking at a key"):
         for meta in _named(store, key):
             return _fingerprint(bucket, meta)
     raise SourceMissing(f"{SCHEME}{bucket}/{key} is missing")

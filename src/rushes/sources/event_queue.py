@@ -1,4 +1,4 @@
-"""Storage events by SQS: a message is deleted when what it tells has been done; a scan finds what was never told."""
+"""Storage events by SQS: a message is deleted when its events have been dealt with; a scan finds what is missing."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -6,7 +6,7 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import Refused, StoreAway
-from rushes.sources.storage_events import Told, arrivals
+from rushes.sources.storage_events import EventMessage, parse_events
 from rushes.telemetry import log
 
 _BATCH = 10
@@ -21,38 +21,31 @@ class EventQueue:
         self._service, self._queue = service, queue
         self.poison = 0
 
-    def receive(self) -> Sequence[Told]:
-        """As the port says.
-
-        Raises:
-            StoreAway: the service is away.
-            WrongHome: there is no such queue.
-        """
+    def receive(self) -> Sequence[EventMessage]:
         answer = self._ask("receive_message", MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_WAIT_SECONDS)
-        return tuple(self._understood(answer.get("Messages", ())))
+        return tuple(self._parse(answer.get("Messages", ())))
 
     def waiting(self) -> int:
-        """As the port says."""
         name = "ApproximateNumberOfMessages"
         return int(self._ask("get_queue_attributes", AttributeNames=[name])["Attributes"][name])
 
-    def settle(self, told: Sequence[Told]) -> None:
-        """As the port says; a message that cannot be deleted now comes again and changes nothing."""
-        entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(told)]
+    def acknowledge(self, messages: Sequence[EventMessage]) -> None:
+        """A message that cannot be deleted now comes again and changes nothing."""
+        entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(messages)]
         try:
             if entries:
                 self._ask("delete_message_batch", Entries=entries)
         except StoreAway as e:
             log.warning("cannot read storage events: %s", e)
 
-    def _understood(self, messages: Sequence[Any]) -> Iterator[Told]:
+    def _parse(self, messages: Sequence[Any]) -> Iterator[EventMessage]:
         for message in messages:
             try:
-                yield Told(arrivals(message["Body"]), message["ReceiptHandle"])
+                yield EventMessage(parse_events(message["Body"]), message["ReceiptHandle"])
             except Refused as e:
                 log.warning("deleted a message from the queue of storage events: %s", e)
                 self.poison += 1
-                self.settle([Told((), message["ReceiptHandle"])])
+                self.acknowledge([EventMessage((), message["ReceiptHandle"])])
 
     def _ask(self, operation: str, **request: Any) -> Any:
         return self._service.ask(operation, QueueUrl=self._url, **request)

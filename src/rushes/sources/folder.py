@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rushes.domain.errors import NotAllowed, NotFound, Refused, SourceMissing
 from rushes.domain.video import Fingerprint
-from rushes.sources.port import MISSING, FoundFile, LeftOut
+from rushes.sources.port import MISSING, FoundFile, SkippedFile
 
 VIDEO = (".3g2", ".3gp", ".avi", ".divx", ".dv", ".f4v", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4",
          ".mpeg", ".mpg", ".mts", ".mxf", ".ogm", ".ogv", ".qt", ".ts", ".vob", ".webm", ".wmv")  # fmt: skip
@@ -25,25 +25,23 @@ class Folder:
     A link that is named itself is resolved; a link inside a folder is not followed out of it.
     """
 
-    place: Path
+    path: Path
 
     @property
     def grows(self) -> bool:
-        """As the port says."""
         return True
 
-    def look(self) -> Iterator[FoundFile | LeftOut]:
-        """As the port says."""
+    def scan(self) -> Iterator[FoundFile | SkippedFile]:
         try:
-            real = _real(self.place)
+            real = _real(self.path)
             mode = real.stat().st_mode
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            yield _unseen(self.place, error)
+            yield _unseen(self.path, error)
             return
         if stat.S_ISDIR(mode):
             yield from _folder(real)
         else:
-            yield _looked_at(real)
+            yield _check(real)
 
     def at(self, _bucket: str, _key: str) -> Iterator[FoundFile]:
         """No bucket tells of a folder."""
@@ -80,7 +78,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _folder(top: Path) -> Iterator[FoundFile | LeftOut]:
+def _folder(top: Path) -> Iterator[FoundFile | SkippedFile]:
     """What is below, and at the end what was passed over."""
     others: Counter[str] = Counter()
     films = 0
@@ -88,12 +86,12 @@ def _folder(top: Path) -> Iterator[FoundFile | LeftOut]:
         films += 1
         yield entry
     if not films:
-        yield LeftOut(str(top), "no videos in it" + (f", only {_counted(others)}" if others else ""))
+        yield SkippedFile(str(top), "there is no footage in it" + (f", only {_counted(others)}" if others else ""))
     elif others:
-        yield LeftOut(str(top), f"not videos: {_counted(others)}", fault=False)
+        yield SkippedFile(str(top), f"no footage: {_counted(others)}", fault=False)
 
 
-def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
+def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:
     waiting: list[Path] = [top]
     while waiting:
         folder = waiting.pop()
@@ -101,23 +99,23 @@ def _below(top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
             with os.scandir(folder) as entries:
                 found = sorted(entries, key=lambda e: e.name)
         except OSError as error:
-            yield _unseen(folder, error) if folder == top else LeftOut(str(folder), _reason(error))
+            yield _unseen(folder, error) if folder == top else SkippedFile(str(folder), _reason(error))
             continue
         found = [e for e in found if not e.name.startswith(".") and e.name not in _NOT_FOOTAGE]
         yield from (entry for e in found for entry in _entry(e, top, others))
         waiting += [Path(e.path) for e in reversed(found) if e.is_dir(follow_symlinks=False)]
 
 
-def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[FoundFile | LeftOut]:
+def _entry(entry: "os.DirEntry[str]", top: Path, others: Counter[str]) -> Iterator[FoundFile | SkippedFile]:
     path = Path(entry.path)
     if entry.is_symlink():
         yield from _link(path, top)
     elif entry.is_dir(follow_symlinks=False):
         return
     elif path.suffix.lower() in PARTIAL:
-        yield LeftOut(str(path), "still being written", fault=False)
+        yield SkippedFile(str(path), "it is still being written", fault=False)
     elif _is_footage(path):
-        yield _looked_at(path)
+        yield _check(path)
     else:
         others[path.suffix.lower() or path.name] += 1
 
@@ -127,30 +125,30 @@ def _counted(others: Counter[str]) -> str:
     return ", ".join(some) + (", ..." if len(others) > len(some) else "")
 
 
-def _link(path: Path, top: Path) -> Iterator[LeftOut]:
+def _link(path: Path, top: Path) -> Iterator[SkippedFile]:
     """Inside, what it leads to is found by itself; outside, it is none of this folder's business."""
     target = _real(path)
     if not target.is_relative_to(top) and (_is_footage(path) or target.is_dir()):
-        yield LeftOut(str(path), "a link that leads out of the folder: give its target on the command line to add it")
+        yield SkippedFile(str(path), "a link that leads out of the folder: name it on the command line to take it in")
     elif not target.exists() and _is_footage(path):
-        yield LeftOut(str(path), "a broken link")
+        yield SkippedFile(str(path), "a link that leads nowhere")
 
 
 def _is_footage(path: Path) -> bool:
     return path.suffix.lower() in VIDEO + AUDIO
 
 
-def _looked_at(path: Path) -> FoundFile | LeftOut:
+def _check(path: Path) -> FoundFile | SkippedFile:
     try:
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
-            return LeftOut(str(path), f"not a regular file but {_kind(mode)}")
+            return SkippedFile(str(path), f"not a regular file but {_kind(mode)}")
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # a FIFO put there meanwhile cannot hang us
         found = os.fstat(file)
         os.close(file)
     except OSError as error:
-        return LeftOut(str(path), _reason(error))
-    return FoundFile(_fingerprint(path, found)) if found.st_size else LeftOut(str(path), "the file is empty")
+        return SkippedFile(str(path), _reason(error))
+    return FoundFile(_fingerprint(path, found)) if found.st_size else SkippedFile(str(path), "the file is empty")
 
 
 def _kind(mode: int) -> str:
@@ -161,16 +159,16 @@ def _kind(mode: int) -> str:
     return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "something else"
 
 
-def _unseen(place: Path, error: OSError | ValueError) -> LeftOut:
-    """The place itself cannot be looked at."""
+def _unseen(path: Path, error: OSError | ValueError) -> SkippedFile:
+    """The path itself cannot be read."""
     reason = _reason(error)
-    told = f"{os.fsencode(place).decode('utf-8', 'replace')}: {reason}"
+    told = f"{os.fsencode(path).decode('utf-8', 'replace')}: {reason}"
     if isinstance(error, PermissionError):
         cause: Refused = NotAllowed(told, "Give this user read permission.")
     else:
         kind = NotFound if reason == MISSING else Refused
-        cause = kind(told, "Give files or folders with videos, or s3://bucket/prefix.")
-    return LeftOut(str(place), reason, cause=cause)
+        cause = kind(told, "Name files or folders with footage, or s3://bucket/prefix.")
+    return SkippedFile(str(path), reason, cause=cause)
 
 
 def _reason(error: OSError | ValueError) -> str:

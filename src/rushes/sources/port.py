@@ -1,4 +1,4 @@
-"""Sources: places that videos come from. One bad entry is reported and never stops the rest."""
+"""Sources: what videos come from. One bad entry is reported and never stops the rest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Protocol
 
 from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
-from rushes.sources.storage_events import Arrival
+from rushes.sources.storage_events import StorageEvent
 
-MISSING = "file not found or folder"
+MISSING = "no such file or folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +35,38 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something that was asked for, or looks like footage, and is not taken in; the reason is for people."""
+class SkippedFile:
+    """Something that was named, or looks like footage, and is not taken in; the reason is for people."""
 
     path: str
     reason: str
-    fault: bool = True  # false: passed over as it should be, and only told
-    cause: RushesError | None = None  # the place itself cannot be looked at
+    fault: bool = True  # false: skipped as it should be, and only reported
+    cause: RushesError | None = None  # the source itself cannot be read
 
 
 class Source(Protocol):
-    """A place that videos come from: a file or folder, a bucket."""
+    """What videos come from: a file, a folder, a bucket."""
 
     @property
     def grows(self) -> bool:
         """Whether what is found may still be being written: who watches believes it when two looks agree."""
 
-    def look(self) -> Iterator[FoundFile | LeftOut]:
+    def scan(self) -> Iterator[FoundFile | SkippedFile]:
         """Everything that is there now, in order, each thing once."""
 
     def at(self, bucket: str, key: str) -> Iterator[FoundFile]:
-        """What lies now at a key that a storage event named, if it is of this place.
+        """What lies now at a key that a storage event named, if it is in this source.
 
         Raises:
             StoreAway: nobody can tell.
         """
 
 
-class Awaited(Protocol):
+class ExpectedUploads(Protocol):
     """Keys of the home that jobs wait for."""
 
-    def met(self, arrival: Arrival) -> tuple[str, ...]:
+    def on_event(self, event: StorageEvent) -> tuple[str, ...]:
         """A storage event came; answers the tasks that became ready (to be announced)."""
 
     def sweep(self) -> tuple[str, ...]:
-        """Look for what no event told; answers the tasks that became ready (to be announced)."""
+        """Find uploads whose event was lost; answers the tasks that became ready (to be announced)."""

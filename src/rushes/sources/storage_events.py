@@ -1,4 +1,4 @@
-"""What a storage says of itself: an object was created. Told at least once, in any order, or not at all."""
+"""Storage events: a bucket says that a key was written, at least once, in any order, or not at all."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from rushes.domain.keys import JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class StorageEvent:
     """A key of a bucket has these bytes now."""
 
     bucket: str
@@ -20,19 +20,19 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventMessage:
     """One message: what it says has arrived, and the right to delete it."""
 
-    arrivals: tuple[Arrival, ...]
+    events: tuple[StorageEvent, ...]
     receipt: str
 
 
-class News(Protocol):
-    """Where messages of storages wait. Each comes again until it is settled."""
+class StorageEvents(Protocol):
+    """A queue of storage events. Each message comes again until it is acknowledged."""
 
     poison: int  # messages that were no storage events
 
-    def receive(self) -> Sequence[Told]:
+    def receive(self) -> Sequence[EventMessage]:
         """The next messages.
 
         Raises:
@@ -46,12 +46,12 @@ class News(Protocol):
             RushesError: the queue cannot be asked.
         """
 
-    def settle(self, told: Sequence[Told]) -> None:
-        """What these say has been done: they are not needed any more."""
+    def acknowledge(self, messages: Sequence[EventMessage]) -> None:
+        """Delete messages whose events have been dealt with."""
 
 
-def arrivals(message: str) -> tuple[Arrival, ...]:
-    """What a message of S3 (as it is, or passed on by SNS) says has arrived, each once; other news is none.
+def parse_events(message: str) -> tuple[StorageEvent, ...]:
+    """The keys that a message of S3 (as it is, or passed on by SNS) says were written, each once.
 
     Raises:
         Refused: it is no storage event.
@@ -66,9 +66,9 @@ def arrivals(message: str) -> tuple[Arrival, ...]:
         raise Refused(f"not a storage event: {message[:80]!r}") from e
 
 
-def _created(records: Iterable[JSON]) -> Iterator[Arrival]:
+def _created(records: Iterable[JSON]) -> Iterator[StorageEvent]:
     for record in records:
         if "ObjectCreated:" in record["eventName"]:
             s3 = record["s3"]
             blob = s3["object"]
-            yield Arrival(s3["bucket"]["name"], unquote_plus(blob["key"]), blob["eTag"].strip('"'))
+            yield StorageEvent(s3["bucket"]["name"], unquote_plus(blob["key"]), blob["eTag"].strip('"'))

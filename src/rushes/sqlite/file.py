@@ -141,9 +141,9 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 def _translate(e: sqlite3.Error, name: str) -> RushesError:
     if code(e) == sqlite3.SQLITE_FULL:
-        return NoRoom(f"no room to write the {name}: {e}")
+        return NoRoom(f"no disk space to write the {name}: {e}")
     if code(e) in _AWAY:
-        return StoreAway(f"no answer from the {name}: {e}")
+        return StoreAway(f"no response from the {name}: {e}")
     if code(e) in DAMAGED:
         return WrongHome(f"the file of the {name} is damaged: {e}", "Restore a backup with: rushes restore")
     return RushesError(f"the {name} failed: {e}")

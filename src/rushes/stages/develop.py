@@ -1,19 +1,17 @@
-"""Develop: one pass of the decoder over a chunk makes the proxy piece, the frame pack and the cut metrics."""
-
-import hashlib
+"""Develop: the proxy piece, the frame pack and the cut metrics of a chunk, in one pass of the decoder."""
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
+from rushes.media.developing.cut_metrics import CutMetricsRecorder
 from rushes.media.developing.develop import Sink, develop
-from rushes.media.developing.metrics import Measure
-from rushes.media.developing.pack import Pack
-from rushes.media.developing.proxy import ProxyPiece
-from rushes.media.reading.boxes import avc_codec
+from rushes.media.developing.frame_pack import FramePackWriter
+from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.reading.mp4_boxes import avc_codec
 from rushes.stages.port import Work
 
 
 class Develop:
-    """Makes what is wanted of the pictures of one chunk."""
+    """Makes the wanted outputs of one chunk."""
 
     spec = StageSpec(
         "develop",
@@ -33,17 +31,17 @@ class Develop:
             _save_nothing(work)
             return
         span = Span(work.span.start, work.span.end, track.base)
-        makers, damaged = _Makers(work, span), list[int]()
+        writers, damaged = _Writers(work, span), list[int]()
         try:
-            develop(work.footage(), work.facts, span, makers.sinks(), work.progress, damaged.append)
-            makers.save()
+            develop(work.footage(), work.facts, span, writers.sinks(), work.progress, damaged.append)
+            writers.save()
             _note_damage(work, [to_us(pts, track.base) for pts in damaged])
         finally:
-            makers.let_go()
+            writers.close()
 
 
-class _Makers:
-    """The makers of the wanted outputs and their files."""
+class _Writers:
+    """The sinks of the wanted outputs and their files."""
 
     def __init__(self, work: Work, span: Span) -> None:
         track = work.facts.video
@@ -52,45 +50,43 @@ class _Makers:
         self._piece, self._frames = work.temporary(".mp4"), work.temporary(".pack")
         height, crf = int(work.options["height"]), int(work.options["crf"])
         wanted = work.wanted
-        self._metrics = Measure(track) if "metrics" in wanted else None
-        self._pack = Pack(self._frames, track) if "frames" in wanted else None
-        self._proxy = ProxyPiece(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
+        self._metrics = CutMetricsRecorder(track) if "metrics" in wanted else None
+        self._pack = FramePackWriter(self._frames, track) if "frames" in wanted else None
+        self._proxy = ProxyWriter(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
-        """Those that are wanted."""
+        """The wanted sinks."""
         return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
 
-    def let_go(self) -> None:
-        """Close the files, whatever happened."""
-        if self._proxy:
-            self._proxy.let_go()
-        if self._pack:
-            self._pack.let_go()
+    def close(self) -> None:
+        """Close the files, finished or not."""
+        for writer in (self._proxy, self._pack):
+            if writer:
+                writer.close()
 
     def save(self) -> None:
-        """Store what they made."""
+        """Finish the files and save them."""
         if self._proxy:
-            layout = self._proxy.close()
+            layout = self._proxy.finish()
             self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
-            header = layout.header(self._piece)
-            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
-            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(header))
+            codec, (width, height) = avc_codec(layout.init_segment(self._piece)), self._proxy.size
+            self._work.note("proxy", **layout.facts(self._piece), width=width, height=height, codec=codec)
         if self._pack:
-            index = self._pack.close()
+            index = self._pack.finish()
             self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")
             self._work.save_json("frames", "frames.json", index.to_json())
             self._work.count("frames", len(index.frames))
         if self._metrics:
-            metrics = self._metrics.close()
+            metrics = self._metrics.finish()
             self._work.save("metrics", "metrics.bin", metrics.to_bytes(), "application/octet-stream")
             self._work.count("metrics", len(metrics.pts))
 
 
 def _note_damage(work: Work, times: list[int]) -> None:
-    """Say in the manifests and the log where pictures are not what the camera saw."""
+    """Note in the manifests and the log which frames are concealed."""
     if times:
         some = ", ".join(clock(us) for us in times[:5])
-        work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
+        work.log(f"{len(times)} frames cannot be decoded and are concealed: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)
 

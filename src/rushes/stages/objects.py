@@ -1,36 +1,26 @@
-"""Objects: things of known classes in the kept frames of a chunk."""
+"""Objects: detections in the sampled frames of a chunk."""
 
-from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.stages.port import Work
-from rushes.stages.sight.boxes import CONFIDENCE, box
-from rushes.stages.sight.looks import looks
+from rushes.stages.vision.samples import FRAMES, sampled_frames
 
 
 class Objects:
-    """Things in pictures, frame by frame."""
+    """Detects objects frame by frame."""
 
     spec = StageSpec(
-        "objects",
-        1,
-        Scope.CHUNK,
-        ("objects",),
-        needs=("probe", "develop.frames"),
-        options={"min_confidence": 0.4},
-        models=("objects",),
+        "objects", 1, Scope.CHUNK, ("objects",), FRAMES, options={"min_confidence": 0.4}, models=("objects",)
     )
 
     def run(self, work: Work) -> None:
         """Save objects.jsonl."""
         least, model = float(work.options["min_confidence"]), work.models["objects"]
         found = [
-            Observation("object", look.span, t.label, round(t.confidence, CONFIDENCE), box=box(t.box, look.picture))
-            for look in looks(work)
-            for t in work.engine.detect_objects(model, look.picture, least)
+            frame.observation("object", d.label, d.confidence, d.box)
+            for frame in sampled_frames(work)
+            for d in work.engine.detect_objects(model, frame.picture, least)
         ]
-        work.save("objects", "objects.jsonl", dump(found), MEDIA_TYPE)
-        work.count("objects", len(found))
-        work.note("objects", kinds=["object"])
+        work.save_observations("objects", "objects.jsonl", found, kinds=["object"])
 
 
 STAGE = Objects()

@@ -1,8 +1,8 @@
-"""A stage: one kind of work. It is given a Work and saves what it makes; it knows no jobs, leases or databases."""
+"""The stage port: a stage is given a Work and saves what it makes; it knows no jobs, leases or databases."""
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import BadMedia, SourceChanged, SourceMissing
 from rushes.domain.keys import JSON, canonical, video_id
+from rushes.domain.observation import MEDIA_TYPE, Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.domain.span import Span
 from rushes.domain.stage import StageSpec
@@ -40,8 +41,8 @@ class Input:
 
 
 @dataclass(slots=True)
-class Saved:
-    """What a stage has saved for one output so far."""
+class OutputDraft:
+    """What a stage has saved for one output so far: the manifest to be."""
 
     artifacts: list[Artifact] = field(default_factory=list)
     count: int = 0
@@ -50,10 +51,10 @@ class Saved:
 
 @dataclass(slots=True)
 class Work:
-    """One task as a stage sees it: its part of the footage, its inputs, a scratch folder, a place for what it makes.
+    """One task as a stage sees it: its span of the footage, its inputs, a scratch folder, and where outputs go.
 
-    `wanted` names the outputs to make (those that exist already are left out); `span` is None for whole videos;
-    `seed` is fixed by the question, for whatever needs chance.
+    `wanted` names the outputs to make (without those that exist); `span` is None for whole videos; `seed` depends on
+    the result keys only.
     """
 
     owner: str
@@ -70,9 +71,9 @@ class Work:
     blobs: Blobs
     engine: Engine
     seed: int
-    tell: Callable[[float], None] = lambda _fraction: None
-    say: Callable[[str], None] = lambda _line: None
-    saved: dict[str, Saved] = field(default_factory=dict)
+    on_progress: Callable[[float], None] = lambda _fraction: None
+    on_log: Callable[[str], None] = lambda _line: None
+    saved: dict[str, OutputDraft] = field(default_factory=dict)
     _facts: VideoFacts | None = None
 
     def inputs(self, stage: str, output: str) -> tuple[Input, ...]:
@@ -97,10 +98,10 @@ class Work:
         return video_id(self.owner, self.facts.sha256)
 
     def footage(self) -> Footage:
-        """The original, after a check that it is still the file that was taken in; a far one checks each read.
+        """The original, checked to be the file that was probed; one in a bucket is checked at each read.
 
         Raises:
-            SourceMissing, SourceChanged: it is not.
+            SourceMissing, SourceChanged: it is not that file.
         """
         if self.source is None or self.fingerprint is None:
             raise BadMedia("this job has no original")
@@ -116,57 +117,63 @@ class Work:
 
     @property
     def promised(self) -> Fingerprint | None:
-        """What was read of an original that was promised before it was there; None of any other."""
+        """The fingerprint of an upload for which the job was submitted before it arrived; None for any other."""
         if self.source is None or isinstance(self.source, Path) or not self.fingerprint or self.fingerprint.etag:
             return None
         return self.source.taken_in
 
     def save(self, output: str, name: str, data: bytes | Path, media_type: str, publish: str | None = None) -> Artifact:
-        """Store an artifact of an output; `publish` is a name for people, made after the commit."""
+        """Store an artifact of an output; `publish` is a published name, linked after the commit."""
         blob = self.blobs.put(self.owner, data)
         artifact = Artifact(name, blob.sha256, blob.size, media_type, publish)
-        self.saved.setdefault(output, Saved()).artifacts.append(artifact)
+        self.saved.setdefault(output, OutputDraft()).artifacts.append(artifact)
         return artifact
 
     def refer(self, output: str, artifact: Artifact, name: str, publish: str | None = None) -> Artifact:
-        """Make a stored artifact of another result part of this output under a new name; no bytes are copied."""
+        """Add an artifact of another result to this output under a new name; no bytes are copied."""
         mine = Artifact(name, artifact.sha256, artifact.size, artifact.media_type, publish)
-        self.saved.setdefault(output, Saved()).artifacts.append(mine)
+        self.saved.setdefault(output, OutputDraft()).artifacts.append(mine)
         return mine
 
     def save_json(self, output: str, name: str, doc: JSON, publish: str | None = None) -> Artifact:
-        """Store a JSON document in its one byte form."""
+        """Store a JSON document in canonical form."""
         return self.save(output, name, canonical(doc), "application/json", publish)
+
+    def save_observations(self, output: str, name: str, rows: Sequence[Observation], **facts: JSON) -> None:
+        """Store observations, count them and note facts of them."""
+        self.save(output, name, dump(rows), MEDIA_TYPE)
+        self.count(output, len(rows))
+        self.note(output, **facts)
 
     def count(self, output: str, observations: int) -> None:
         """How many observations an output holds."""
-        self.saved.setdefault(output, Saved()).count = observations
+        self.saved.setdefault(output, OutputDraft()).count = observations
 
     def note(self, output: str, **facts: JSON) -> None:
         """Small facts kept in the manifest itself."""
-        self.saved.setdefault(output, Saved()).facts.update(facts)
+        self.saved.setdefault(output, OutputDraft()).facts.update(facts)
 
     def progress(self, fraction: float) -> None:
-        """How far the work is, 0 to 1; rides on the next renewal."""
-        self.tell(min(1.0, max(0.0, fraction)))
+        """Report progress, 0 to 1; it is sent with the next renewal of the lease."""
+        self.on_progress(min(1.0, max(0.0, fraction)))
 
     def log(self, line: str) -> None:
-        """A line for people, best effort."""
-        self.say(line)
+        """Write a log line; best effort."""
+        self.on_log(line)
 
     def temporary(self, suffix: str = "") -> Path:
-        """A new file name in the scratch folder, gone when the task is over."""
+        """A new file in the scratch folder, which is deleted with the task."""
         with tempfile.NamedTemporaryFile(dir=self.scratch, suffix=suffix, delete=False) as f:
             return Path(f.name)
 
 
 class Stage(Protocol):
-    """A kind of work. Only `run` is required; a third party offers one by the entry point group `rushes.stages`."""
+    """A kind of work. Other packages offer theirs by the entry point group `rushes.stages`."""
 
     spec: StageSpec
 
     def run(self, work: Work) -> None:
-        """Make every output in `work.wanted` and save it. The same question must give the same bytes.
+        """Make and save every output in `work.wanted`. The same result key must always give the same bytes.
 
         Raises:
             TryAgain: it may work later.

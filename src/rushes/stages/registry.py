@@ -1,4 +1,4 @@
-"""All stages there are: ours, and those that installed packages offer by the entry point group `rushes.stages`."""
+"""All stages: the built-in ones, and those of installed packages (entry point group `rushes.stages`)."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from rushes.domain.keys import is_name
 from rushes.domain.stage import StageSpec
 from rushes.stages.port import Stage
 
-OURS = (
+BUILT_IN = (
     *("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript"),
     *("read_text", "segments", "objects", "faces", "places", "clip"),
     *("preview", "depth", "grade", "stereo", "join"),
@@ -20,13 +20,13 @@ _RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not ava
 
 
 def load_stages() -> dict[str, Stage]:
-    """Stages by name; nobody may take a name that is taken.
+    """Stages by name.
 
     Raises:
-        Refused: a package offers something that is no stage, or a name twice.
+        Refused: a package offers something that is not a stage, or a name that is taken.
     """
-    here = [name for name in OURS if name not in _RUNTIMES or find_spec(_RUNTIMES[name])]
-    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in here}
+    available = [name for name in BUILT_IN if name not in _RUNTIMES or find_spec(_RUNTIMES[name])]
+    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in available}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         stage = point.load()
         name = _checked(stage, point.value)
@@ -37,7 +37,7 @@ def load_stages() -> dict[str, Stage]:
 
 
 def specs_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
-    """What each stage says of itself."""
+    """The spec of each stage."""
     return {name: stage.spec for name, stage in stages.items()}
 
 

@@ -1,18 +1,17 @@
-"""Transcribe: the speech windows that begin in a chunk, as lines with words, times and languages."""
+"""Transcribe: the speech windows that begin in a chunk, as transcript lines with word times."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from rushes.domain.keys import JSON
-from rushes.domain.observation import MEDIA_TYPE, Observation, dump
+from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import whisper_code
 from rushes.engines.models.speech import parse_speech_models
 from rushes.engines.port import RATE
 from rushes.stages.port import Work
-from rushes.stages.speech.listener import Listener
 from rushes.stages.speech.pcm import open_pcm
+from rushes.stages.speech.transcriber import Transcriber
 from rushes.stages.speech.windows import Window
 
 
@@ -20,11 +19,11 @@ class Transcribe:
     """Speech to text, chunk by chunk. Silence, music and noise give no lines and no error."""
 
     spec = StageSpec(
-        name="transcribe",
-        version=1,
-        scope=Scope.CHUNK,
-        needs=("probe", "audio"),
-        outputs=("lines",),
+        "transcribe",
+        1,
+        Scope.CHUNK,
+        ("lines",),
+        ("probe", "audio"),
         options={"profile": "balanced", "language": ""},
         models=("speech",),
     )
@@ -33,25 +32,23 @@ class Transcribe:
         """Save `lines.jsonl`: the lines of the windows that begin in this chunk."""
         doc = work.input("audio", "windows").json("windows.json")
         mine = _mine(work, doc)
-        found = list(self._listen(work, mine, int(doc["offset"]))) if mine else []
-        work.save("lines", "lines.jsonl", dump(found), MEDIA_TYPE)
-        work.count("lines", len(found))
-        work.note("lines", kinds=["speech"], voiced_ms=sum(w.length for w in mine) * 1000 // RATE)
+        found = list(_transcribe(work, mine, int(doc["offset"]))) if mine else []
+        voiced_ms = sum(w.length for w in mine) * 1000 // RATE
+        work.save_observations("lines", "lines.jsonl", found, kinds=["speech"], voiced_ms=voiced_ms)
 
-    def _listen(self, work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
-        sound = open_pcm(work.input("audio", "pcm").path("pcm.wav"))
-        language = whisper_code(str(work.options["language"]))
-        listener = Listener(
-            work.engine, parse_speech_models(work.models["speech"]), sound, str(work.options["profile"]), language
-        )
-        for n, window in enumerate(windows):
-            work.progress(n / len(windows))
-            for line in listener.window(window):
-                yield _shifted(line, offset)
+
+def _transcribe(work: Work, windows: Sequence[Window], offset: int) -> Iterator[Observation]:
+    pcm, models = open_pcm(work.input("audio", "pcm").path("pcm.wav")), parse_speech_models(work.models["speech"])
+    language = whisper_code(str(work.options["language"]))
+    transcriber = Transcriber(work.engine, models, pcm, str(work.options["profile"]), language)
+    for n, window in enumerate(windows):
+        work.progress(n / len(windows))
+        for line in transcriber.transcribe(window):
+            yield line.moved(Fraction(offset, RATE))
 
 
 def _mine(work: Work, doc: JSON) -> list[Window]:
-    """Windows that start in this chunk; the first and the last chunk also take what lies outside the picture."""
+    """Windows that start in this chunk; the first and the last chunk also take those outside the picture."""
     assert work.span is not None
     track = work.facts.video
     ends = [track.end * track.base] if track else [a.end * a.base for a in work.facts.audio]
@@ -61,11 +58,6 @@ def _mine(work: Work, doc: JSON) -> list[Window]:
     windows = [Window.from_json(w) for w in doc["windows"]]
     at = [Fraction(w.start + int(doc["offset"]), RATE) for w in windows]
     return [w for w, t in zip(windows, at, strict=True) if (start is None or t >= start) and (last or t < end)]
-
-
-def _shifted(line: Observation, offset: int) -> Observation:
-    span = replace(line.span, start=line.span.start + offset, end=line.span.end + offset)
-    return replace(line, span=span, words=tuple((t, a + offset, b + offset, c) for t, a, b, c in line.words))
 
 
 STAGE = Transcribe()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.blobs.port import Blobs, Multipart, Sent
+from rushes.blobs.port import Blobs, Multipart, UploadedPart
 from rushes.domain.errors import StoreAway
 from rushes.uploads.sniff import HEAD, describe_non_footage
 
@@ -43,18 +43,18 @@ class DirectUpload:
         """How many bytes have come in parts of the right size; none while the bucket does not answer."""
         with suppress(StoreAway):
             sent = self._sent()
-            whole = self.blobs.part(self.key, 0, 1) if sent is None else None
+            whole = self.blobs.read(self.key, 0, 1) if sent is None else None
             return (whole.size if whole else 0) if sent is None else sum(part.size for part in sent)
         return 0
 
     def is_aborted(self) -> bool:
         """Whether it was aborted: there are neither parts nor a file."""
-        return self.bucket.there(self.key, self.id) is None and self.blobs.part(self.key, 0, 1) is None
+        return self.bucket.parts(self.key, self.id) is None and self.blobs.read(self.key, 0, 1) is None
 
     def age(self, begun: float) -> float:
         """Seconds since the last part came, or since it was `begun`."""
         with suppress(StoreAway):
-            return min((part.age for part in self.bucket.there(self.key, self.id) or ()), default=begun)
+            return min((part.age for part in self.bucket.parts(self.key, self.id) or ()), default=begun)
         return 0.0
 
     def missing(self) -> tuple[SignedPart, ...]:
@@ -70,7 +70,7 @@ class DirectUpload:
         if sent is not None:  # else it was done before; asked to complete nothing, buckets answer 400
             with suppress(FileNotFoundError):
                 self.bucket.complete(self.key, self.id, sent)
-        head = self.blobs.part(self.key, 0, HEAD)
+        head = self.blobs.read(self.key, 0, HEAD)
         if head is None or head.size != self.size:
             return "", "has not the size that was promised"
         other = OTHER_BYTES if sha256 and self._sum() != sha256 else ""
@@ -83,13 +83,13 @@ class DirectUpload:
     def _sum(self) -> str:
         digest = hashlib.sha256()
         for start in range(0, self.size, _READ):
-            part = self.blobs.part(self.key, start, start + _READ)
+            part = self.blobs.read(self.key, start, start + _READ)
             digest.update(part.data if part else b"")
         return digest.hexdigest()
 
-    def _sent(self) -> list[Sent] | None:
+    def _sent(self) -> list[UploadedPart] | None:
         sizes = {n: end - start for n, start, end in self._grid()}
-        sent = self.bucket.there(self.key, self.id)
+        sent = self.bucket.parts(self.key, self.id)
         return None if sent is None else [part for part in sent if part.size == sizes.get(part.number)]
 
     def _grid(self) -> Iterator[tuple[int, int, int]]:

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import job_id
@@ -51,7 +52,7 @@ def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
         Refused: the home is in no bucket, or the request is invalid.
     """
     expected = plan_upload_job(home, name, wanted)
-    return ExpectedUpload(expected.submit(home), expected.key, home.blobs.address(expected.key))
+    return ExpectedUpload(expected.submit(home), expected.key, address(home.blobs, expected.key))
 
 
 def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
@@ -59,7 +60,7 @@ def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
     request = f"promise-{secrets.token_hex(8)}"
     job = job_id(home.settings.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
-    source = Fingerprint(home.blobs.address(key), 0, time.time_ns())
+    source = Fingerprint(address(home.blobs, key), 0, time.time_ns())
     if not source.far:
         raise Refused("this home is not in a bucket", 'Set blobs = "s3://bucket/prefix".')
     return UploadJob(job, key, request, job_spec(home, source, wanted), name, wanted)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, OverLimit, Refused, RushesError, StoreAway
 from rushes.domain.job import JobCommand
 from rushes.domain.keys import job_id
@@ -183,7 +184,7 @@ class Uploads:
             self.home.ledger.control(upload.job, JobCommand.CANCEL)
         if direct := self._direct(upload):
             direct.abort()
-            self.home.blobs.remove(upload.key)
+            self.home.blobs.delete(upload.key)
         self.staging_file(upload).clear()
         self._keep(replace(upload, state="refused", why=why))
 
@@ -265,13 +266,13 @@ class Uploads:
         owner, blobs = self.home.settings.owner, self.home.blobs
         blob = blobs.put(owner, self.staging_file(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
-        there = blobs.part(upload.key, 0, 1)
+        there = blobs.read(upload.key, 0, 1)
         return there.version if there else blob.sha256  # as a storage event names it, so that both count once
 
     @property
     def _in_bucket(self) -> bool:
         """Whether workers look for it in a bucket; what comes is gathered here first."""
-        return self.home.blobs.address("input/any").startswith("s3://")
+        return address(self.home.blobs, "input/any").startswith("s3://")
 
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings

@@ -1,6 +1,6 @@
 """Whether an upload may be footage, told from its first bytes before anything else is done with it."""
 
-from rushes.media.sniff import what_it_is_not
+from rushes.media.sniff import why_not_footage
 
 HEAD = 4096  # bytes that are looked at
 OTHER = {
@@ -15,4 +15,4 @@ OTHER = {
 def describe_non_footage(head: bytes) -> str:
     """What it is instead; empty if it may be footage."""
     other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
-    return other or what_it_is_not(head) or ""
+    return other or why_not_footage(head) or ""

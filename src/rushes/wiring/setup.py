@@ -6,14 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rushes.blobs.port import Blobs, Multipart
-from rushes.blobs.s3_place import Place, place_of
+from rushes.blobs.s3.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
 from rushes.ledger.port import Ledger
 from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
-from rushes.sources.port import Awaited, Source
-from rushes.sources.storage_events import News
+from rushes.sources.port import ExpectedUploads, Source
+from rushes.sources.storage_events import StorageEvents
 from rushes.transport.port import Transport
 
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
@@ -30,7 +30,7 @@ class Setup:
         s = self._settings
         if not s.blobs or not s.presigned or not find_spec("boto3"):
             return None
-        from rushes.blobs.s3_multipart import S3Multipart
+        from rushes.blobs.s3.multipart import S3Multipart
 
         return S3Multipart(_place(s, s.blobs), s.s3_public)
 
@@ -42,21 +42,21 @@ class Setup:
             from rushes.sources.bucket import Bucket
         return Bucket(_place(self._settings, place))
 
-    def far_originals(self) -> Callable[[Fingerprint], Footage]:
+    def bucket_originals(self) -> Callable[[Fingerprint], Footage]:
         """Read by range, through copies in the home."""
         with needed("s3"):
-            from rushes.sources.bucket import Originals
-        return Originals(_place(self._settings, "s3://any"), self._home / "copies").original
+            from rushes.sources.bucket import BucketOriginals
+        return BucketOriginals(_place(self._settings, "s3://any"), self._home / "copies").original
 
-    def awaited(self, ledger: Ledger) -> Awaited | None:
+    def expected_uploads(self, ledger: Ledger) -> ExpectedUploads | None:
         """Uploads to the home's bucket."""
         if not self._settings.blobs:
             return None
         with needed("s3"):
-            from rushes.sources.arrivals import Arrivals
-        return Arrivals(ledger, _place(self._settings, self._settings.blobs))
+            from rushes.sources.expected_uploads import BucketUploads
+        return BucketUploads(ledger, _place(self._settings, self._settings.blobs))
 
-    def news(self) -> News | None:
+    def storage_events(self) -> StorageEvents | None:
         """SQS."""
         if not self._settings.storage_events:
             return None
@@ -91,8 +91,8 @@ def folder_blobs(folder: Path) -> Blobs:
     return FolderBlobs(folder)
 
 
-def _place(settings: Settings, url: str) -> Place:
-    return place_of(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
+def _place(settings: Settings, url: str) -> BucketLocation:
+    return parse_location(url, settings.s3_endpoint, settings.s3_key, settings.s3_secret)
 
 
 def hints_of(settings: Settings) -> Transport:

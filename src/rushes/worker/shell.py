@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import LeaseLost, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand
@@ -312,7 +313,7 @@ class Shell:
             self._inputs.put(inputs.StopRequested(at_once=True))
 
     def _check_disk_space(self) -> bool:
-        free = self._deps.blobs.room()
+        free = free_bytes(self._deps.blobs)
         enough = free is None or free >= self._deps.reserve
         if enough != self.state.has_space:
             self._inputs.put(inputs.DiskSpace(enough, free or 0, self._deps.reserve))

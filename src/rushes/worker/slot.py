@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, read_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, Drained, LeaseLost, NeverWorks, NoRoom, RushesError, StoreAway
@@ -26,7 +27,7 @@ from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
-from rushes.stages.port import Input, Saved, Stage, Work
+from rushes.stages.port import Input, OutputDraft, Stage, Work
 from rushes.worker.child_output import BEGIN, END
 from rushes.worker.scratch import scratch
 
@@ -193,8 +194,8 @@ def _work(
         blobs=deps.blobs,
         engine=deps.engine,
         seed=int(digest(spec["results"])[:8], 16),
-        tell=on_progress,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
+        on_progress=on_progress,
+        on_log=lambda text: print(text, file=sys.stderr, flush=True),
     )
 
 
@@ -202,29 +203,30 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     """The result that was committed before, if all of it is sound; a damaged one is removed."""
     name = manifest_key(owner, key)
     try:
-        data = blobs.read(name)
+        data = read_document(blobs, name)
     except DamagedBlob:  # in a bucket, where the bytes cannot be read to compare them
-        blobs.remove(name)
+        blobs.delete(name)
         return None
     if data is None:
         return None
     try:
         manifest = parse_manifest(data, key)
     except DamagedBlob:
-        blobs.remove(name, was=data)
+        blobs.delete(name, was=data)
         return None
-    bad = [a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256)]
+    bad = [a.sha256 for a in manifest.artifacts if not blobs.verify(owner, a.sha256)]
     if not bad:
         return result_of(manifest, hashlib.sha256(data).hexdigest())
-    for sha256 in bad:
-        blobs.quarantine(owner, sha256)
-    if all(blobs.sound(owner, sha256) for sha256 in bad):
+    repaired = [blobs.verify(owner, sha256, quarantine=True) for sha256 in bad]
+    if all(repaired):
         return _adopt(blobs, owner, key)  # others repaired it meanwhile
-    blobs.remove(name, was=data)
+    blobs.delete(name, was=data)
     return None
 
 
-def _commit(deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: Saved) -> Result:
+def _commit(
+    deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: OutputDraft
+) -> Result:
     key = spec["results"][output]
     origin = Provenance(
         run_id=request["job"],
@@ -243,5 +245,5 @@ def _commit(deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON
         return result_of(manifest, hashlib.sha256(data).hexdigest())
     first = _adopt(deps.blobs, spec["owner"], key)  # the first writer wins
     if first is None:
-        raise DamagedBlob(f"the manifest of {key} was damaged; it is made again")
+        raise DamagedBlob(f"the manifest of {key} was damaged; making it again")
     return first

@@ -14,24 +14,24 @@ from rushes.domain.errors import ModelMissing
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import RATE, DecodingOptions, Transcription
-from tests.unit.speech_world import JFK, JFK_WORDS, TWO_LANGUAGES, engine, models, pcm_of
+from tests.unit.speech_kit import JFK, JFK_WORDS, TWO_LANGUAGES, engine, models, pcm_of
 
 TINY, BASE = "whisper-tiny.en", "whisper-base"
 GREEDY = DecodingOptions(language="en", beam_size=1)
 
 
-def said(heard: Transcription) -> list[str]:
-    return [re.sub(r"\W", "", w.text).lower() for p in heard.phrases for w in p.words]
+def said(transcription: Transcription) -> list[str]:
+    return [re.sub(r"\W", "", w.text).lower() for p in transcription.phrases for w in p.words]
 
 
 def test_a_clear_voice_is_understood_word_by_word() -> None:
     sound = pcm_of(JFK)
-    heard = engine().transcribe(TINY, sound, GREEDY)
-    assert said(heard) == JFK_WORDS
-    words = [w for p in heard.phrases for w in p.words]
+    transcription = engine().transcribe(TINY, sound, GREEDY)
+    assert said(transcription) == JFK_WORDS
+    words = [w for p in transcription.phrases for w in p.words]
     assert all(a.start <= a.end <= b.start + RATE // 10 for a, b in pairwise(words))
     assert all(0 <= w.start < w.end <= len(sound) + RATE // 2 for w in words)
-    assert all(p.confidence > 0.5 and p.no_speech_prob < 0.5 and p.compression_ratio < 2 for p in heard.phrases)
+    assert all(p.confidence > 0.5 and p.no_speech_prob < 0.5 and p.compression_ratio < 2 for p in transcription.phrases)
 
 
 def test_the_answer_does_not_depend_on_threads_or_on_what_was_asked_before() -> None:

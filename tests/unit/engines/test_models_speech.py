@@ -13,7 +13,7 @@ from rushes.engines.models.speech import (
     speech_models,
 )
 from rushes.engines.models.store import ModelStore
-from rushes.stages.speech.listener import decoding_options
+from rushes.stages.speech.transcriber import decoding_options
 
 TINY, BASE = "whisper-tiny.en@1a5afae0", "whisper-base@d01c3014"
 

@@ -14,7 +14,7 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.models.faces import SAME_PERSON, pack_embeddings, unpack_embeddings
 from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Picture
-from tests.unit.sight_world import MEDIA, MODELS, SLIDE, eyes, photo, plain
+from tests.unit.vision_films import MEDIA, MODELS, SLIDE, eyes, photo, plain
 
 
 def texts(picture: Picture, least: float = 0.8) -> list[str]:

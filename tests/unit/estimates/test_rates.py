@@ -95,7 +95,7 @@ def test_a_job_that_is_gone_and_a_result_that_is_damaged_do_no_harm(
     studio.open("job_a")
     studio.chunk("job_a", 0, line("word", 1))
     for key in list(studio.blobs.keys("results/")):
-        studio.blobs.remove(key)
+        studio.blobs.delete(key)
     (rate,) = history.of(["transcribe"], "arm-4")["transcribe"]
     assert rate.size == 0
     studio.open("job_b")

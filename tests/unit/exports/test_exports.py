@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from rushes.domain.errors import NoRoom, Refused
 from rushes.domain.observation import Observation, load
 from rushes.domain.span import Span
-from rushes.exports.beside import beside, write_beside
+from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.exports.chapters import Chapter, ffmetadata, from_shots, webvtt
 from rushes.exports.tables import COLUMNS, as_csv, as_json_lines
-from rushes.exports.timelines import Footage, edl, otio
+from rushes.exports.timelines import TimelineMedia, edl, otio
 
 MS = Fraction(1, 1000)
 NTSC = Fraction(24000, 1001)
@@ -78,9 +78,9 @@ def test_shots_are_numbered_chapters() -> None:
     assert [c.title for c in from_shots([Span(0, 1, MS), Span(1, 2, MS)])] == ["Shot 1", "Shot 2"]
 
 
-def _film(frames: int, base: Fraction = 1 / NTSC, rate: Fraction | None = NTSC, start: int = 0) -> Footage:
+def _film(frames: int, base: Fraction = 1 / NTSC, rate: Fraction | None = NTSC, start: int = 0) -> TimelineMedia:
     length = round(frames / (rate or NTSC) / base)
-    return Footage("film.mp4", "/media/film.mp4", Span(start, start + length, base), rate)
+    return TimelineMedia("film.mp4", "/media/film.mp4", Span(start, start + length, base), rate)
 
 
 def test_an_edl_counts_frames_and_its_ends_are_exclusive() -> None:
@@ -113,8 +113,8 @@ def test_a_film_that_does_not_begin_at_zero_begins_at_zero_in_time_code() -> Non
 
 def test_variable_frame_rates_are_refused_as_edl_and_exact_as_otio() -> None:
     shots = [Span(0, 1017, MS), Span(1017, 2500, MS)]
-    film = Footage("phone.mp4", "phone.mp4", Span(0, 2500, MS), Fraction(30))
-    for wobbly in (film, Footage("phone.mp4", "phone.mp4", film.span, None)):
+    film = TimelineMedia("phone.mp4", "phone.mp4", Span(0, 2500, MS), Fraction(30))
+    for wobbly in (film, TimelineMedia("phone.mp4", "phone.mp4", film.span, None)):
         with pytest.raises(Refused, match="variable frame rate"):
             edl(wobbly, shots)
         clips = json.loads(otio(wobbly, shots))["tracks"]["children"][0]["children"]
@@ -123,7 +123,7 @@ def test_variable_frame_rates_are_refused_as_edl_and_exact_as_otio() -> None:
 
 
 def test_a_last_frame_of_odd_length_does_not_make_the_rate_variable() -> None:
-    film = Footage("a.mp4", "a.mp4", Span(0, 1017, MS), Fraction(25))
+    film = TimelineMedia("a.mp4", "a.mp4", Span(0, 1017, MS), Fraction(25))
     assert "00:00:00:00 00:00:01:00" in edl(film, [Span(0, 1017, MS)]).decode()
 
 
@@ -137,7 +137,7 @@ def test_otio_is_in_frames_at_a_constant_rate() -> None:
 
 
 def test_names_that_are_not_text_make_no_broken_timeline() -> None:
-    film = Footage("caf\udce9.mp4", "/m/caf\udce9 ü.mp4", Span(0, 10, Fraction(1, 25)), Fraction(25))
+    film = TimelineMedia("caf\udce9.mp4", "/m/caf\udce9 ü.mp4", Span(0, 10, Fraction(1, 25)), Fraction(25))
     doc = json.loads(otio(film, [Span(0, 10, Fraction(1, 25))]))
     assert (
         doc["tracks"]["children"][0]["children"][0]["media_reference"]["target_url"] == "file:///m/caf%E9%20%C3%BC.mp4"
@@ -174,29 +174,29 @@ def test_json_lines_hold_everything() -> None:
 
 def test_names_beside_are_what_players_read() -> None:
     film = Path("/m/My Film (2010).v2.mkv")
-    assert beside(film, "en", "srt").name == "My Film (2010).v2.en.srt"
-    assert beside(film, "pt-BR", "words.json").name == "My Film (2010).v2.pt-BR.words.json"
-    assert beside(film, "", "edl").name == "My Film (2010).v2.edl"
-    assert beside(film, "../x\0", "srt").parent == film.parent
+    assert adjacent_path(film, "en", "srt").name == "My Film (2010).v2.en.srt"
+    assert adjacent_path(film, "pt-BR", "words.json").name == "My Film (2010).v2.pt-BR.words.json"
+    assert adjacent_path(film, "", "edl").name == "My Film (2010).v2.edl"
+    assert adjacent_path(film, "../x\0", "srt").parent == film.parent
 
 
 def test_a_new_file_is_written_and_the_same_bytes_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.en.srt"
-    assert write_beside(path, b"one", _never)
+    assert write_adjacent(path, b"one", _never)
     before = path.stat()
-    assert not write_beside(path, b"one", _never)
+    assert not write_adjacent(path, b"one", _never)
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert [p.name for p in tmp_path.iterdir()] == ["a.en.srt"]
 
 
 def test_only_what_we_wrote_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.en.srt"
-    write_beside(path, b"one", _never)
+    write_adjacent(path, b"one", _never)
     ours = hashlib.sha256(b"one").hexdigest()
-    assert write_beside(path, b"two", ours.__eq__)
+    assert write_adjacent(path, b"two", ours.__eq__)
     path.write_bytes(b"corrected by hand")
     with pytest.raises(Refused, match="not written by rushes"):
-        write_beside(path, b"three", ours.__eq__)
+        write_adjacent(path, b"three", ours.__eq__)
     assert path.read_bytes() == b"corrected by hand"
     assert [p.name for p in tmp_path.iterdir()] == ["a.en.srt"]
 
@@ -210,7 +210,7 @@ def test_links_pipes_and_folders_are_never_written_through(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "pipe.srt")
     for name in ("link", "dangling", "folder", "pipe"):
         with pytest.raises(Refused):
-            write_beside(tmp_path / f"{name}.srt", b"new", _always)
+            write_adjacent(tmp_path / f"{name}.srt", b"new", _always)
     assert precious.read_text() == "precious"
     assert not (tmp_path / "nothing").exists()
 
@@ -224,7 +224,7 @@ def test_somebody_who_is_quicker_keeps_the_name(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(Refused):
-        write_beside(path, b"slower", _always)
+        write_adjacent(path, b"slower", _always)
     assert path.read_bytes() == b"quicker"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -234,8 +234,8 @@ def test_a_disk_without_links_still_gets_its_files(tmp_path: Path, monkeypatch: 
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_link)
-    assert write_beside(tmp_path / "a.srt", b"one", _never)
-    assert write_beside(tmp_path / "a.srt", b"two", _always)
+    assert write_adjacent(tmp_path / "a.srt", b"one", _never)
+    assert write_adjacent(tmp_path / "a.srt", b"two", _always)
     assert (tmp_path / "a.srt").read_bytes() == b"two"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -253,15 +253,15 @@ def test_a_name_that_a_killed_writer_took_on_a_disk_without_links_is_ours(
         patched.setattr(os, "link", Mock(side_effect=OSError(errno.EPERM, "Operation not permitted")))
         patched.setattr(Path, "replace", killed)
         with pytest.raises(Killed):
-            write_beside(tmp_path / "a.srt", b"one", _never)
+            write_adjacent(tmp_path / "a.srt", b"one", _never)
     assert (tmp_path / "a.srt").read_bytes() == b""
-    assert write_beside(tmp_path / "a.srt", b"one", _never)
+    assert write_adjacent(tmp_path / "a.srt", b"one", _never)
     assert (tmp_path / "a.srt").read_bytes() == b"one"
 
 
 def test_a_folder_that_cannot_be_written_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused):
-        write_beside(tmp_path / "gone" / "a.srt", b"x", _never)
+        write_adjacent(tmp_path / "gone" / "a.srt", b"x", _never)
 
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_written_is_a_refusal(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
         with pytest.raises(NoRoom):
-            write_beside(tmp_path / "a.srt", b"x", _never)
+            write_adjacent(tmp_path / "a.srt", b"x", _never)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -278,12 +278,12 @@ def test_what_a_killed_writer_left_is_taken_over(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from unittest.mock import Mock
-from rushes.exports.beside import write_beside
-write_beside(Path({str(path)!r}), b"one", lambda _: False)
+from rushes.exports.adjacent_files import write_adjacent
+write_adjacent(Path({str(path)!r}), b"one", lambda _: False)
 """
     count = tmp_path.with_name("passed")
     env = {**os.environ, "RUSHES_CRASH": "publish:before#1", "RUSHES_CRASH_COUNT": str(count)}
     assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -signal.SIGKILL
     assert [p.name[0] for p in tmp_path.iterdir()] == ["."]
-    assert write_beside(path, b"one", _never)
+    assert write_adjacent(path, b"one", _never)
     assert list(tmp_path.iterdir()) == [path]

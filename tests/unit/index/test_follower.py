@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rushes.blobs.folder import FolderBlobs
+from rushes.blobs.port import ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand
-from rushes.domain.keys import manifest_key
+from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.observation import dump
 from rushes.index.changes import CursorMove, Reset
 from rushes.index.deleted_jobs import DELETED
@@ -122,7 +123,7 @@ def test_a_repaired_result_is_found_again(studio: Studio) -> None:
     studio.chunk("job_a", 0, line("word", 0))
     studio.follower.catch_up()
     studio.ledger.set_aside("anna", ["v-0"], "damaged")
-    studio.blobs.remove(manifest_key("anna", "v-0"))
+    studio.blobs.delete(manifest_key("anna", "v-0"))
     studio.ledger.revive("job_a", stage="transcribe", again=True)
     studio.follower.catch_up()
     assert studio.said() == []
@@ -136,7 +137,7 @@ def test_damaged_results_are_left_out_and_the_rest_is_found(studio: Studio) -> N
     studio.chunk("job_a", 0, line("word 0", 0))
     studio.chunk("job_a", 1, line("word 1", 60))
     blob = studio.blobs.put("anna", dump([line("word 1", 60)]))
-    studio.blobs.drop("anna", blob.sha256)
+    studio.blobs.delete(blob_key("anna", blob.sha256))
     studio.blobs.create(manifest_key("anna", "v-2"), b"not a manifest")
     studio.chunk("job_a", 2, line("word 2", 120))
     studio.follower.catch_up()
@@ -151,9 +152,9 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_left_out_and_the_rest_is_f
     studio.chunk("job_a", 1, line("word 1", 60))
     read = studio.blobs.read
 
-    def refused(key: str) -> bytes | None:
+    def refused(key: str) -> ByteRange | None:
         if key == manifest_key("anna", "v-1"):
-            raise DamagedBlob(f"{key} has other bytes than were written")
+            raise DamagedBlob(f"{key} does not match what was written")
         return read(key)
 
     monkeypatch.setattr(studio.blobs, "read", refused)
@@ -225,7 +226,7 @@ def test_only_what_is_new_is_read(studio: Studio, monkeypatch: pytest.MonkeyPatc
     read: list[str] = []
     real = FolderBlobs.read
 
-    def counted(self: FolderBlobs, key: str) -> bytes | None:
+    def counted(self: FolderBlobs, key: str) -> ByteRange | None:
         read.append(key)
         return real(self, key)
 
@@ -278,6 +279,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from rushes.blobs.folder import FolderBlobs
+from rushes.blobs.port import ByteRange
 from rushes.index.follower import Follower
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.sqlite import SqliteLedger

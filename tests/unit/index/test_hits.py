@@ -10,7 +10,7 @@ import pytest
 from rushes.domain.errors import Refused
 from rushes.domain.span import Span
 from rushes.exports.hits import as_csv, as_edl, as_json_lines
-from rushes.exports.timelines import Footage
+from rushes.exports.timelines import TimelineMedia
 from rushes.index.port import Hit
 
 MS = Fraction(1, 1000)
@@ -22,8 +22,8 @@ def hit(start: int, end: int, text: str = "the budget", video: str = "vid_a") ->
     return Hit(video, f"{video}.mp4", "speech", span, span, ((text, True),), 1.0, "en", 0.9)
 
 
-def film(rate: Fraction | None = NTSC, begins: int = 0) -> Footage:
-    return Footage("a.mp4", "a.mp4", Span(begins, 100_000, MS), rate)
+def film(rate: Fraction | None = NTSC, begins: int = 0) -> TimelineMedia:
+    return TimelineMedia("a.mp4", "a.mp4", Span(begins, 100_000, MS), rate)
 
 
 def test_a_table_runs_nothing_and_says_when() -> None:
@@ -48,6 +48,6 @@ def test_frames_are_counted_from_the_first_picture() -> None:
 
 
 @pytest.mark.parametrize("films", [[film(None)], [film(), film(Fraction(25))]])
-def test_films_without_a_rate_in_common_have_no_list(films: list[Footage]) -> None:
-    with pytest.raises(Refused, match="frame rate in common"):
+def test_films_without_a_rate_in_common_have_no_list(films: list[TimelineMedia]) -> None:
+    with pytest.raises(Refused, match="common frame rate"):
         as_edl("q", [(one, hit(0, 40)) for one in films])

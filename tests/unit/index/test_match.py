@@ -31,14 +31,14 @@ def _met(text: str, *lines: Posting) -> list[tuple[int, tuple[int, int]]]:
 def test_no_more_ways_are_tried_than_are_kept(monkeypatch: pytest.MonkeyPatch, text: str, question: str) -> None:
     asked = Mock(wraps=getattr(match, question))
     monkeypatch.setattr(match, question, asked)
-    monkeypatch.setattr(match, "MOST", 50)
+    monkeypatch.setattr(match, "MAX_COMBINATIONS", 50)
     assert _met(text, _line(1, 0, 40))
-    assert asked.call_count <= 2 * match.MOST
+    assert asked.call_count <= 2 * match.MAX_COMBINATIONS
 
 
 @pytest.mark.parametrize("text", ["no no no", "no near:0s no"])
 def test_one_line_does_not_use_up_the_ways_of_a_video(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(match, "MOST", 100)
+    monkeypatch.setattr(match, "MAX_COMBINATIONS", 100)
     assert {id for id, _ in _met(text, _line(1, 0, 40), _line(2, 60, 1), _line(3, 70, 2))} == {1, 2, 3}
 
 

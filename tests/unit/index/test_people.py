@@ -39,12 +39,12 @@ def _library() -> list[Track]:
 
 
 def _who(found: list[Person]) -> dict[str, list[tuple[str, int]]]:
-    return {p.name: [(t.video, t.looks[0][0].start) for t in p.tracks] for p in found if p.name}
+    return {p.name: [(t.video, t.detections[0][0].start) for t in p.tracks] for p in found if p.name}
 
 
 def test_a_face_is_followed_until_it_is_gone() -> None:
     tracks = tracks_of("v", [*_faces((0, 1), (1, 1), (5, 1)), *_faces((0, 2), (1, 2), x=0.7)])
-    assert sorted([span.start for span, _, _ in t.looks] for t in tracks) == [[0, 1], [0, 1], [5]]
+    assert sorted([span.start for span, _, _ in t.detections] for t in tracks) == [[0, 1], [0, 1], [5]]
 
 
 @settings(max_examples=25, deadline=None)

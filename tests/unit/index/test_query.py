@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rushes.index.query import BEFORE_US, FAR_US, MOST_WORDS, NEAR_US, Clause, Filter, Link, Query, Term, parse
+from rushes.index.query import BEFORE_US, FAR_US, MAX_WORDS, NEAR_US, Clause, Filter, Link, Query, Term, parse
 from rushes.index.tokenizer import words
 
 ODD = ['"', '"""', "a AND", "AND", "NEAR(", "NEAR(a b, 5)", "*", "**", "col:x", "-", "--", "- -", "OR", "OR OR", "|",
@@ -72,10 +72,10 @@ def test_a_clause_of_negations_does_not_spoil_the_others() -> None:
 
 def test_too_many_words_are_cut_and_it_is_said() -> None:
     query = parse(" ".join(f"w{n}" for n in range(100)))
-    assert sum(len(t.words) for c in query.clauses for t in c.terms) == MOST_WORDS
+    assert sum(len(t.words) for c in query.clauses for t in c.terms) == MAX_WORDS
     assert "first 32 words" in query.note
     phrase = parse('"' + " ".join(f"w{n}" for n in range(100)) + '"')
-    assert len(phrase.clauses[0].terms[0].words) == MOST_WORDS
+    assert len(phrase.clauses[0].terms[0].words) == MAX_WORDS
 
 
 @settings(deadline=None)
@@ -162,5 +162,5 @@ def test_a_filter_alone_means_everything_it_lets_through(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["~what it costs", '~"what it costs"', "~what it costs OR x", "x in:y ~what it costs"])
 def test_a_tilde_asks_for_what_means_alike(text: str) -> None:
-    (term,) = (t for c in parse(text).clauses for t in c.terms if t.about)
-    assert term.about == "what it costs"
+    (term,) = (t for c in parse(text).clauses for t in c.terms if t.sentence)
+    assert term.sentence == "what it costs"

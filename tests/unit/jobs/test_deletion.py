@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.job import JobCommand, JobState, NewJob
 from rushes.domain.keys import manifest_key
@@ -26,11 +27,11 @@ class Busy(MemoryBlobs):
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    def remove(self, key: str, was: bytes | None = None) -> None:
+    def delete(self, key: str, was: bytes | None = None, older: float = 0.0) -> bool:
         if key.startswith("results/"):
             do, self.meanwhile = self.meanwhile, lambda: None
             do()
-        super().remove(key, was)
+        return super().delete(key, was, older)
 
 
 @pytest.fixture
@@ -164,7 +165,7 @@ def test_what_was_made_anew_after_a_killed_clearing_stays(world: World, busy: Bu
     busy.meanwhile = _die
     with pytest.raises(KeyboardInterrupt):
         world.gc()
-    MemoryBlobs.remove(busy, CLIP)  # it was just about to
+    MemoryBlobs.delete(busy, CLIP)  # it was just about to
     lease = claim(world)
     world.ledger.complete(ME.id, [Finish(lease.task, lease.fence, (world.result("aa-clip", lease.job),))])
     made = busy.read(CLIP)
@@ -185,18 +186,18 @@ def test_what_is_made_anew_just_before_its_manifest_goes_stays(world: World, bus
     world.day = 40
 
     def mended() -> None:
-        MemoryBlobs.remove(busy, CLIP)  # a slot found it damaged
+        MemoryBlobs.delete(busy, CLIP)  # a slot found it damaged
         make_anew(world)
 
     busy.meanwhile = mended
     assert world.gc() == 0
     assert whole(world)
-    assert b"job_b" in (busy.read(CLIP) or b"")
+    assert b"job_b" in (read_document(busy, CLIP) or b"")
 
 
 def test_what_had_no_manifest_and_is_made_while_it_goes_stays(world: World, busy: Busy) -> None:
     world.submit("a", "aa-clip")
-    MemoryBlobs.remove(busy, CLIP)
+    MemoryBlobs.delete(busy, CLIP)
     world.day = 40
     set_aside = world.ledger.set_aside
 
@@ -229,7 +230,7 @@ def test_a_deletion_leaves_what_another_job_has(world: World) -> None:
     assert drop(world.ledger, world.blobs, "me", ["job_a"]) == 0
     assert whole(world)
     assert drop(world.ledger, world.blobs, "me", ["job_b"], ["job_a"]) == 1
-    assert world.blobs.read(CLIP) is None
+    assert read_document(world.blobs, CLIP) is None
 
 
 def test_a_deletion_gives_back_what_another_job_takes_up_meanwhile(world: World, busy: Busy) -> None:
@@ -244,7 +245,7 @@ def test_a_deletion_gives_back_what_another_job_takes_up_meanwhile(world: World,
 def test_a_deletion_without_jobs_meddles_with_nothing(world: World) -> None:
     world.blobs.create("clearing/me/other.json", b"the note of somebody who was killed")
     assert drop(world.ledger, world.blobs, "me", []) == 0
-    assert world.blobs.read("clearing/me/other.json")
+    assert read_document(world.blobs, "clearing/me/other.json")
 
 
 def share_a_name(world: World) -> None:
@@ -259,9 +260,9 @@ def test_a_name_that_another_take_shares_is_its_own_afterwards(world: World) -> 
     share_a_name(world)
     for left, gone in (("aa-two", "job_aa-clip"), ("aa-two", "job_aa-one")):
         drop(world.ledger, world.blobs, "me", [gone])
-        assert world.blobs.read("films/vid.mp4") == left.encode()
+        assert read_document(world.blobs, "films/vid.mp4") == left.encode()
     drop(world.ledger, world.blobs, "me", ["job_aa-two"])
-    assert world.blobs.read("films/vid.mp4") is None
+    assert read_document(world.blobs, "films/vid.mp4") is None
 
 
 class Dying:
@@ -309,7 +310,7 @@ def test_a_clearing_that_is_killed_anywhere_is_gone_on_with(at: int, world: Worl
         (lease,) = ledger.claim(ME.id, ["cpu"], 1)
         finish(world, lease)
     assert whole(world)
-    assert busy.read("films/vid.mp4") == b"aa-clip"
+    assert read_document(busy, "films/vid.mp4") == b"aa-clip"
     assert len(list(busy.keys("results/"))) == 1
 
 
@@ -327,5 +328,5 @@ def test_a_deletion_looks_at_no_job_of_other_footage(world: World, monkeypatch: 
 
     monkeypatch.setattr(world.ledger, "tasks", seen)
     assert drop(world.ledger, world.blobs, "me", ["job_gone"]) == 0
-    assert world.blobs.read(manifest_key("me", "a-clip")), "the other job of that footage wants it"
+    assert read_document(world.blobs, manifest_key("me", "a-clip")), "the other job of that footage wants it"
     assert set(looked) == {"job_gone", "job_same", "job_unread"}

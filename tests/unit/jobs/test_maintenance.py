@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.memory import MemoryBlobs
+from rushes.blobs.port import ByteRange
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import JobCommand, JobState, NewJob
-from rushes.domain.keys import manifest_key
+from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.task import Draft, TaskState
 from rushes.jobs.maintenance.backup import SEAL, copy, restore
 from rushes.jobs.maintenance.missing_results import find_missing
@@ -29,7 +31,7 @@ def test_a_clip_goes_when_its_days_are_over(world: World) -> None:
     assert world.gc() == 0
     world.day = 30
     assert world.gc() == 1
-    assert world.blobs.read(manifest_key("me", "aa-clip")) is None
+    assert read_document(world.blobs, manifest_key("me", "aa-clip")) is None
     assert list(world.blobs.keys("blobs/")) == []
 
 
@@ -39,7 +41,7 @@ def test_a_clip_that_a_younger_job_shares_stays(world: World) -> None:
     world.submit("b", "aa-clip")
     world.day = 40
     assert world.gc() == 0
-    assert world.blobs.read(manifest_key("me", "aa-clip"))
+    assert read_document(world.blobs, manifest_key("me", "aa-clip"))
     world.day = 60
     assert world.gc() == 1
 
@@ -60,9 +62,9 @@ def test_what_a_deleted_job_made_stays_for_another_that_will_take_it_up(world: W
     again = NewJob("job_again", "me", "again", "again", "r", "{}")
     world.ledger.submit(again, Draft("job_again.probe", "job_again", "probe", None, spec(facts="aa-probe")))
     world.gc(job)
-    assert world.blobs.read(manifest_key("me", "aa-probe"))
+    assert read_document(world.blobs, manifest_key("me", "aa-probe"))
     world.gc(job, "job_again")
-    assert world.blobs.read(manifest_key("me", "aa-probe")) is None
+    assert read_document(world.blobs, manifest_key("me", "aa-probe")) is None
 
 
 class Busy(MemoryLedger):
@@ -84,7 +86,7 @@ def test_what_a_job_takes_up_while_gc_sets_it_aside_is_given_back(world: World) 
     assert world.gc() == 0
     (task,) = busy.tasks("job_b").rows
     assert task.state is TaskState.READY, "it adopts its result again"
-    assert world.blobs.read(manifest_key("me", "aa-clip")), "which is there still"
+    assert read_document(world.blobs, manifest_key("me", "aa-clip")), "which is there still"
 
 
 def test_a_damage_is_told_of_a_job_that_can_mend_it(world: World) -> None:
@@ -114,7 +116,7 @@ def test_a_repair_leaves_what_was_mended_since_it_was_found(world: World) -> Non
     damages = verify(world.ledger, world.blobs, "me").damages
     world.blobs.put("me", b"aa-clip")
     repair(world.ledger, world.blobs, "me", damages)
-    assert world.blobs.read(manifest_key("me", "aa-clip"))
+    assert read_document(world.blobs, manifest_key("me", "aa-clip"))
     assert world.ledger.known("me", ["aa-clip"])
 
 
@@ -125,13 +127,13 @@ def test_what_is_made_anew_while_a_repair_sets_it_aside_stays(world: World, monk
 
     def and_meanwhile(owner: str, keys: Collection[str], reason: str) -> int:
         count = set_aside(owner, keys, reason)
-        world.blobs.remove(manifest_key("me", "aa-clip"))  # a slot of another job meets the damage as well
+        world.blobs.delete(manifest_key("me", "aa-clip"))  # a slot of another job meets the damage as well
         world.result("aa-clip", "job_b")
         return count
 
     monkeypatch.setattr(world.ledger, "set_aside", and_meanwhile)
     repair(world.ledger, world.blobs, "me", verify(world.ledger, world.blobs, "me").damages)
-    assert b"job_b" in (world.blobs.read(manifest_key("me", "aa-clip")) or b"")
+    assert b"job_b" in (read_document(world.blobs, manifest_key("me", "aa-clip")) or b"")
 
 
 def test_what_is_sound_and_only_missing_in_the_ledger_is_not_made_again(world: World) -> None:
@@ -139,28 +141,28 @@ def test_what_is_sound_and_only_missing_in_the_ledger_is_not_made_again(world: W
     world.ledger.set_aside("me", ["aa-clip"], "a clearing was killed")
     damages = find_missing(world.ledger, "me", {}, ())
     assert repair(world.ledger, world.blobs, "me", damages) == ("job_a.clip",)
-    assert world.blobs.read(manifest_key("me", "aa-clip")), "its slot adopts it"
+    assert read_document(world.blobs, manifest_key("me", "aa-clip")), "its slot adopts it"
 
 
 class Bucket(MemoryBlobs):
     """A store that knows when a document is not what was written, and does not hand it out."""
 
-    def read(self, key: str) -> bytes | None:
-        data = super().read(key)
-        if data == b"bit rot":
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
+        found = super().read(key, start, end)
+        if found and found.data == b"bit rot":
             raise DamagedBlob(f"{key} has other bytes than were written")
-        return data
+        return found
 
 
 def test_a_manifest_that_a_bucket_cannot_give_back_is_found_and_set_aside(world: World) -> None:
     world.blobs = Bucket()
     world.submit("a", "aa-clip")
-    world.blobs.remove(manifest_key("me", "aa-clip"))
+    world.blobs.delete(manifest_key("me", "aa-clip"))
     world.blobs.create(manifest_key("me", "aa-clip"), b"bit rot")
     damages = verify(world.ledger, world.blobs, "me").damages
     assert [damage.what for damage in damages] == ["the manifest is damaged"]
     assert repair(world.ledger, world.blobs, "me", damages) == ("job_a.clip",)
-    assert world.blobs.read(manifest_key("me", "aa-clip")) is None
+    assert read_document(world.blobs, manifest_key("me", "aa-clip")) is None
 
 
 def test_rounds_of_a_repair_follow_what_reads_without_waiting(world: World) -> None:
@@ -191,7 +193,7 @@ class Vanishing(MemoryBlobs):
     """A store in which gc clears a blob between the listing and the copy."""
 
     def local(self, owner: str, sha256: str) -> Path:
-        self.drop(owner, sha256)
+        self.delete(blob_key(owner, sha256))
         raise DamagedBlob("it is gone")
 
 
@@ -220,7 +222,7 @@ def test_a_restored_home_has_every_name_whose_result_is_there(world: World, tmp_
     home.create(manifest_key("me", "ab-spoilt"), b"what a disk made of a home that was here before")
     restore(tmp_path, tmp_path / "home", lambda _: world.blobs, lambda _: home)
     assert list(home.keys("films/")) == ["films/aa-first.mp4", "films/cc-last.mp4"]
-    assert home.read("films/cc-last.mp4") == b"cc-last"
+    assert read_document(home, "films/cc-last.mp4") == b"cc-last"
 
 
 def test_a_manifest_that_a_bucket_cannot_give_back_is_restored(world: World) -> None:
@@ -228,4 +230,4 @@ def test_a_manifest_that_a_bucket_cannot_give_back_is_restored(world: World) -> 
     name, bucket = manifest_key("me", "aa-clip"), Bucket()
     bucket.create(name, b"bit rot")
     assert copy(world.blobs, bucket).copied == 2
-    assert bucket.read(name) == world.blobs.read(name)
+    assert read_document(bucket, name) == read_document(world.blobs, name)

@@ -8,7 +8,7 @@ from rushes.domain.errors import ModelMissing
 from rushes.home import Home
 from rushes.jobs.models import model_question, required_models
 from rushes.wiring import open_home
-from tests.unit.sight_world import MEDIA
+from tests.unit.vision_films import MEDIA
 
 
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch, capability: str, own: str) -> Home:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rushes.blobs.folder import FolderBlobs
 from rushes.domain.errors import NoRoom, WrongHome
 from rushes.domain.event import EventType
 from rushes.domain.job import JobState
@@ -21,6 +20,7 @@ from rushes.library.work.progress import DiskSpace, FilmsAdded, JobsProgress, Ru
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.summary import Notes
+from tests.disk_space import report_free_bytes
 from tests.unit.cli_worker import films, take
 from tests.unit.media_files import Film, cfr, make
 
@@ -38,7 +38,7 @@ def test_a_run_that_waits_for_room_says_so_and_goes_on_by_itself(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[DiskSpace] = []
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 1 << 50 if seen else 7)
+    report_free_bytes(monkeypatch, lambda: 1 << 50 if seen else 7)
     for progress in library.running(films(tmp_path, 1), PROBE):
         seen += [progress] if isinstance(progress, DiskSpace) else []
     full, again = seen  # once, though each lane reports it
@@ -65,7 +65,7 @@ def test_the_first_look_is_taken_before_the_work_begins(library: Library, tmp_pa
 
 
 def test_to_leave_a_run_is_to_stop_it(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 7)  # it would wait for ever
+    report_free_bytes(monkeypatch, lambda: 7)  # it would wait for ever
 
     def leave() -> None:
         for progress in library.running(films(tmp_path, 1), PROBE):
@@ -109,10 +109,10 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
     session.err.console = type(session.err.console)(file=shown, force_terminal=True, width=width)
     patience = time.monotonic() + 60
 
-    def room(_blobs: FolderBlobs) -> int:
+    def room() -> int:
         return 1 << 50 if "nearly full" in shown.getvalue() or time.monotonic() > patience else 7
 
-    monkeypatch.setattr(FolderBlobs, "room", room)
+    report_free_bytes(monkeypatch, room)
     assert session.bars
     ran = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
     assert ran.exit_code == 7, "it is no film"
@@ -124,7 +124,7 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
 def test_where_there_is_no_room_nothing_is_tried_out(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FolderBlobs, "room", lambda _self: 7)
+    report_free_bytes(monkeypatch, lambda: 7)
     with pytest.raises(NoRoom):
         library.estimate(films(tmp_path, 1), PROBE)
 

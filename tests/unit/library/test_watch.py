@@ -11,17 +11,17 @@ import pytest
 from rushes.domain.errors import NotFound, Refused, StoreAway
 from rushes.library import JobRequest, Library
 from rushes.sources.folder import Folder
-from rushes.sources.watch import Watched
+from rushes.sources.watch import WatchedSource
 
 PROBE = JobRequest(only=("probe",))
 
 
-def names(watched: Watched) -> list[str]:
+def names(watched: WatchedSource) -> list[str]:
     return [found.name for found in watched.new()]
 
 
 def test_a_file_is_taken_when_two_looks_agree_and_only_once(tmp_path: Path) -> None:
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert names(watched) == []
     film = tmp_path / "a.mp4"
     film.write_bytes(b"be")
@@ -35,7 +35,7 @@ def test_a_file_is_taken_when_two_looks_agree_and_only_once(tmp_path: Path) -> N
 def test_a_file_that_was_written_again_is_new(tmp_path: Path) -> None:
     film = tmp_path / "a.mp4"
     film.write_bytes(b"one")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert [names(watched), names(watched)] == [[], ["a.mp4"]]
     film.write_bytes(b"another")
     assert [names(watched), names(watched)] == [[], ["a.mp4"]]
@@ -44,7 +44,7 @@ def test_a_file_that_was_written_again_is_new(tmp_path: Path) -> None:
 def test_the_same_size_at_another_time_is_still_growing(tmp_path: Path) -> None:
     film = tmp_path / "a.mp4"
     film.write_bytes(b"copied in place")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     names(watched)
     os.utime(film, ns=(1, 1))
     assert names(watched) == []
@@ -54,7 +54,7 @@ def test_the_same_size_at_another_time_is_still_growing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.mp4.part", "a.mp4.crdownload", "a.tmp", ".a.mp4", ".a.mp4.Xy12", "empty.mp4"])
 def test_partial_and_hidden_files_are_left_alone(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"" if name == "empty.mp4" else b"half")
-    watched = Watched(Folder(tmp_path))
+    watched = WatchedSource(Folder(tmp_path))
     assert [names(watched), names(watched)] == [[], []]
 
 

@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
-from rushes.blobs.s3_door import connect
-from rushes.blobs.s3_place import Place
+from rushes.blobs.s3.client import connect
+from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import Refused, StoreMissing
 from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main
@@ -21,7 +21,7 @@ PROBE = JobRequest(only=("probe",))
 
 
 @pytest.fixture
-def home(tmp_path: Path, ministack_s3: Place) -> Path:
+def home(tmp_path: Path, ministack_s3: BucketLocation) -> Path:
     """A home that reaches the server; its own results are in a folder."""
     place, home = ministack_s3, tmp_path / "home"
     home.mkdir()
@@ -36,12 +36,12 @@ def test_once_ends_with_the_reason_and_what_to_do(home: Path, blobs: str, argume
         file.write(f'blobs = "{blobs}"\n')
     shown = CliRunner().invoke(main, ["--home", str(home), "watch", *argument.split(), "--once"])
     assert shown.exit_code == StoreMissing.exit_code
-    assert "there is no such bucket" in shown.stderr
+    assert "the bucket does not exist" in shown.stderr
     assert "Create it" in shown.stderr
 
 
 def test_without_once_it_is_told_when_it_changes_and_tried_again(
-    home: Path, ministack_s3: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    home: Path, ministack_s3: BucketLocation, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = replace(ministack_s3, bucket="later")
     monkeypatch.setattr(logging.getLogger("rushes"), "propagate", False)  # else it is heard twice
@@ -58,7 +58,10 @@ def test_without_once_it_is_told_when_it_changes_and_tried_again(
     logging.getLogger("rushes").removeHandler(caplog.handler)
     assert [(type(one.error), one.created) for one in told] == [(StoreMissing, False), (type(None), True)]
     said = [record.message for record in caplog.records]
-    assert [("no such bucket" in line, "readable again" in line) for line in said] == [(True, False), (False, True)]
+    assert [("bucket does not exist" in line, "readable again" in line) for line in said] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) 
             list(found)
 
 
-def test_a_bad_file_is_no_error_of_its_place(home: Path, ministack_s3: Place) -> None:
+def test_a_bad_file_is_no_error_of_its_place(home: Path, ministack_s3: BucketLocation) -> None:
     place = replace(ministack_s3, prefix="bad")
     connect(place).put("empty.mp4", b"")
     with Library(home) as library:
@@ -79,21 +82,21 @@ def test_a_bad_file_is_no_error_of_its_place(home: Path, ministack_s3: Place) ->
 
 
 def test_the_bucket_is_not_asked_for_every_open_upload_at_every_look(
-    home: Path, ministack_s3: Place, monkeypatch: pytest.MonkeyPatch
+    home: Path, ministack_s3: BucketLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (home / "rushes.toml").open("a") as file:
         file.write(f'blobs = "{ministack_s3.url}/straight"\n')
     with Library(home) as library:
         Uploads(library.home).begin("a.mp4", 100, PROBE, direct=True)
         assert library.home.multipart
-        asked = Mock(wraps=library.home.multipart.there)
-        monkeypatch.setattr(type(library.home.multipart), "there", asked)
+        asked = Mock(wraps=library.home.multipart.parts)
+        monkeypatch.setattr(type(library.home.multipart), "parts", asked)
         looks = iter(range(10))
         list(library.watch((), PROBE, pause=lambda _seconds: next(looks, None) is not None))
         assert asked.call_count == 1
 
 
-def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_s3: Place) -> None:
+def test_a_home_in_a_bucket_can_be_watched_without_places(home: Path, ministack_s3: BucketLocation) -> None:
     with Library(home) as library, pytest.raises(Refused, match="no folder or bucket to watch"):
         list(library.watch((), PROBE, once=True))
     with (home / "rushes.toml").open("a") as file:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
-from rushes.media.developing.audio import AudioFacts, extract
+from rushes.media.developing.audio import AudioFacts, extract_audio
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 from tests.unit.media_files import Film, cfr, make
@@ -19,7 +19,7 @@ Samples = NDArray[np.int16]
 
 def extracted(path: Path, folder: Path) -> tuple[AudioFacts, Samples, Path]:
     pcm, sound = folder / "pcm.wav", folder / "sound.mp4"
-    made = extract(path, probe(path), pcm, sound, lambda _: None)
+    made = extract_audio(path, probe(path), pcm, sound, lambda _: None)
     with wave.open(str(pcm)) as wav:
         assert (wav.getframerate(), wav.getnchannels(), wav.getsampwidth()) == (16000, 1, 2)
         samples = np.frombuffer(wav.readframes(wav.getnframes()), "<i2")
@@ -127,8 +127,8 @@ def test_the_default_track_is_chosen(tmp_path: Path) -> None:
 
 def test_a_film_without_sound_is_refused_here(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1)))
-    with pytest.raises(BadMedia, match="has no sound"):
-        extract(path, probe(path), tmp_path / "a", None, lambda _: None)
+    with pytest.raises(BadMedia, match="has no audio"):
+        extract_audio(path, probe(path), tmp_path / "a", None, lambda _: None)
 
 
 def test_damaged_packets_are_counted_and_heard_as_silence(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import NeverWorks
-from rushes.media.clips.captions import add_track, burn, shifted
-from rushes.media.clips.clip import clip
+from rushes.media.clips.captions import add_track, burn_in, crop_cues
+from rushes.media.clips.clip import cut_clip
 from rushes.media.reading.probe import probe
 from rushes.media.subtitles import Cue
 from tests.unit.media_files import Film, cfr, decoded, make, vfr
@@ -22,9 +22,9 @@ FILMS = {
 @pytest.mark.parametrize("name", FILMS)
 def test_times_and_frames_stay_as_they_are(name: str, tmp_path: Path) -> None:
     path, cut = make(tmp_path / name, FILMS[name]), tmp_path / "clip.mp4"
-    clip(path, probe(path), Fraction(1, 2), Fraction(7, 2), cut, lambda _: None)
+    cut_clip(path, probe(path), Fraction(1, 2), Fraction(7, 2), cut, lambda _: None)
     add_track(cut, CUES, "de", tmp_path, tmp_path / "muxed.mp4")
-    burn(cut, CUES, 20, tmp_path, tmp_path / "burnt.mp4")
+    burn_in(cut, CUES, 20, tmp_path, tmp_path / "burnt.mp4")
     assert decoded(tmp_path / "muxed.mp4") == decoded(cut)
     assert decoded(tmp_path / "burnt.mp4") == decoded(cut)
     with av.open(str(tmp_path / "muxed.mp4")) as container:
@@ -35,7 +35,7 @@ def test_times_and_frames_stay_as_they_are(name: str, tmp_path: Path) -> None:
 
 def test_text_is_in_the_picture_while_it_is_said_and_only_then(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(2), size=(320, 180), still=True))
-    burn(path, [Cue(400, 1200, ("MMMMMMMMMM",))], 16, tmp_path, tmp_path / "out.mp4")
+    burn_in(path, [Cue(400, 1200, ("MMMMMMMMMM",))], 16, tmp_path, tmp_path / "out.mp4")
     pictures = []
     for file in (path, tmp_path / "out.mp4"):
         with av.open(str(file)) as container:
@@ -48,18 +48,18 @@ def test_the_same_subtitles_give_the_same_bytes(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1), tone=Fraction(1)))
     made = []
     for name in ("a.mp4", "b.mp4"):
-        burn(path, CUES, 20, tmp_path, tmp_path / name)
+        burn_in(path, CUES, 20, tmp_path, tmp_path / name)
         made.append((tmp_path / name).read_bytes())
     assert made[0] == made[1]
 
 
 def test_no_font_of_the_machine_is_used_and_what_ours_lacks_is_refused(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1), size=(320, 180)))
-    with pytest.raises(NeverWorks, match="the shipped font cannot draw \u05dc \u05e9") as refused:
-        burn(path, [Cue(0, 1000, ("Hi \u05e9\u05dc",))], 20, tmp_path, tmp_path / "out.mp4")
+    with pytest.raises(NeverWorks, match="the built-in font lacks \u05dc \u05e9") as refused:
+        burn_in(path, [Cue(0, 1000, ("Hi \u05e9\u05dc",))], 20, tmp_path, tmp_path / "out.mp4")
     assert "as a track" in refused.value.advice
 
 
 def test_cues_move_with_the_clip() -> None:
-    assert shifted(CUES, 1000, 1000) == [Cue(0, 400, CUES[0].lines), Cue(600, 1000, CUES[1].lines)]
-    assert shifted(CUES, 5000, 1000) == []
+    assert crop_cues(CUES, 1000, 1000) == [Cue(0, 400, CUES[0].lines), Cue(600, 1000, CUES[1].lines)]
+    assert crop_cues(CUES, 5000, 1000) == []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clips.clip import clip
+from rushes.media.clips.clip import cut_clip
 from rushes.media.reading.probe import probe
 from tests.unit.media.test_audio import clicks
 from tests.unit.media_files import Film, cfr, decoded, make, plain, vfr
@@ -32,7 +32,7 @@ def test_a_clip_has_exactly_the_frames_that_were_asked_for(name: str, tmp_path: 
     base = facts.video.base
     frames = [(pts * base, number) for pts, number in decoded(path)]
     start, end = frames[31][0], frames[-20][0]  # from one frame to another, the latter excluded
-    made = clip(path, facts, start, end, tmp_path / "clip.mp4", lambda _: None)
+    made = cut_clip(path, facts, start, end, tmp_path / "clip.mp4", lambda _: None)
     want = [(t - start, n) for t, n in frames if start <= t < end]
     with av.open(str(tmp_path / "clip.mp4")) as container:
         stream = container.streams.video[0]
@@ -45,14 +45,14 @@ def test_a_clip_has_exactly_the_frames_that_were_asked_for(name: str, tmp_path: 
 
 def test_between_frames_the_next_one_is_the_first(tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 3)
-    clip(path, probe(path), Fraction("1.001"), Fraction("1.999"), tmp_path / "clip.mp4", lambda _: None)
+    cut_clip(path, probe(path), Fraction("1.001"), Fraction("1.999"), tmp_path / "clip.mp4", lambda _: None)
     assert [n for _, n in decoded(tmp_path / "clip.mp4")] == list(range(26, 50))
 
 
 def test_sound_is_cut_to_the_sample(tmp_path: Path) -> None:
     sound = clicks(tmp_path / "x.mkv", 48000, [96000, 120000], 192000)
     facts = probe(sound)
-    made = clip(sound, facts, Fraction(3, 2), Fraction(3), tmp_path / "clip.mp4", lambda _: None)
+    made = cut_clip(sound, facts, Fraction(3, 2), Fraction(3), tmp_path / "clip.mp4", lambda _: None)
     with av.open(str(tmp_path / "clip.mp4")) as container:
         stream = container.streams.audio[0]
         assert stream.time_base
@@ -67,14 +67,14 @@ def test_the_same_clip_has_the_same_bytes(tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 3, tone=Fraction(3))
     shas = set()
     for name in ("a.mp4", "b.mp4"):
-        clip(path, probe(path), Fraction(1), Fraction(2), tmp_path / name, lambda _: None)
+        cut_clip(path, probe(path), Fraction(1), Fraction(2), tmp_path / name, lambda _: None)
         shas.add(hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
     assert len(shas) == 1
 
 
 def test_a_clip_can_be_played_before_it_is_all_there(tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 2)
-    clip(path, probe(path), Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None)
+    cut_clip(path, probe(path), Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None)
     data = (tmp_path / "c.mp4").read_bytes()
     assert data.index(b"moov") < data.index(b"mdat")
 
@@ -82,7 +82,7 @@ def test_a_clip_can_be_played_before_it_is_all_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("smart", [True, False])
 def test_a_turned_film_gives_a_clip_that_is_shown_upright(smart: bool, tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 1, rotation=-90)
-    clip(path, probe(path), Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None, smart=smart)
+    cut_clip(path, probe(path), Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None, smart=smart)
     with av.open(str(tmp_path / "c.mp4")) as container:
         frame = next(container.decode(video=0))
     shape = (frame.width, frame.height, frame.rotation)
@@ -91,7 +91,7 @@ def test_a_turned_film_gives_a_clip_that_is_shown_upright(smart: bool, tmp_path:
 
 def test_what_lies_outside_the_film_is_left_out(tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 1)
-    made = clip(path, probe(path), Fraction(-5), Fraction(99), tmp_path / "c.mp4", lambda _: None)
+    made = cut_clip(path, probe(path), Fraction(-5), Fraction(99), tmp_path / "c.mp4", lambda _: None)
     assert (made.start, made.end, made.frames) == (Fraction(0), Fraction(1), 25)
 
 
@@ -99,20 +99,20 @@ def test_what_lies_outside_the_film_is_left_out(tmp_path: Path) -> None:
 def test_a_clip_of_nothing_is_refused_in_words(start: str, end: str, tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 1)
     with pytest.raises(BadMedia, match=r"outside the film|no picture"):
-        clip(path, probe(path), Fraction(start), Fraction(end), tmp_path / "c.mp4", lambda _: None)
+        cut_clip(path, probe(path), Fraction(start), Fraction(end), tmp_path / "c.mp4", lambda _: None)
 
 
 @pytest.mark.parametrize(("start", "end", "number"), [("0.001", "0.039", 0), ("0.97", "0.99", 24), ("0.99", "5", 24)])
 def test_where_no_frame_begins_the_one_on_screen_is_shown(start: str, end: str, number: int, tmp_path: Path) -> None:
     path = plain(tmp_path / "x.mp4", 1)
-    made = clip(path, probe(path), Fraction(start), Fraction(end), tmp_path / "c.mp4", lambda _: None)
+    made = cut_clip(path, probe(path), Fraction(start), Fraction(end), tmp_path / "c.mp4", lambda _: None)
     assert [n for _, n in decoded(tmp_path / "c.mp4")] == [number]
     assert made.start == pytest.approx(Fraction(start), abs=1e-4)
 
 
 def test_in_a_gap_of_the_film_the_frame_before_it_is_shown(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mkv", Film([*cfr(1, 25, MS), *cfr(1, 25, MS, 4000)], base=MS))
-    clip(path, probe(path), Fraction(2), Fraction(3), tmp_path / "c.mp4", lambda _: None)
+    cut_clip(path, probe(path), Fraction(2), Fraction(3), tmp_path / "c.mp4", lambda _: None)
     assert [n for _, n in decoded(tmp_path / "c.mp4")] == [24]
 
 
@@ -125,6 +125,6 @@ def test_a_damaged_picture_is_hidden_and_told(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[at + 12 : at + size : 3] = bytes(byte ^ 0x55 for byte in data[at + 12 : at + size : 3])
     path.write_bytes(data)
-    made = clip(path, facts, Fraction(1, 2), Fraction(3), tmp_path / "c.mp4", lambda _: None, smart=False)
+    made = cut_clip(path, facts, Fraction(1, 2), Fraction(3), tmp_path / "c.mp4", lambda _: None, smart=False)
     assert made.hidden
     assert made.frames >= 61

@@ -11,16 +11,16 @@ from rushes.domain.errors import NeverWorks
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.depth import gives_inverse
 from rushes.engines.models.store import ModelStore
-from rushes.media.stereo.depth import Depth, DepthWriter, level, map_size, read_map
-from rushes.media.stereo.depth_time import DepthInTime
-from rushes.media.stereo.grade import Wanted, grade, grades
-from tests.unit.sight_world import photo
+from rushes.media.stereo.depth_maps import DepthEntry, DepthWriter, map_size, read_map, weighted_quantile
+from rushes.media.stereo.grade import GradeOptions, grade_shot, grade_shots
+from rushes.media.stereo.temporal_depth import TemporalDepth
+from tests.unit.vision_films import photo
 
 TENTH = Fraction(1, 10)
 
 
-def depth(pts: int, low: float, high: float) -> Depth:
-    return Depth(pts, 0, 0, low, high, tuple(np.linspace(low, high, 33)))
+def depth(pts: int, low: float, high: float) -> DepthEntry:
+    return DepthEntry(pts, 0, 0, low, high, tuple(np.linspace(low, high, 33)))
 
 
 def test_the_shipped_net_finds_the_body_below_nearer_than_what_is_above(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_maps_are_read_as_they_were_written(tmp_path: Path) -> None:
     said = [chance.random((108, 192), np.float32) * 3 + n for n in range(3)]
     for n, one in enumerate(said):
         writer.add(n, one)
-    index = writer.close()
+    index = writer.finish()
     assert index.from_json(index.to_json()) == index
     with (tmp_path / "depth.bin").open("rb") as file:
         for one, kept in zip(said, index.maps, strict=True):
@@ -62,12 +62,12 @@ def test_maps_have_the_shape_of_the_picture(picture: tuple[int, int], size: tupl
 
 def test_a_map_counts_as_long_as_it_stands() -> None:
     short, long = depth(0, 0, 1), depth(1, 2, 3)
-    assert level([short, long], [1, 99], 0.5) > 2
-    assert level([short, long], [99, 1], 0.5) < 1
+    assert weighted_quantile([short, long], [1, 99], 0.5) > 2
+    assert weighted_quantile([short, long], [99, 1], 0.5) < 1
 
 
 def test_each_shot_has_one_range_and_maps_of_other_shots_do_not_count() -> None:
-    first, second = grades([(0, 10), (10, 20)], [depth(0, 1, 2), depth(5, 1, 2), depth(10, 5, 9)], Wanted())
+    first, second = grade_shots([(0, 10), (10, 20)], [depth(0, 1, 2), depth(5, 1, 2), depth(10, 5, 9)], GradeOptions())
     assert 1 <= first.far < first.near <= 2
     assert 5 <= second.far < second.near <= 9
 
@@ -75,7 +75,7 @@ def test_each_shot_has_one_range_and_maps_of_other_shots_do_not_count() -> None:
 def test_no_more_maps_are_asked_for_than_a_shot_needs() -> None:
     asked: list[int] = []
 
-    def maps() -> Iterator[Depth]:
+    def maps() -> Iterator[DepthEntry]:
         for pts in range(0, 100, 5):
             asked.append(pts)
             yield depth(pts, 1, 2)
@@ -85,16 +85,16 @@ def test_no_more_maps_are_asked_for_than_a_shot_needs() -> None:
             assert max(asked) <= start
             yield start, start + 10
 
-    assert len(grades(shots(), maps(), Wanted())) == 10
+    assert len(grade_shots(shots(), maps(), GradeOptions())) == 10
 
 
 def test_a_glimpse_without_a_map_is_graded_like_what_was_before() -> None:
-    found = grades([(0, 10), (10, 12), (12, 20)], [depth(0, 1, 2), depth(12, 5, 9)], Wanted())
+    found = grade_shots([(0, 10), (10, 12), (12, 20)], [depth(0, 1, 2), depth(12, 5, 9)], GradeOptions())
     assert (found[1].far, found[1].near) == (found[0].far, found[0].near)
 
 
 def test_a_flat_wall_gets_less_depth_than_a_street() -> None:
-    wall, street = (grade(0, 10, [depth(0, 1, high)], Wanted()).strength for high in (1.05, 4))
+    wall, street = (grade_shot(0, 10, [depth(0, 1, high)], GradeOptions()).strength for high in (1.05, 4))
     assert wall < 0.8
     assert street == 2.0
 
@@ -102,8 +102,8 @@ def test_a_flat_wall_gets_less_depth_than_a_street() -> None:
 def test_depth_changes_smoothly_within_a_shot_and_at_once_at_a_cut() -> None:
     depths = [depth(n * 10, 0, 1) for n in range(6)]  # a map every second, at tens of ticks
     values = {0: 0, 10: 20000, 20: 40000, 30: 60000, 40: 0, 50: 0}
-    shown = DepthInTime(depths, lambda one: np.full((16, 24), values[one.pts], np.uint16), TENTH)
-    before, after = grades([(0, 35), (35, 60)], depths, Wanted())
+    shown = TemporalDepth(depths, lambda one: np.full((16, 24), values[one.pts], np.uint16), TENTH)
+    before, after = grade_shots([(0, 35), (35, 60)], depths, GradeOptions())
     levels = [float(shown.at(pts, before if pts < 35 else after)[0, 0]) for pts in range(60)]
     steps = np.abs(np.diff(levels))
     assert steps[:33].max() < 0.6 * (levels[15] - levels[5])

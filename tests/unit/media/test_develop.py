@@ -14,12 +14,12 @@ import simplejpeg
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
+from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
 from rushes.media.developing.develop import develop
-from rushes.media.developing.layout import Layout
-from rushes.media.developing.metrics import Measure, Metrics, joined
-from rushes.media.developing.pack import Pack, PackIndex, read_frame
-from rushes.media.developing.poster import choose
-from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.developing.frame_pack import FramePackWriter, PackIndex, read_frame
+from rushes.media.developing.poster import choose_poster
+from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 from tests.unit.film_work import chunks
@@ -40,10 +40,10 @@ FILMS = {
 
 @dataclass
 class Developed:
-    layouts: list[Layout]
+    layouts: list[SegmentIndex]
     pieces: list[Path]
     packs: list[PackIndex]
-    metrics: list[Metrics]
+    metrics: list[CutMetrics]
 
 
 def developed(path: Path, facts: VideoFacts, spans: list[Span], folder: Path) -> Developed:
@@ -53,14 +53,14 @@ def developed(path: Path, facts: VideoFacts, spans: list[Span], folder: Path) ->
     for n, span in enumerate(spans):
         piece = folder / f"{n}.mp4"
         measure, pack, proxy = (
-            Measure(facts.video),
-            Pack(folder / f"{n}.pack", facts.video),
-            ProxyPiece(piece, facts, span),
+            CutMetricsRecorder(facts.video),
+            FramePackWriter(folder / f"{n}.pack", facts.video),
+            ProxyWriter(piece, facts, span),
         )
         develop(path, facts, span, [measure, pack, proxy], lambda _: None)
-        done.layouts.append(proxy.close())
-        done.packs.append(pack.close())
-        done.metrics.append(measure.close())
+        done.layouts.append(proxy.finish())
+        done.packs.append(pack.finish())
+        done.metrics.append(measure.finish())
         done.pieces.append(piece)
     return done
 
@@ -191,7 +191,7 @@ def test_large_pictures_are_shown_at_720_lines_and_odd_sizes_made_even(tmp_path:
     frame = next(_frames(done.pieces[0]))[0]
     assert (frame.width, frame.height) == (1280, 720)
     odd = replace(facts.video, width=853, height=479)
-    assert ProxyPiece(tmp_path / "odd.mp4", replace(facts, video=odd), odd.span).size == (852, 480)
+    assert ProxyWriter(tmp_path / "odd.mp4", replace(facts, video=odd), odd.span).size == (852, 480)
 
 
 GRIDS = (5, 20, 60)
@@ -210,7 +210,7 @@ def test_kept_frames_and_metrics_do_not_depend_on_the_grid(tmp_path: Path) -> No
                 pictures += [
                     (k.pts, k.hash, k.sharp, hashlib.sha256(read_frame(pack, k)).hexdigest()) for k in index.frames
                 ]
-        results.append((pictures, joined(done.metrics).to_bytes()))
+        results.append((pictures, join_metrics(done.metrics).to_bytes()))
     assert len(chunks(facts, 5)) > len(chunks(facts, 20)) > len(chunks(facts, 60))
     assert results[0] == results[1] == results[2]
     assert 7 < len(results[0][0]) < 310
@@ -240,11 +240,11 @@ def test_metrics_of_chunks_shorter_than_the_look_back_join_exactly(tmp_path: Pat
     tiny = [Span(t, t + 3 * step, facts.video.base) for t in range(0, 50 * step, 3 * step)]
     parts = []
     for span in [facts.video.span, *tiny]:
-        measure = Measure(facts.video)
+        measure = CutMetricsRecorder(facts.video)
         develop(path, facts, span, [measure], lambda _: None)
-        parts.append(measure.close())
-    assert joined(parts[1:]).to_bytes() == joined(parts[:1]).to_bytes() == parts[0].to_bytes()
-    assert Metrics.from_bytes(parts[0].to_bytes()).to_bytes() == parts[0].to_bytes()
+        parts.append(measure.finish())
+    assert join_metrics(parts[1:]).to_bytes() == join_metrics(parts[:1]).to_bytes() == parts[0].to_bytes()
+    assert CutMetrics.from_bytes(parts[0].to_bytes()).to_bytes() == parts[0].to_bytes()
 
 
 def test_sampling_takes_the_first_frame_at_or_after_each_tenth_of_a_second(tmp_path: Path) -> None:
@@ -300,14 +300,17 @@ def test_what_is_made_does_not_depend_on_what_else_is_made(tmp_path: Path) -> No
     facts = probe(path)
     assert facts.video
     all_of_it = developed(path, facts, [facts.video.span], tmp_path / "all")
-    pack, proxy = Pack(tmp_path / "pack", facts.video), ProxyPiece(tmp_path / "piece.mp4", facts, facts.video.span)
-    measure = Measure(facts.video)
+    pack, proxy = (
+        FramePackWriter(tmp_path / "pack", facts.video),
+        ProxyWriter(tmp_path / "piece.mp4", facts, facts.video.span),
+    )
+    measure = CutMetricsRecorder(facts.video)
     for sink in (proxy, pack, measure):
         develop(path, facts, facts.video.span, [sink], lambda _: None)
-        sink.close()
+        sink.finish()
     assert (tmp_path / "pack").read_bytes() == (tmp_path / "all" / "0.pack").read_bytes()
     assert (tmp_path / "piece.mp4").read_bytes() == all_of_it.pieces[0].read_bytes()
-    assert measure.close().to_bytes() == all_of_it.metrics[0].to_bytes()
+    assert measure.finish().to_bytes() == all_of_it.metrics[0].to_bytes()
 
 
 def test_a_change_of_size_inside_a_film_is_lived_with(tmp_path: Path) -> None:
@@ -330,7 +333,7 @@ def test_the_poster_is_neither_black_nor_blurred(tmp_path: Path) -> None:
     assert facts.video
     (index,) = developed(path, facts, [facts.video.span], tmp_path / "out").packs
     dark = replace(index, frames=tuple(replace(k, light=3, sharp=5) for k in index.frames))
-    chosen = choose([dark, index])
+    chosen = choose_poster([dark, index])
     assert chosen
     assert chosen[0] == 1
-    assert choose([]) is None
+    assert choose_poster([]) is None

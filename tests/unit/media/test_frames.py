@@ -74,7 +74,7 @@ def test_a_damaged_picture_is_an_error_and_not_a_guess(tmp_path: Path) -> None:
         data[i] ^= 0x55
     path.write_bytes(data)
     assert facts.video
-    with pytest.raises(BadMedia, match=r"the picture at 0:0\d"):
+    with pytest.raises(BadMedia, match=r"the frame at 0:0\d"):
         list(decode(path, facts, facts.video.span))
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from rushes.domain.errors import TryAgain
 from rushes.media.joining import join as joining
-from rushes.media.joining.sound import copied
-from rushes.media.joining.text import plain, typeset
-from rushes.media.reading.resampling import Resampled
-from rushes.media.stereo.text import ass
-from rushes.media.stereo.view import LOOKS, Format
+from rushes.media.joining.audio import copied_packets
+from rushes.media.joining.timed_text import plain_text, to_mov_text
+from rushes.media.reading.resampling import Resampler
+from rushes.media.stereo.ass import ass
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat
 from rushes.media.subtitles import Cue
 from tests.unit.film_work import room_for_one
 from tests.unit.media_files import Film, cfr, make
-from tests.unit.stereo_world import in_3d
+from tests.unit.stereo_kit import in_3d
 
 SECONDS = 6
 MS = Fraction(1, 1000)
@@ -65,7 +65,7 @@ def test_sound_chapters_and_subtitles_are_kept(tmp_path: Path) -> None:
             (2500, 6000, "Ende"),
         ]
         (text,) = [s for s in now.streams.subtitles if s.metadata.get("language") == "ger"]
-        said = [(p.pts, p.duration, plain(bytes(p), "mov_text")) for p in now.demux(text) if p.size > 2]
+        said = [(p.pts, p.duration, plain_text(bytes(p), "mov_text")) for p in now.demux(text) if p.size > 2]
     assert said == [(1000, 1500, "Guten Tag"), (3000, 1500, "Auf\nWiedersehen")]
     with av.open(str(path)) as now:
         assert now.streams.audio[0].codec_context.name == "aac"
@@ -85,9 +85,9 @@ def test_a_film_is_joined_where_its_pieces_do_not_all_fit(tmp_path: Path, monkey
 def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = joining.read_back
 
-    def short(path: Path) -> joining.Joined:
+    def short(path: Path) -> joining.FilmContents:
         found = whole(path)
-        return joining.Joined(found.frames - 1, found.times, found.sounds)
+        return joining.FilmContents(found.frames - 1, found.times, found.sounds)
 
     monkeypatch.setattr(joining, "read_back", short)
     with pytest.raises(TryAgain, match="not whole"):
@@ -97,15 +97,15 @@ def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeyp
 def test_a_film_that_lost_sound_on_the_way_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1.2), size=(160, 90), tone=Fraction(1)))
     assert in_3d(path, tmp_path).film.facts["sounds"]
-    monkeypatch.setattr(joining, "copied", lambda *given: islice(copied(*given), 20))
+    monkeypatch.setattr(joining, "copied_packets", lambda *given: islice(copied_packets(*given), 20))
     with pytest.raises(TryAgain, match="sound is missing"):
         in_3d(path, tmp_path)
 
 
 def test_a_film_whose_sound_was_not_all_encoded_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Resampled.given
-    monkeypatch.setattr(Resampled, "given", lambda *given: whole(*given)[1:])
-    with pytest.raises(TryAgain, match="samples of sound were encoded"):
+    whole = Resampler.push
+    monkeypatch.setattr(Resampler, "push", lambda *given: whole(*given)[1:])
+    with pytest.raises(TryAgain, match="samples of audio were encoded"):
         in_3d(rich(tmp_path / "x.mkv", tmp_path), tmp_path, 5)
 
 
@@ -113,18 +113,18 @@ def test_a_film_whose_sound_was_not_all_encoded_is_not_done(tmp_path: Path, monk
     ("codec", "data"),
     [
         ("subrip", b"<b>Hello</b>"),
-        ("mov_text", typeset("Hello") + b"\0\0\0\x0cstyl"),
+        ("mov_text", to_mov_text("Hello") + b"\0\0\0\x0cstyl"),
         ("ass", b"0,0,Default,,0,0,0,,{\\i1}Hello"),
         ("webvtt", b"<c.yellow>Hello</c>"),
     ],
 )
 def test_subtitles_of_every_kind_become_plain(codec: str, data: bytes) -> None:
-    assert plain(data, codec) == "Hello"
+    assert plain_text(data, codec) == "Hello"
 
 
 def test_lines_stand_below_in_the_middle_of_each_view() -> None:
     cue = [Cue(61_230, 63_000, ("one", "{two}"))]
-    beside, above = (ass(cue, LOOKS[f]).splitlines()[-2:] for f in (Format.HALF_SBS, Format.FULL_TB))
+    beside, above = (ass(cue, PACKINGS[f]).splitlines()[-2:] for f in (StereoFormat.HALF_SBS, StereoFormat.FULL_TB))
     assert beside[0] == "Dialogue: 0,0:01:01.23,0:01:03.00,Eye,{\\pos(480,1020)}one\\N(two)"
     assert "\\pos(1440,1020)" in beside[1]
     assert "\\pos(960,1020)" in above[0]

@@ -124,13 +124,13 @@ def test_a_clock_that_jumps_back_is_noticed(tmp_path: Path) -> None:
     for name in ("a.ts", "b.ts"):
         make(tmp_path / name, Film(cfr(3, 25, base, 9000000 if name == "a.ts" else 8900000), base=base))
     (tmp_path / "glued.ts").write_bytes((tmp_path / "a.ts").read_bytes() + (tmp_path / "b.ts").read_bytes())
-    with pytest.raises(BadMedia, match="jumps back"):
+    with pytest.raises(BadMedia, match="jump back"):
         probe(tmp_path / "glued.ts")
 
 
 def test_pictures_without_times_of_their_own_are_refused(tmp_path: Path) -> None:
     path = make(tmp_path / "x.avi", Film(list(range(50)), base=Fraction(1, 25)))  # H.264 with B-frames in AVI
-    with pytest.raises(BadMedia, match="no times of their own"):
+    with pytest.raises(BadMedia, match="have no timestamps"):
         probe(path)
 
 
@@ -150,7 +150,7 @@ def test_a_stream_with_lost_packets_is_one_chunk(tmp_path: Path) -> None:
 def test_a_file_that_ends_too_early_is_refused(name: str, tmp_path: Path) -> None:
     path = plain(tmp_path / name, 2, muxing={"movflags": "faststart"} if name.endswith("mp4") else {}, noise=20)
     os.truncate(path, path.stat().st_size - 1000)
-    with pytest.raises(BadMedia, match="is cut off"):
+    with pytest.raises(BadMedia, match="is truncated"):
         probe(path)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clips.proxy_clip import ProxyClip, clip_from_proxy
-from rushes.media.developing.layout import Layout, Segment
+from rushes.media.clips.proxy_clip import ProxyFiles, clip_from_proxy
+from rushes.media.developing.segment_index import Segment, SegmentIndex
 from rushes.media.reading.probe import probe as probe_film
 from rushes.stages import audio, clip, develop, probe
 from tests.unit.film_work import FilmWork, chunks, room_for_one
@@ -56,8 +56,8 @@ def test_a_proxy_that_is_cut_off_is_told(tmp_path: Path) -> None:
     facts = probe_film(make(tmp_path / "film.mp4", FILMS["plain.mp4"]))
     piece = tmp_path / "piece.mp4"
     piece.write_bytes(b"only its head")
-    pictures = [(lambda: piece, Layout(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
-    with pytest.raises(BadMedia, match="ends too early"):
+    pictures = [(lambda: piece, SegmentIndex(4, MS, (Segment(start=0, duration=5000, offset=4, length=100),)))]
+    with pytest.raises(BadMedia, match="truncated"):
         clip_from_proxy(
-            ProxyClip(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print
+            ProxyFiles(pictures, []), facts, (Fraction(1), Fraction(2)), tmp_path, tmp_path / "out.mp4", print
         )

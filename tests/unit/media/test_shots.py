@@ -8,22 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rushes.media.developing.cut_metrics import (
+    HEIGHT,
+    LAGS,
+    PIXELS,
+    WIDTH,
+    CutMetrics,
+    CutMetricsRecorder,
+    join_metrics,
+)
 from rushes.media.developing.develop import develop
-from rushes.media.developing.metrics import HEIGHT, LAGS, PIXELS, WIDTH, Measure, Metrics, joined
-from rushes.media.developing.shots import SHORTEST, boundaries, cuts, shots
+from rushes.media.developing.shots import MIN_SHOT_FRAMES, boundaries, cuts, shots
 from rushes.media.reading.probe import probe
 from tests.unit.film_work import chunks
 from tests.unit.media_files import Film, cfr, make
 
 
-def film_of(levels: list[float]) -> Metrics:
+def film_of(levels: list[float]) -> CutMetrics:
     """Metrics of a film in which frame i is one flat picture of that level."""
     values = np.array(levels)
     apart = np.zeros((len(values), LAGS), np.uint32)
     for lag in range(1, LAGS + 1):
         apart[lag:, lag - 1] = np.abs(values[lag:] - values[:-lag]) * PIXELS
     none = np.zeros((0, PIXELS), np.uint8)
-    return Metrics(np.arange(len(values), dtype=np.int64) * 512, apart, apart[:, 0], none, none)
+    return CutMetrics(np.arange(len(values), dtype=np.int64) * 512, apart, apart[:, 0], none, none)
 
 
 def test_a_jump_is_a_cut() -> None:
@@ -53,9 +61,9 @@ def test_shots_of_fewer_than_five_frames_do_not_exist() -> None:
     assert len(found) == 1
 
 
-def light_of(levels: list[float]) -> Metrics:
+def light_of(levels: list[float]) -> CutMetrics:
     """The same film with its brightness."""
-    return replace(film_of(levels), light=(np.array(levels) * WIDTH * HEIGHT).astype(np.uint32))
+    return replace(film_of(levels), luma=(np.array(levels) * WIDTH * HEIGHT).astype(np.uint32))
 
 
 def test_a_fade_through_black_begins_a_shot_where_it_is_darkest() -> None:
@@ -88,7 +96,7 @@ def test_shots_cover_the_film_without_gap(levels: list[float]) -> None:
     bounds = [s.span.start for s in found] + [s.span.end for s in found[-1:]]
     assert bounds == sorted(set(bounds))
     assert (bounds[0], bounds[-1]) == (0, len(levels) * 512) if levels else not bounds
-    assert all(b - a >= SHORTEST * 512 for a, b in pairwise(bounds)) or len(found) == 1
+    assert all(b - a >= MIN_SHOT_FRAMES * 512 for a, b in pairwise(bounds)) or len(found) == 1
 
 
 @pytest.mark.parametrize("seconds", [5, 20, 60])
@@ -99,10 +107,10 @@ def test_cuts_of_a_film_are_found_whatever_the_grid(seconds: int, tmp_path: Path
     assert facts.video
     parts = []
     for span in chunks(facts, seconds):
-        measure = Measure(facts.video)
+        measure = CutMetricsRecorder(facts.video)
         develop(path, facts, span, [measure], lambda _: None)
-        parts.append(measure.close())
-    found = shots(joined(parts), facts.video.end, facts.video.base)
+        parts.append(measure.finish())
+    found = shots(join_metrics(parts), facts.video.end, facts.video.base)
     assert [s.span.start // 512 for s in found] == [0, *truth]
     assert [s.kind for s in found] == ["start"] + ["cut"] * len(truth)
     assert found[-1].span.end == facts.video.end

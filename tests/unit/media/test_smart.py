@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
-from rushes.media.clips import smart
-from rushes.media.clips.clip import ClipFacts, clip
-from rushes.media.reading.nal import Sets
+from rushes.media.clips import smart_cut
+from rushes.media.clips.clip import ClipFacts, cut_clip
+from rushes.media.reading.nal import ParameterSets
 from rushes.media.reading.probe import probe
 from tests.unit.media_files import Film, cfr, make, vfr
 
@@ -42,7 +42,7 @@ def frames(path: Path) -> list[tuple[Fraction, NDArray[np.uint8]]]:
 
 
 def cut(path: Path, start: Fraction, end: Fraction, out: Path) -> ClipFacts:
-    return clip(path, probe(path), start, end, out, lambda _: None)
+    return cut_clip(path, probe(path), start, end, out, lambda _: None)
 
 
 def psnr(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
@@ -90,16 +90,16 @@ def test_where_it_would_not_be_exact_all_is_encoded(name: str, film: Film, tmp_p
 def test_a_film_without_entries_is_not_read_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(20), noise=10, options=OPEN))
     looked: list[int] = []
-    monkeypatch.setattr(smart, "is_entry", lambda data, prefix: looked.append(len(data)))
+    monkeypatch.setattr(smart_cut, "is_idr", lambda data, prefix: looked.append(len(data)))
     track = probe(path).video
     assert track
-    assert smart.seams(path, track, Span(12 * 12800, 19 * 12800, track.base)) is None
+    assert smart_cut.find_cut_points(path, track, Span(12 * 12800, 19 * 12800, track.base)) is None
     assert 0 < len(looked) < 10
 
 
 def test_ten_hours_of_packets_take_little_memory(tmp_path: Path) -> None:
     with av.open(str(make(tmp_path / "x.mp4", PLAIN))) as container:
-        marks = smart._Marks(Sets.of(container.streams.video[0].codec_context.extradata or b""))
+        marks = smart_cut._PacketScan(ParameterSets.of(container.streams.video[0].codec_context.extradata or b""))
         packet = next(container.demux(video=0))
     count = 100_000
     tracemalloc.start()
@@ -119,20 +119,20 @@ def test_a_clip_that_begins_at_zero_or_ends_with_the_film_needs_one_end_only(tmp
 def test_a_header_that_ends_too_early_is_bad_media(tmp_path: Path) -> None:
     with av.open(str(make(tmp_path / "x.mp4", PLAIN))) as container:
         header = container.streams.video[0].codec_context.extradata or b""
-    whole = Sets.of(header)
+    whole = ParameterSets.of(header)
     needed = 7 + sum(2 + len(u) for u in (*whole.sps, *whole.pps))
     for length in range(1, needed):
-        with pytest.raises(BadMedia, match="ends too early"):
-            Sets.of(header[:length])
-    assert Sets.of(header[:needed]) == whole
+        with pytest.raises(BadMedia, match="truncated"):
+            ParameterSets.of(header[:length])
+    assert ParameterSets.of(header[:needed]) == whole
 
 
 def test_sets_of_parameters_keep_apart(tmp_path: Path) -> None:
     with av.open(str(make(tmp_path / "x.mp4", PLAIN))) as container:
-        mine = Sets.of(container.streams.video[0].codec_context.extradata or b"")
+        mine = ParameterSets.of(container.streams.video[0].codec_context.extradata or b"")
     with av.open(str(make(tmp_path / "x.ts", FILMS["25.ts"]))) as container:
-        other = Sets.of(container.streams.video[0].codec_context.extradata or b"")
-    assert (mine.prefix, other.prefix) == (4, 0)
+        other = ParameterSets.of(container.streams.video[0].codec_context.extradata or b"")
+    assert (mine.length_size, other.length_size) == (4, 0)
     assert mine.free_id() == 31
-    both = Sets.of(mine.header(other))
+    both = ParameterSets.of(mine.header(other))
     assert (both.sps, both.pps) == ((*mine.sps, *other.sps), (*mine.pps, *other.pps))

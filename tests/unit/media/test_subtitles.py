@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.media.subtitles import GAP_MS, LONGEST_MS, Cue, cues, srt, text, vtt
-from rushes.media.typeset import WIDTH, width
+from rushes.media.line_breaking import MAX_COLUMNS, columns
+from rushes.media.subtitles import MAX_CUE_MS, MIN_GAP_MS, Cue, cues, srt, text, vtt
 
 BASE = Fraction(1, 16000)
 TIME = re.compile(r"^\d{2,}:\d\d:\d\d[,.]\d{3} --> \d{2,}:\d\d:\d\d[,.]\d{3}$")
@@ -49,11 +49,11 @@ def test_cues_never_overlap_and_never_flash_and_fit_two_lines(lines: list[Observ
     found = cues(lines)
     for cue in found:
         assert cue.start >= 0
-        assert 400 <= cue.end - cue.start <= LONGEST_MS
+        assert 400 <= cue.end - cue.start <= MAX_CUE_MS
         assert 1 <= len(cue.lines) <= 2
-        assert all(0 < width(line) <= WIDTH for line in cue.lines)
+        assert all(0 < columns(line) <= MAX_COLUMNS for line in cue.lines)
     for before, after in pairwise(found):
-        assert after.start - before.end >= GAP_MS
+        assert after.start - before.end >= MIN_GAP_MS
 
 
 @settings(max_examples=80, deadline=None)
@@ -97,7 +97,7 @@ def test_a_long_sentence_breaks_at_its_commas_and_not_after_an_article() -> None
     line = said("We went down to the river in the morning, and the boats were already on the water when we came.")
     found = cues([line])
     lines = [x for c in found for x in c.lines]
-    assert all(width(x) <= 42 for x in lines)
+    assert all(columns(x) <= 42 for x in lines)
     assert any(x.endswith("morning,") for x in lines)
     assert not any(x.split()[-1] in {"the", "a", "in", "to", "on"} for x in lines)
 
@@ -106,7 +106,7 @@ def test_a_fast_line_stays_as_long_as_the_silence_after_it_allows() -> None:
     fast = said("the quick brown fox jumps over the dog", step=0.1)
     alone, followed = cues([fast])[0], cues([fast, said("and then", start=1.5)])[0]
     assert alone.end - alone.start >= len(fast.text) * 1000 // 20
-    assert followed.end == 1500 - GAP_MS
+    assert followed.end == 1500 - MIN_GAP_MS
 
 
 def test_short_words_in_a_row_are_one_cue_and_do_not_flash() -> None:

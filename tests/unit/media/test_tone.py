@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from rushes.media.clips.clip import clip
+from rushes.media.clips.clip import cut_clip
 from rushes.media.developing.develop import develop
-from rushes.media.developing.pack import Pack, read_frame
-from rushes.media.developing.proxy import ProxyPiece
+from rushes.media.developing.frame_pack import FramePackWriter, read_frame
+from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.reading.probe import probe
 from rushes.media.reading.tone_mapping import ToneMapper
 
@@ -41,11 +41,14 @@ def test_hdr_is_shown_as_an_sdr_screen_can(transfer: int, white: int, tmp_path: 
     path = hdr_film(tmp_path / "x.mp4", transfer)
     facts = probe(path)
     assert facts.video
-    proxy, pack = ProxyPiece(tmp_path / "p.mp4", facts, facts.video.span), Pack(tmp_path / "pack", facts.video)
+    proxy, pack = (
+        ProxyWriter(tmp_path / "p.mp4", facts, facts.video.span),
+        FramePackWriter(tmp_path / "pack", facts.video),
+    )
     develop(path, facts, facts.video.span, [proxy, pack], lambda _: None)
-    proxy.close()
-    index = pack.close()
-    clip(path, facts, Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None)
+    proxy.finish()
+    index = pack.finish()
+    cut_clip(path, facts, Fraction(0), Fraction(1), tmp_path / "c.mp4", lambda _: None)
     with (tmp_path / "pack").open("rb") as file:
         kept = simplejpeg.decode_jpeg(read_frame(file, index.frames[0])).astype(int)
     shown = [kept[45, n * 40 + 20] for n in range(4)]
@@ -73,7 +76,7 @@ def test_a_folder_with_an_odd_name_and_a_film_that_changes_its_coding(
         with av.open(str(hdr_film(tmp_path / f"{transfer}.mp4", transfer))) as container:
             frames.append(next(container.decode(video=0)))
     one = ToneMapper((160, 90), "rgb24")
-    together = [one.mapped(frame).to_ndarray() for frame in (*frames, *frames)]
-    alone = [ToneMapper((160, 90), "rgb24").mapped(frame).to_ndarray() for frame in (*frames, *frames)]
+    together = [one.map(frame).to_ndarray() for frame in (*frames, *frames)]
+    alone = [ToneMapper((160, 90), "rgb24").map(frame).to_ndarray() for frame in (*frames, *frames)]
     assert all(np.array_equal(a, b) for a, b in zip(together, alone, strict=True))
     assert not np.array_equal(alone[0], alone[1])

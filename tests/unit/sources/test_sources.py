@@ -11,7 +11,7 @@ import pytest
 from rushes.domain.errors import SourceMissing
 from rushes.domain.keys import canonical
 from rushes.sources.folder import Folder, below, fingerprint
-from rushes.sources.port import FoundFile, LeftOut
+from rushes.sources.port import FoundFile, SkippedFile
 from rushes.sources.watch import find
 
 ODD_NAMES = [
@@ -38,7 +38,7 @@ def _found(*paths: Path) -> list[Path]:
 
 
 def _refused(*paths: Path) -> dict[str, str]:
-    return {Path(e.path).name: e.reason for e in find(map(Folder, paths)) if isinstance(e, LeftOut) and e.fault}
+    return {Path(e.path).name: e.reason for e in find(map(Folder, paths)) if isinstance(e, SkippedFile) and e.fault}
 
 
 def test_a_folder_gives_its_footage_in_order_and_nothing_else(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_nonsense_paths_are_refused_not_raised(tmp_path: Path) -> None:
     film = _film(tmp_path / "a.mp4")
     odd = [tmp_path / "nothing.mp4", Path("a\0b"), Path("x" * 5000), film / "below"]
     entries = list(find(map(Folder, [*odd, film])))
-    assert [type(e) for e in entries] == [LeftOut] * 4 + [FoundFile]
+    assert [type(e) for e in entries] == [SkippedFile] * 4 + [FoundFile]
 
 
 def test_a_fingerprint_moves_with_the_home(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from rushes.media.reading.probe import probe
 from rushes.stages.audio import STAGE
 from rushes.stages.port import Input
 from rushes.stages.speech import windows as cutting
-from rushes.stages.speech.windows import LONGEST, Window, quietest, voices, windows
-from tests.unit.speech_world import JFK, FakeEngine, engine, make_work, pcm_of, results, sound_facts, write_wav
+from rushes.stages.speech.windows import MAX_LENGTH, Window, cut_windows, quietest_sample, speech_ranges
+from tests.unit.speech_kit import JFK, FakeEngine, engine, make_work, pcm_of, results, sound_facts, write_wav
 
 Range = tuple[int, int]
 
@@ -32,7 +32,7 @@ def seconds(*spans: tuple[float, float]) -> list[Range]:
 
 
 def cut(spans: Sequence[Range], total: float = 600) -> list[list[tuple[float, float]]]:
-    found = windows(spans, blank, int(total * RATE))
+    found = cut_windows(spans, blank, int(total * RATE))
     return [[(round(a / RATE, 2), round(b / RATE, 2)) for a, b in w.groups] for w in found]
 
 
@@ -50,11 +50,11 @@ def speech(draw: st.DrawFn) -> list[Range]:
 @given(speech())
 def test_windows_hold_all_speech_in_order_and_none_is_too_long(spans: list[Range]) -> None:
     total = spans[-1][1] + RATE if spans else RATE
-    found = windows(spans, blank, total)
+    found = cut_windows(spans, blank, total)
     groups = [g for w in found for g in w.groups]
     assert all(0 <= a < b <= total for a, b in groups)
     assert all(b[0] >= a[1] for a, b in pairwise(groups))
-    assert all(w.length <= LONGEST for w in found)
+    assert all(w.length <= MAX_LENGTH for w in found)
     for a, b in spans:
         inside = sum(max(0, min(b, d) - max(a, c)) for c, d in groups)
         assert inside == b - a
@@ -77,13 +77,13 @@ def test_the_longest_silence_is_cut_not_the_one_nearest_to_twenty_seconds() -> N
 def test_unbroken_speech_is_cut_where_it_is_quietest() -> None:
     loud = (np.random.default_rng(3).standard_normal(50 * RATE) * 0.2).astype(np.float32)
     loud[int(16.9 * RATE) : int(17.3 * RATE)] = 0
-    found = windows([(0, 50 * RATE)], lambda a, b: loud[a:b], 50 * RATE)
+    found = cut_windows([(0, 50 * RATE)], lambda a, b: loud[a:b], 50 * RATE)
     assert 16.9 * RATE < found[0].end < 17.3 * RATE
-    assert all(w.length <= LONGEST for w in found)
+    assert all(w.length <= MAX_LENGTH for w in found)
 
 
 def test_the_quietest_moment_of_almost_nothing_is_its_middle() -> None:
-    assert quietest(np.zeros(10, np.float32)) == 5
+    assert quietest_sample(np.zeros(10, np.float32)) == 5
 
 
 def test_looking_piece_by_piece_finds_what_looking_at_once_finds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,15 +100,15 @@ def test_looking_piece_by_piece_finds_what_looking_at_once_finds(monkeypatch: py
         assert b - a <= 40 * RATE
         return sound[a:b]
 
-    monkeypatch.setattr(cutting, "_PIECE", 20 * RATE)
-    assert voices(len(sound), read, detect_speech) == truth
+    monkeypatch.setattr(cutting, "_BLOCK", 20 * RATE)
+    assert speech_ranges(len(sound), read, detect_speech) == truth
 
 
 def test_a_real_voice_is_found_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = np.concatenate([pcm_of(JFK)] * 3)
     whole = engine().detect_speech(sound)
-    monkeypatch.setattr(cutting, "_PIECE", 512 * 470)
-    found = voices(len(sound), lambda a, b: sound[a:b], engine().detect_speech)
+    monkeypatch.setattr(cutting, "_BLOCK", 512 * 470)
+    found = speech_ranges(len(sound), lambda a, b: sound[a:b], engine().detect_speech)
     assert len(found) == len(whole)
     assert all(abs(x - y) <= 1024 for a, b in zip(found, whole, strict=True) for x, y in zip(a, b, strict=True))
 
@@ -173,7 +173,7 @@ def test_sound_that_cannot_be_decoded_spoils_only_itself(tmp_path: Path, monkeyp
     def broken(*_: object) -> None:
         raise BadMedia("none of the sound can be decoded")
 
-    monkeypatch.setattr("rushes.stages.audio.extract", broken)
+    monkeypatch.setattr("rushes.stages.audio.extract_audio", broken)
     source = write_wav(tmp_path / "a.wav", pcm_of(JFK))
     work = make_work(STAGE, sound_facts(11, video_seconds=11), tmp_path, source=source)
     STAGE.run(work)

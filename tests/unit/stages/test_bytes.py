@@ -20,12 +20,12 @@ from rushes.domain.keys import JSON
 from rushes.domain.observation import READINGS, Observation, dump
 from rushes.domain.span import Span
 from rushes.stages import audio, develop, playlist, probe, segments, shots, transcript
-from rushes.stages.port import Saved, Stage
+from rushes.stages.port import OutputDraft, Stage
 from rushes.stages.registry import load_stages
-from rushes.stages.speech.lines import lines
+from rushes.stages.speech.transcript_lines import split_lines
 from tests.unit.film_work import FilmWork, chunks
-from tests.unit.sight_world import MEDIA
-from tests.unit.speech_world import words
+from tests.unit.speech_kit import words
+from tests.unit.vision_films import MEDIA
 
 NOTED = Path(__file__).parent.with_name("stage_bytes.json")
 STAGES: dict[str, Stage] = {
@@ -62,12 +62,12 @@ def _developed(folder: Path) -> FilmWork:
 
 
 def _told(work: FilmWork) -> None:
-    heard = dump(lines(words("Good evening. Here is the news.", start=1), "en"))
+    heard = dump(split_lines(words("Good evening. Here is the news.", start=1), "en"))
     for stage, name, data, kind in (
         ("transcribe", "lines.jsonl", heard, "application/jsonl"),
         ("read_text", "readings.jsonl", dump(_readings()), READINGS),
     ):
-        work.keep(stage, "lines", Saved([work.artifact(name, data, kind)]))
+        work.keep(stage, "lines", OutputDraft([work.artifact(name, data, kind)]))
     work.run(transcript.STAGE)
     work.run(segments.STAGE)
 

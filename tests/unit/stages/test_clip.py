@@ -9,7 +9,7 @@ from rushes.domain.keys import canonical
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.stages import clip, probe
-from rushes.stages.port import Saved
+from rushes.stages.port import OutputDraft
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, cfr, decoded, make, plain
 
@@ -66,7 +66,7 @@ def spoken(folder: Path) -> FilmWork:
     said = Observation("speech", Span(1500, 2500, Fraction(1, 1000)), "hello there", 0.9)
     doc = {"language": "en", "lines": [said.to_json()]}
     artifact = work.artifact("transcript.json", canonical(doc), "application/json")
-    work.keep("transcript", "transcript", Saved([artifact]))
+    work.keep("transcript", "transcript", OutputDraft([artifact]))
     return work
 
 

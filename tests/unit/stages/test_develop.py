@@ -5,9 +5,9 @@ import pytest
 import simplejpeg
 
 from rushes.domain.errors import BadMedia
-from rushes.media.developing.layout import Layout
-from rushes.media.developing.metrics import Metrics
-from rushes.media.developing.pack import PackIndex, read_frame
+from rushes.media.developing.cut_metrics import CutMetrics
+from rushes.media.developing.frame_pack import PackIndex, read_frame
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.stages import develop, probe
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, make, plain
@@ -22,7 +22,7 @@ def test_all_outputs_of_a_chunk_are_saved_with_what_a_reader_needs(tmp_path: Pat
         "frames": ["frames.pack", "frames.json"],
         "metrics": ["metrics.bin"],
     }
-    layout = Layout.from_json(saved["proxy"].facts)
+    layout = SegmentIndex.from_json(saved["proxy"].facts)
     assert layout.segments[-1].offset + layout.segments[-1].length == saved["proxy"].artifacts[0].size
     assert saved["proxy"].facts["codec"].startswith("avc1.64")
     frames = work.made["develop.frames"][0]
@@ -30,7 +30,7 @@ def test_all_outputs_of_a_chunk_are_saved_with_what_a_reader_needs(tmp_path: Pat
     assert saved["frames"].count == len(index.frames)
     with frames.path("frames.pack").open("rb") as pack:
         assert simplejpeg.decode_jpeg(read_frame(pack, index.frames[0])).shape == (108, 192, 3)
-    metrics = Metrics.from_bytes(work.made["develop.metrics"][0].bytes("metrics.bin"))
+    metrics = CutMetrics.from_bytes(work.made["develop.metrics"][0].bytes("metrics.bin"))
     assert len(metrics.pts) == saved["metrics"].count == 125
 
 
@@ -67,7 +67,7 @@ def test_a_chunk_that_is_mostly_lost_is_refused_and_saves_nothing(tmp_path: Path
     work = FilmWork(film, tmp_path)
     work.run(probe.STAGE)
     _spoil(film, film.stat().st_size // 2, 1)
-    with pytest.raises(BadMedia, match="the picture at"):
+    with pytest.raises(BadMedia, match="the frame at"):
         work.run(develop.STAGE, chunks(work.facts, 60)[0])
     assert not any(name.startswith("develop") for name in work.made)
 

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import simplejpeg
 
-from rushes.media.developing.audio import extract
-from rushes.media.developing.hls import Part, media_playlist
-from rushes.media.developing.layout import Layout, Segment
-from rushes.media.developing.pack import Kept, PackIndex
-from rushes.media.developing.trickplay import moments, sheets, webvtt
+from rushes.media.developing.audio import extract_audio
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex
+from rushes.media.developing.hls import RenditionFile, media_playlist
+from rushes.media.developing.segment_index import Segment, SegmentIndex
+from rushes.media.developing.trickplay import sheets, tiles, webvtt
 from rushes.media.timeline import shift_seconds
 from rushes.stages import develop, playlist, probe
-from rushes.stages.port import Saved
+from rushes.stages.port import OutputDraft
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, decoded, make, number_of, plain
 
 MS = Fraction(1, 1000)
 
 
-def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, Saved]]:
+def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, OutputDraft]]:
     work = FilmWork(film, folder)
     work.run(probe.STAGE)
     for span in chunks(work.facts, seconds) if work.facts.video else []:
@@ -33,15 +33,15 @@ def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[Film
     return work, work.run(playlist.STAGE)
 
 
-def _sound(work: FilmWork, folder: Path) -> Saved:
+def _sound(work: FilmWork, folder: Path) -> OutputDraft:
     """As the audio stage saves it."""
     if not work.facts.audio:
-        return Saved()
-    made = extract(work.film, work.facts, folder / "pcm.wav", folder / "sound.tmp", lambda _: None)
+        return OutputDraft()
+    made = extract_audio(work.film, work.facts, folder / "pcm.wav", folder / "sound.tmp", lambda _: None)
     assert made.sound
     artifact = work.artifact("sound.mp4", (folder / "sound.tmp").read_bytes(), "audio/mp4")
     init = hashlib.sha256((folder / "sound.tmp").read_bytes()[: made.sound.init]).hexdigest()
-    return Saved([artifact], 0, {**made.sound.to_json(), "init_sha256": init})
+    return OutputDraft([artifact], 0, {**made.sound.to_json(), "init_sha256": init})
 
 
 FILMS = {
@@ -144,8 +144,12 @@ def test_sound_alone_can_be_played_and_has_no_poster(tmp_path: Path) -> None:
 
 
 def test_a_new_header_is_announced(tmp_path: Path) -> None:
-    layout = Layout(700, Fraction(1, 1000), (Segment(700, 5000, 0, 4000),))
-    parts = [Part("a.mp4", "one", layout), Part("b.mp4", "one", layout), Part("c.mp4", "two", layout)]
+    layout = SegmentIndex(700, Fraction(1, 1000), (Segment(700, 5000, 0, 4000),))
+    parts = [
+        RenditionFile("a.mp4", "one", layout),
+        RenditionFile("b.mp4", "one", layout),
+        RenditionFile("c.mp4", "two", layout),
+    ]
     text = media_playlist(parts)
     assert text.count("#EXT-X-MAP") == 2
     assert text.index("#EXT-X-DISCONTINUITY") > text.index("b.mp4")
@@ -173,8 +177,8 @@ def test_sheets_for_seeking_show_what_is_on_screen_every_ten_seconds(tmp_path: P
 
 
 def test_more_than_a_hundred_tiles_are_two_sheets() -> None:
-    kept = Kept(0, 0, 0, 9, "0", 0, 0)
-    shown = moments([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
+    kept = PackedFrame(0, 0, 0, 9, "0", 0, 0)
+    shown = tiles([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
     jpeg = simplejpeg.encode_jpeg(np.zeros((36, 64, 3), np.uint8))
     assert len(shown) == 102
     assert len(list(sheets(shown, (32, 18), lambda _: jpeg))) == 2

@@ -10,13 +10,13 @@ import pytest
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.span import Span
-from rushes.media.stereo.depth import Depth, DepthIndex, Map, read_map
-from rushes.media.stereo.depth_time import REACH, DepthInTime
-from rushes.media.stereo.grade import BEFORE, BEHIND, STRONGEST
-from rushes.media.stereo.view import Format
+from rushes.media.stereo.depth_maps import DepthEntry, DepthIndex, DepthMap, read_map
+from rushes.media.stereo.frame_packing import StereoFormat
+from rushes.media.stereo.grade import MAX_NEGATIVE_PARALLAX, MAX_POSITIVE_PARALLAX, MAX_STRENGTH
+from rushes.media.stereo.temporal_depth import REACH, TemporalDepth
 from rushes.stages.stereo import _near
 from tests.unit.media_files import Film, cfr, make, vfr
-from tests.unit.stereo_world import Made, in_3d
+from tests.unit.stereo_kit import Made, in_3d
 
 SMALL = (160, 90)
 
@@ -61,19 +61,19 @@ def test_depth_moves_no_more_across_a_bound_than_between_any_two_frames(tmp_path
     assert moves[bounds[:-1]].max() <= np.delete(moves, bounds[:-1]).max()
 
 
-def depth_of(made: Made, span: Span) -> DepthInTime:
+def depth_of(made: Made, span: Span) -> TemporalDepth:
     """Depth as the task of one chunk knows it."""
     grade = made.work.made["grade.grade"][0]
     near = _near(grade.json("grade.json")["maps"], span, REACH)
     indices = {n: DepthIndex.from_json(grade.json(f"depth_{n:05d}.json")) for n in near}
     homes = {depth.pts: n for n, index in indices.items() for depth in index.maps}
 
-    def read(depth: Depth) -> Map:
+    def read(depth: DepthEntry) -> DepthMap:
         n = homes[depth.pts]
         with grade.path(f"depth_{n:05d}.bin").open("rb") as file:
             return read_map(file, depth, indices[n].size)
 
-    return DepthInTime([depth for index in indices.values() for depth in index.maps], read, span.base)
+    return TemporalDepth([depth for index in indices.values() for depth in index.maps], read, span.base)
 
 
 def test_frames_times_and_sound_are_those_of_the_original(tmp_path: Path) -> None:
@@ -110,15 +110,15 @@ def test_a_phones_picture_is_upright(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "size", "tag"),
     [
-        (Format.HALF_SBS, (160, 90), b"st3d\0\0\0\0\2"),
-        (Format.FULL_SBS, (320, 90), b"st3d\0\0\0\0\2"),
-        (Format.HALF_TB, (160, 88), b"st3d\0\0\0\0\1"),
-        (Format.FULL_TB, (160, 176), b"st3d\0\0\0\0\1"),
-        (Format.DUBOIS, (160, 90), b""),
+        (StereoFormat.HALF_SBS, (160, 90), b"st3d\0\0\0\0\2"),
+        (StereoFormat.FULL_SBS, (320, 90), b"st3d\0\0\0\0\2"),
+        (StereoFormat.HALF_TB, (160, 88), b"st3d\0\0\0\0\1"),
+        (StereoFormat.FULL_TB, (160, 176), b"st3d\0\0\0\0\1"),
+        (StereoFormat.DUBOIS, (160, 90), b""),
     ],
 )
 def test_each_format_has_its_size_and_says_what_it_is(
-    tmp_path: Path, format: Format, size: tuple[int, int], tag: bytes
+    tmp_path: Path, format: StereoFormat, size: tuple[int, int], tag: bytes
 ) -> None:
     film = make(tmp_path / "x.mp4", Film(cfr(0.4), size=SMALL))
     path = in_3d(film, tmp_path, stereo={"format": str(format)}).path(tmp_path)
@@ -140,9 +140,9 @@ def test_comfort_has_a_limit(tmp_path: Path) -> None:
     for wanted in ({"strength": 9}, {"convergence": -5}, {"strength": "much"}):
         with pytest.raises(NeverWorks):
             in_3d(film, tmp_path, grade=wanted)
-    strong = in_3d(film, tmp_path, grade={"strength": STRONGEST}).grades[0]
-    assert strong.strength - strong.convergence <= BEFORE
-    assert strong.convergence <= BEHIND
+    strong = in_3d(film, tmp_path, grade={"strength": MAX_STRENGTH}).grades[0]
+    assert strong.strength - strong.convergence <= MAX_NEGATIVE_PARALLAX
+    assert strong.convergence <= MAX_POSITIVE_PARALLAX
 
 
 def test_an_unknown_format_is_refused_with_those_that_exist(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.stages.port import Input, Work
-from rushes.stages.speech.lines import lines
+from rushes.stages.speech.transcript_lines import split_lines
 from rushes.stages.transcript import STAGE, spoken_time
-from tests.unit.speech_world import PROVENANCE, make_work, results, sound_facts, words
+from tests.unit.speech_kit import PROVENANCE, make_work, results, sound_facts, words
 
-ENGLISH = lines(words("Good evening. Here is the news.", start=1), "en")
-GERMAN = lines(words("Guten Abend, meine Damen und Herren, hier sind die Nachrichten.", start=11), "de", doubtful=True)
+ENGLISH = split_lines(words("Good evening. Here is the news.", start=1), "en")
+GERMAN = split_lines(
+    words("Guten Abend, meine Damen und Herren, hier sind die Nachrichten.", start=11), "de", doubtful=True
+)
 
 
 def run(tmp_path: Path, *chunks: list[Observation], start: Fraction = Fraction(0)) -> tuple[Work, Input]:
@@ -51,7 +53,7 @@ def test_the_manifest_says_what_players_and_people_want_to_know(tmp_path: Path) 
 
 
 def test_subtitles_count_from_where_players_begin(tmp_path: Path) -> None:
-    shifted = lines(words("Late start.", start=91.4), "en")
+    shifted = split_lines(words("Late start.", start=91.4), "en")
     _, made = run(tmp_path, shifted, start=Fraction(90))
     assert b"00:00:01,400 --> " in made.bytes("subtitles.srt")
     assert made.json("transcript.json")["lines"][0]["span"][0] == int(1.4 * 16000)
@@ -71,7 +73,7 @@ def test_the_same_chunks_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_language_is_the_one_most_spoken_not_the_one_of_most_lines() -> None:
-    long_german = lines(words("sehr lange Worte", step=3), "de")
+    long_german = split_lines(words("sehr lange Worte", step=3), "de")
     assert next(iter(spoken_time([*ENGLISH, *ENGLISH, *long_german]))) == "de"
     assert spoken_time([]) == {}
 

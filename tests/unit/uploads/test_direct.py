@@ -3,9 +3,9 @@
 from botocore.stub import Stubber  # type: ignore[import-untyped]
 
 from rushes.blobs.memory import MemoryBlobs
-from rushes.blobs.port import Part
-from rushes.blobs.s3_multipart import S3Multipart
-from rushes.blobs.s3_place import Place
+from rushes.blobs.port import ByteRange
+from rushes.blobs.s3.location import BucketLocation
+from rushes.blobs.s3.multipart import S3Multipart
 from rushes.uploads.direct import DirectUpload
 
 HEAD = b"\0\0\0\x18ftypisom"
@@ -14,12 +14,12 @@ HEAD = b"\0\0\0\x18ftypisom"
 class Whole(MemoryBlobs):
     """The film lies there: it was completed, and then came a kill or the reply was lost."""
 
-    def part(self, key: str, start: int, end: int) -> Part | None:
-        return Part(HEAD[start:end], len(HEAD), "etag")
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
+        return ByteRange(HEAD[start:end], len(HEAD), "etag")
 
 
 def test_a_film_that_is_whole_already_is_found_and_not_completed_again() -> None:
-    bucket = S3Multipart(Place("b", "", "http://127.0.0.1:1", "k", "s"))
+    bucket = S3Multipart(BucketLocation("b", "", "http://127.0.0.1:1", "k", "s"))
     with Stubber(bucket._client) as amazon:
         amazon.add_client_error("list_parts", "NoSuchUpload", http_status_code=404)
         found = DirectUpload(bucket, Whole(), "input/job/source.mp4", "id", len(HEAD), 16 << 20).complete("")

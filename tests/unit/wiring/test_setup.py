@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rushes.blobs.documents import address
 from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.s3 import S3Blobs
 from rushes.domain.errors import Refused
@@ -24,7 +25,7 @@ def test_a_fleet_is_refused_a_folder_that_it_does_not_see(tmp_path: Path) -> Non
 def test_a_bucket_serves_everybody(tmp_path: Path) -> None:
     blobs = blobs_of(Settings(blobs="s3://films/home", s3_endpoint="http://127.0.0.1:9"), tmp_path, fleet=True)
     assert isinstance(blobs, S3Blobs)
-    assert blobs.address("thumbs/v/poster.jpg") == "s3://films/home/thumbs/v/poster.jpg"
+    assert address(blobs, "thumbs/v/poster.jpg") == "s3://films/home/thumbs/v/poster.jpg"
 
 
 def test_a_place_is_a_bucket_or_a_folder(tmp_path: Path) -> None:

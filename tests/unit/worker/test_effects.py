@@ -11,6 +11,7 @@ from rushes import telemetry
 from rushes.blobs.folder import FolderBlobs
 from rushes.domain.event import EventType
 from rushes.domain.job import JobCommand, NewJob
+from rushes.domain.keys import blob_key
 from rushes.domain.task import Draft, Failure, Finish
 from rushes.domain.worker import Incarnation
 from rushes.index.changes import (
@@ -103,11 +104,14 @@ def test_every_writing_verb_of_the_blob_store(tmp_path: Path, passed: Callable[[
     assert passed() == {"manifest:before", "manifest:after"}
     blobs.publish("videos/a.bin", "me", blob.sha256)
     assert passed() == {"publish:before", "publish:after"}
-    blobs.remove("videos/a.bin")
+    blobs.delete("videos/a.bin")
     assert passed() == {"drop:before", "drop:after"}
-    blobs.quarantine("me", blob.sha256)
+    spoilt = blobs.local("me", blob.sha256)
+    spoilt.chmod(0o644)
+    spoilt.write_bytes(b"other bytes")
+    blobs.verify("me", blob.sha256, quarantine=True)
     assert passed() == {"drop:before", "drop:after"}
-    blobs.drop("me", blobs.put("me", b"other").sha256)
+    blobs.delete(blob_key("me", blobs.put("me", b"other").sha256))
     assert {"drop:before", "drop:after"} <= passed()
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rushes.blobs.documents import read_document
+from rushes.blobs.folder import FolderBlobs
 from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.errors import DamagedBlob, LeaseLost, RushesError, StoreAway, WrongHome
 from rushes.domain.event import EventType
@@ -22,6 +24,7 @@ from rushes.worker import commands, core, inputs
 from rushes.worker.core import Limits
 from rushes.worker.hints import Hints
 from rushes.worker.outbox import Outbox
+from tests.disk_space import report_free_bytes
 from tests.unit.worker_kit import DEADLINE, Bench, lane_of, lines_of, wait_for
 
 
@@ -238,7 +241,7 @@ def test_a_slow_blob_store_holds_up_nothing_but_its_names(tmp_path: Path) -> Non
         wait_for(lambda: done(bench, task), "the loop waits for the blob store")
         assert not shell.state.left
         blobs.go_on.set()
-        wait_for(lambda: blobs.read("toys/key-named") == b"bytes", "it was never published")
+        wait_for(lambda: read_document(blobs, "toys/key-named") == b"bytes", "it was never published")
 
 
 class SmallPages(MemoryLedger):
@@ -290,7 +293,7 @@ def test_a_run_ends_only_when_its_names_are_published(tmp_path: Path, monkeypatc
     bench.submit("named", result={"publishes": True})
     threading.Timer(0.2, blobs.go_on.set).start()  # longer than the worker would need to leave
     bench.run(lambda _shell: done(bench, "job_named.toy"))
-    assert blobs.read("toys/key-named") == b"bytes"
+    assert read_document(blobs, "toys/key-named") == b"bytes"
 
 
 def test_a_plan_that_meets_damage_is_tried_again_at_once(tmp_path: Path) -> None:
@@ -338,24 +341,16 @@ def test_a_drained_worker_says_why_and_its_tasks_are_claimable_at_once(bench: Be
     assert bench.transport.wait(["cpu"], 0) == (task,), "others were told at once"
 
 
-class FullBlobs(MemoryBlobs):
-    """A disk that is full until somebody makes room."""
-
-    free = -1
-
-    def room(self) -> int:
-        return self.free
-
-
 def test_a_full_disk_is_logged_once_and_work_goes_on_when_there_is_room(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blobs = FullBlobs()
-    bench = Bench(tmp_path, blobs=blobs)
+    free = [-1]
+    report_free_bytes(monkeypatch, lambda: free[0])
+    bench = Bench(tmp_path, blobs=FolderBlobs(tmp_path / "files"))
     task = bench.submit("patient")
     with bench.working():
         wait_for(lambda: any(w.note == "disk full" for w in bench.ledger.workers()), "nobody said that it is full")
-        blobs.free = 1
+        free[0] = 1
         wait_for(lambda: done(bench, task), "it never went on")
     said = [
         r.message
@@ -386,7 +381,7 @@ def test_a_plan_that_can_never_be_looked_at_holds_up_no_sweep(tmp_path: Path) ->
     manifest(bench, "key-named")
     with bench.working():
         bench.submit("named", result={"publishes": True})
-        wait_for(lambda: bench.blobs.read("toys/key-named") == b"bytes", "its name was never published")
+        wait_for(lambda: read_document(bench.blobs, "toys/key-named") == b"bytes", "its name was never published")
 
 
 def _unheard_of(_lease: Any) -> tuple[str, ...]:

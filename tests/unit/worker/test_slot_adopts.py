@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.memory import MemoryBlobs
-from rushes.domain.keys import manifest_key
+from rushes.blobs.port import ByteRange
+from rushes.domain.keys import blob_key, manifest_key
 from rushes.domain.result import Artifact, Manifest, Provenance
 from rushes.worker.slot import _adopt
 
@@ -17,8 +19,8 @@ class Frozen(MemoryBlobs):
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    def sound(self, owner: str, sha256: str) -> bool:
-        found = super().sound(owner, sha256)
+    def verify(self, owner: str, sha256: str, *, quarantine: bool = False) -> bool:
+        found = super().verify(owner, sha256, quarantine=quarantine)
         do, self.meanwhile = self.meanwhile, lambda: None
         do()
         return found
@@ -44,21 +46,21 @@ def mend(blobs: MemoryBlobs, attempt: int) -> None:
 def test_a_damaged_result_is_set_out_of_the_way() -> None:
     blobs = MemoryBlobs()
     (artifact,) = make(blobs, 1).artifacts
-    blobs.drop("me", artifact.sha256)
+    blobs.delete(blob_key("me", artifact.sha256))
     assert _adopt(blobs, "me", "k") is None
-    assert blobs.read(NAME) is None
+    assert read_document(blobs, NAME) is None
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_a_slot_that_slept_leaves_what_others_mended(attempt: int) -> None:
     blobs = Frozen()
     (artifact,) = make(blobs, 1).artifacts
-    blobs.drop("me", artifact.sha256)
+    blobs.delete(blob_key("me", artifact.sha256))
     blobs.meanwhile = lambda: mend(blobs, attempt)
     adopted = _adopt(blobs, "me", "k")
     assert adopted
-    assert blobs.sound("me", artifact.sha256)
-    data = blobs.read(NAME)
+    assert blobs.verify("me", artifact.sha256)
+    data = read_document(blobs, NAME)
     assert data
     assert f'"attempt":{attempt}'.encode() in data
 
@@ -66,10 +68,10 @@ def test_a_slot_that_slept_leaves_what_others_mended(attempt: int) -> None:
 class Slow(MemoryBlobs):
     """A store whose caller is frozen when it has read a manifest that is none."""
 
-    def read(self, key: str) -> bytes | None:
-        found = super().read(key)
-        if found == b"no manifest":
-            super().remove(key)
+    def read(self, key: str, start: int = 0, end: int | None = None) -> ByteRange | None:
+        found = super().read(key, start, end)
+        if found and found.data == b"no manifest":
+            super().delete(key)
             make(self, 2)
         return found
 

@@ -15,7 +15,7 @@ PERSON = "person_name"  # records of this kind say whose a face is: doc = an anc
 
 @dataclass(frozen=True, slots=True)
 class FaceLabel:
-    """What somebody said of the face at a place: whose it is, by name or as one with others, or that it is nobody."""
+    """What somebody said of a face: whose it is, by name or as one with others, or that it is nobody."""
 
     video: str
     start_us: int
@@ -29,8 +29,8 @@ class FaceLabel:
     def from_doc(doc: Mapping[str, JSON]) -> "FaceLabel":
         """As a record keeps it."""
         box = doc.get("box")
-        place = str(doc["video"]), int(doc["start_us"]), int(doc["end_us"]), box_of(box) if box else None
-        return FaceLabel(*place, str(doc.get("name") or ""), str(doc.get("person") or ""), bool(doc.get("hidden")))
+        where = str(doc["video"]), int(doc["start_us"]), int(doc["end_us"]), box_of(box) if box else None
+        return FaceLabel(*where, str(doc.get("name") or ""), str(doc.get("person") or ""), bool(doc.get("hidden")))
 
     @property
     def identity(self) -> str:
@@ -50,7 +50,7 @@ class Person:
     def lines(self) -> Iterable[tuple[str, Observation]]:
         """When and where it is seen: the video, and a row for each look."""
         for track in self.tracks:
-            for span, box, sure in track.looks:
+            for span, box, sure in track.detections:
                 extra = {"person": self.id}
                 yield track.video, Observation(KIND, span, self.name or self.id, sure, box=box, extra=extra)
 

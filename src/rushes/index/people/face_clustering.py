@@ -69,8 +69,8 @@ class _Open:
 
     def track(self, video: str) -> Track:
         best = max(self.faces, key=lambda f: (f.confidence, -f.span.start_us))
-        looks = tuple((f.span, f.box or (0.0, 0.0, 1.0, 1.0), f.confidence) for f in self.faces)
-        return Track(video, best.span, best.box or (0.0, 0.0, 1.0, 1.0), looks, _unit(self.total).tobytes())
+        detections = tuple((f.span, f.box or (0.0, 0.0, 1.0, 1.0), f.confidence) for f in self.faces)
+        return Track(video, best.span, best.box or (0.0, 0.0, 1.0, 1.0), detections, _unit(self.total).tobytes())
 
 
 def persons(tracks: Sequence[Track], labels: Iterable[FaceLabel]) -> list[Person]:
@@ -126,11 +126,13 @@ def _split_by_labels(cluster: Sequence[int], embeddings: Floats, said: Mapping[i
 
 
 def _labelled(tracks: Sequence[Track], label: FaceLabel) -> int | None:
-    """The track that a label is for: there at that time, and in that place."""
+    """The track that a label is for: there at that time, in that part of the picture."""
     best: tuple[float, int] | None = None
     for n, track in enumerate(tracks):
         if track.video == label.video:
-            score = max((_covers(label, span.start_us, span.end_us, box) for span, box, _ in track.looks), default=0.0)
+            score = max(
+                (_covers(label, span.start_us, span.end_us, box) for span, box, _ in track.detections), default=0.0
+            )
             if score > 0 and (best is None or score > best[0]):
                 best = score, n
     return best[1] if best else None

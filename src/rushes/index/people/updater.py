@@ -85,7 +85,7 @@ class PeopleUpdater:
             try:
                 known += with_embeddings(lines, *self._embeddings(result))
             except (DamagedBlob, KeyError, IndexError, ValueError) as error:
-                log.warning("the faces of result %s cannot be told apart: %s", result.key, error)
+                log.warning("cannot group the faces of result %s: %s", result.key, error)
         return tracks_of(video, known)
 
     def _embeddings(self, result: IndexedResult) -> tuple[bytes, int]:
@@ -100,7 +100,7 @@ def _label(record: Record) -> FaceLabel | None:
     try:
         return FaceLabel.from_doc(record.doc)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        log.warning("what %s says of a face is left out: %s", record.id, error)
+        log.warning("ignored the face record %s: %s", record.id, error)
         return None
 
 

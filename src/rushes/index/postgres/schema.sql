@@ -1,4 +1,4 @@
--- The whole index. It is never migrated: another version is made anew from the artifacts.
+-- The whole index. It is never migrated: another version is built from the artifacts.
 CREATE SCHEMA rushes_index;
 CREATE TABLE rushes_index.version (number integer NOT NULL);
 CREATE TABLE rushes_index.cursor (name text PRIMARY KEY, value text NOT NULL);

@@ -6,11 +6,11 @@ _FARTHEST = 16_383  # positions beyond are not kept apart by PostgreSQL
 
 
 def tsvector(kind: str, words: list[str]) -> str:
-    """A line's words with their places, and its kind as a word that nobody can say."""
-    places: dict[str, list[str]] = {}
-    for place, word in enumerate(words, 1):
-        places.setdefault(word, []).append(str(min(place, _FARTHEST)))
-    said = (f"{_quoted(word)}:{','.join(at)}" for word, at in places.items())
+    """A line's words with their positions, and its kind as a word that nobody can say."""
+    positions: dict[str, list[str]] = {}
+    for position, word in enumerate(words, 1):
+        positions.setdefault(word, []).append(str(min(position, _FARTHEST)))
+    said = (f"{_quoted(word)}:{','.join(at)}" for word, at in positions.items())
     return " ".join([_quoted(f"={kind}"), *said])
 
 

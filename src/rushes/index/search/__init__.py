@@ -1,4 +1,4 @@
-"""Search: what a query finds in any index, driven by its rarest term. The one place where it is put together."""
+"""Search: what a query finds in any index, driven by its rarest term."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,13 +8,13 @@ from typing import Protocol
 from rushes.domain.errors import ModelMissing
 from rushes.index.port import NO_LIMIT, CatalogEntry, Hit, Index, Posting, SearchResult, Window
 from rushes.index.query import Clause, Query, Term, parse
-from rushes.index.search.filters import allowed, speaks
+from rushes.index.search.filters import matches_language, matching_videos
 from rushes.index.search.hits import Order, ScoredMatch, facets, hit_of, page, scored
 from rushes.index.search.match import Occurrence, evaluate, grouped, occurrences, reach
 
-MOST = 2_500  # passages read of the rarest term, so that no library is too large; what that leaves out is said
-MANY = 2_000  # passages of a term that are counted: beyond, it is common
-_FEW = 500  # passages of a term that are read as a whole rather than looked for around others
+MAX_POSTINGS = 2_500  # passages read of the rarest term, so that no library is too large; what that leaves out is said
+MAX_COUNTED = 2_000  # passages of a term that are counted: beyond, it is common
+_FEW_POSTINGS = 500  # passages of a term that are read as a whole rather than looked for around others
 _SLACK_US = 120_000_000  # words of a group can be so far apart
 _PAGE = 1000
 
@@ -87,7 +87,7 @@ class _ClauseSearch:
 
     def matches(self) -> list[ScoredMatch]:
         """What the clause finds, once for each passage in which one begins."""
-        videos = allowed(self.clause.filters, lambda: self.index.catalog(self.owner), self.only)
+        videos = matching_videos(self.clause.filters, lambda: self.index.catalog(self.owner), self.only)
         if videos is not None and not videos:
             return []
         self._count(videos)
@@ -107,20 +107,20 @@ class _ClauseSearch:
 
     def _count(self, videos: Collection[str] | None) -> None:
         for term in dict.fromkeys((*self.clause.terms, *self.clause.never)):
-            if term.about and self.semantic:
+            if term.sentence and self.semantic:
                 self.similar[term], self.note = self.semantic.find(self.index, self.owner, term, videos)
         for term in dict.fromkeys(self.clause.terms):
             known = self.similar.get(term)
-            self.counts[term] = self.index.count(self.owner, term, MANY + 1) if known is None else len(known)
+            self.counts[term] = self.index.count(self.owner, term, MAX_COUNTED + 1) if known is None else len(known)
 
     def _drive(self, group: int, videos: Collection[str] | None) -> Term:
         """Read the rarest term of a group as a whole."""
         term = self._rarest(group)
         known = self.similar.get(term)
-        postings = self.index.find(self.owner, term, MOST + 1, videos) if known is None else tuple(known)
-        if len(postings) > MOST:
-            self.note = f"only the first {MOST} of what was found were looked at: say more"
-        self._keep(term, postings[:MOST])
+        postings = self.index.find(self.owner, term, MAX_POSTINGS + 1, videos) if known is None else tuple(known)
+        if len(postings) > MAX_POSTINGS:
+            self.note = f"only the first {MAX_POSTINGS} of what was found were looked at: say more"
+        self._keep(term, postings[:MAX_POSTINGS])
         return term
 
     def _rarest(self, group: int) -> Term:
@@ -152,13 +152,13 @@ class _ClauseSearch:
         if term in self.similar:
             return self.similar[term]
         count = self.counts.get(term)
-        if count is not None and count <= min(MANY, _FEW + len(windows)):
-            return self.index.find(self.owner, term, MOST, {video for video, _, _ in windows})
+        if count is not None and count <= min(MAX_COUNTED, _FEW_POSTINGS + len(windows)):
+            return self.index.find(self.owner, term, MAX_POSTINGS, {video for video, _, _ in windows})
         return self.index.find(self.owner, term, NO_LIMIT, windows=windows) if windows else ()
 
     def _keep(self, term: Term, postings: Iterable[Posting]) -> None:
         spoken = [f for f in self.clause.filters if f.name == "lang"]
-        kept = [p for p in postings if all(speaks(f, p, term) for f in spoken)]
+        kept = [p for p in postings if all(matches_language(f, p, term) for f in spoken)]
         self.found[term] = [*self.found.get(term, ()), *occurrences(term, kept)]
 
 

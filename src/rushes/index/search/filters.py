@@ -9,7 +9,7 @@ from rushes.index.tokenizer import words
 _SPOKEN = ("speech", "text", "entity")  # kinds that have a language
 
 
-def allowed(
+def matching_videos(
     filters: Sequence[Filter], catalog: Callable[[], Iterable[CatalogEntry]], only: Collection[str] | None
 ) -> Collection[str] | None:
     """The videos that a clause looks at; None for all. The catalog is read only where a filter asks for it."""
@@ -20,8 +20,8 @@ def allowed(
     return {s.id for s in there if all(_holds(f, s) != f.negated for f in asked)}
 
 
-def speaks(asked: Filter, posting: Posting, term: Term) -> bool:
-    """Whether a language filter lets a moment through; what has no language passes where it is named by its words."""
+def matches_language(asked: Filter, posting: Posting, term: Term) -> bool:
+    """Whether a language filter lets a passage through; what has no language passes where it is named by its words."""
     if not posting.language and posting.kind not in _SPOKEN and term.words:
         return True
     spoken = posting.language.lower()
@@ -37,7 +37,7 @@ def _is_in(value: str, video: CatalogEntry) -> bool:
     if video.id.startswith(value) or video.id == f"vid_{value}":
         return True
     wanted = words(value)
-    return any(_within(wanted, words(place)) for place in (video.name, video.path))
+    return any(_within(wanted, words(text)) for text in (video.name, video.path))
 
 
 def _within(wanted: Sequence[str], said: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ def scored(
     """BM25 for words; what means alike counts by how much."""
     total = 0.0
     for term, posting in dict.fromkeys((t, o.posting) for t, o in zip(terms, match.all, strict=True)):
-        if term.about:
+        if term.sentence:
             total += _SEMANTIC_WEIGHT * similar[term][posting]
             continue
         frequency = max(1, term_frequency(term, posting))
@@ -54,14 +54,14 @@ def hit_of(found: ScoredMatch, name: str) -> Hit:
     """The hit that begins in a passage."""
     match, anchor = found.match, found.match.anchor
     parts = sorted(match.all, key=lambda o: (o.us, o.posting.kind, o.posting.id))
-    places = {n for term in found.terms for o in occurrences(term, [anchor]) for n in range(o.first, o.last + 1)}
+    positions = {n for term in found.terms for o in occurrences(term, [anchor]) for n in range(o.first, o.last + 1)}
     return Hit(
         video=anchor.video,
         name=name,
         kind=anchor.kind,
         span=exact(match),
         line=next(o.times.line for o in match.all if o.posting is anchor),
-        pieces=tuple(pieces(anchor.text, tokens(anchor.text), sorted(places))),
+        pieces=tuple(pieces(anchor.text, tokens(anchor.text), sorted(positions))),
         score=found.score,
         language=anchor.language,
         confidence=anchor.confidence,
@@ -69,10 +69,10 @@ def hit_of(found: ScoredMatch, name: str) -> Hit:
     )
 
 
-def pieces(text: str, found: Sequence[Token], places: Sequence[int]) -> Iterator[Piece]:
-    """A text in pieces, those of the words at these places marked."""
+def pieces(text: str, found: Sequence[Token], positions: Sequence[int]) -> Iterator[Piece]:
+    """A text in pieces, those of the words at these positions marked."""
     at = 0
-    for first, last in _stretches([p for p in places if p < len(found)]):
+    for first, last in _stretches([p for p in positions if p < len(found)]):
         start, end = found[first].start, found[last].end
         if at < start:
             yield safe(text[at:start]), False
@@ -83,15 +83,15 @@ def pieces(text: str, found: Sequence[Token], places: Sequence[int]) -> Iterator
         yield safe(text[at:]), False
 
 
-def _stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Neighbours are one stretch."""
     first = last = None
-    for place in places:
-        if last is None or place > last + 1:
+    for position in positions:
+        if last is None or position > last + 1:
             if first is not None and last is not None:
                 yield first, last
-            first = place
-        last = place
+            first = position
+        last = position
     if first is not None and last is not None:
         yield first, last
 

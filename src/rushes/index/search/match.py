@@ -1,7 +1,7 @@
-"""What a clause finds among moments: groups that are there at one time, near, before or during each other. Pure.
+"""What a clause finds among passages: groups that are there at one time, near, before or during each other. Pure.
 
-Two terms are there at one time if their moments overlap; a moment lasts until its sentence ends. All spans are end
-exclusive, in microseconds. A hit begins in the moment that starts last; of hits that share something, the shorter stay.
+Two terms are there at one time if their passages overlap; a passage lasts until its sentence ends. All spans are end
+exclusive, in microseconds. A hit begins in the passage that starts last; of hits that share a passage the shorter stay.
 """
 
 from bisect import bisect_left
@@ -22,13 +22,13 @@ from rushes.index.query import Clause, Link, Term
 
 T = TypeVar("T")
 
-ENOUGH = 5  # of one word said again: the edges of what is common and of the whole, and where a hit begins
-MOST = 50_000  # ways to put a clause together in one video; beyond, some are not told
+MAX_REPEATS = 5  # of one word said again: the edges of what is common and of the whole, and where a hit begins
+MAX_COMBINATIONS = 50_000  # ways to put a clause together in one video; beyond, some are not told
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A term where it stands: a moment, and its first and last word there."""
+    """A term where it stands: a passage, and its first and last word there."""
 
     posting: Posting
     times: Times
@@ -65,7 +65,7 @@ class Match:
 
     @property
     def anchor(self) -> Posting:
-        """The moment that begins last; of equals the shortest."""
+        """The passage that begins last; of equals the shortest."""
         return max((o.posting for o in self.all), key=lambda p: (p.start_us, -p.end_us, p.kind, p.text, -p.id))
 
     @property
@@ -75,9 +75,9 @@ class Match:
 
     @property
     def made_of(self) -> tuple[int, list[tuple[int, int, str, str]]]:
-        """Of the same range, that which is made of fewer moments comes first, then of earlier ones."""
-        moments = {(p.start_us, p.end_us, p.kind, p.text) for p in (o.posting for o in self.all)}
-        return len(moments), sorted(moments)
+        """Of the same range, that which is made of fewer passages comes first, then of earlier ones."""
+        passages = {(p.start_us, p.end_us, p.kind, p.text) for p in (o.posting for o in self.all)}
+        return len(passages), sorted(passages)
 
     def is_better(self, other: "Match") -> bool:
         """Whether it stands for both."""
@@ -85,27 +85,27 @@ class Match:
 
 
 def occurrences(term: Term, postings: Iterable[Posting]) -> list[Occurrence]:
-    """Where a term stands in moments that may hold it: it begins in a moment's own words and may go on behind them."""
+    """Where a term stands in passages that may hold it: it begins in their own words and may go on behind them."""
     return [o for posting in postings if term.of(posting.kind) for o in _in(term, posting)]
 
 
 def _in(term: Term, posting: Posting) -> Iterator[Occurrence]:
-    if term.about or not term.words:
+    if term.sentence or not term.words:
         yield Occurrence(posting, Times.from_text(posting.times), 0, -1)
         return
-    places = _places(term, posting)
-    times = Times.from_text(posting.times) if places else None
-    for first in places:
+    positions = _positions(term, posting)
+    times = Times.from_text(posting.times) if positions else None
+    for first in positions:
         if times and first < times.own:
             yield Occurrence(posting, times, first, first + len(term.words) - 1)
 
 
 def term_frequency(term: Term, posting: Posting) -> int:
-    """How often a moment holds a term."""
-    return len(_places(term, posting)) if term.words and not term.about else 1
+    """How often a passage holds a term."""
+    return len(_positions(term, posting)) if term.words and not term.sentence else 1
 
 
-def _places(term: Term, posting: Posting) -> list[int]:
+def _positions(term: Term, posting: Posting) -> list[int]:
     if term.words[0] not in posting.words:
         return []
     said = posting.words.split(" ")
@@ -123,7 +123,7 @@ def _here(term: Term, said: Sequence[str], at: int) -> bool:
 
 
 def evaluate(clause: Clause, found: Mapping[Term, Sequence[Occurrence]]) -> list[Match]:
-    """What a clause finds among the occurrences of its terms, one for each moment in which something begins."""
+    """What a clause finds among the occurrences of its terms, one for each passage in which something begins."""
     hits: list[Match] = []
     by_video: dict[str, dict[Term, list[Occurrence]]] = defaultdict(lambda: defaultdict(list))
     for term in dict.fromkeys(clause.terms):
@@ -173,13 +173,13 @@ def grouped(terms: Sequence[Sequence[Occurrence]]) -> list[_Chain]:
     for n, others in enumerate(terms[1:], 1):
         near = _ByTime([(o.unit, o) for o in _distinct(others)])
         same = [m for m in range(n) if _is_same(terms[m], others)]
-        if len(same) >= ENOUGH:
+        if len(same) >= MAX_REPEATS:
             ways = [((*some, some[same[-1]]), us) for some, us in ways]
             continue
         firsts: dict[int, list[_Way]] = defaultdict(list)
         for way in ways:
             firsts[id(way[0][0])].append(way)
-        ways = list(islice(_in_turn(_longer(some, near, same[-1:]) for some in firsts.values()), MOST))
+        ways = list(islice(_in_turn(_longer(some, near, same[-1:]) for some in firsts.values()), MAX_COMBINATIONS))
     return [_Chain(all, (_range([o.us for o in all]),)) for all, _ in ways]
 
 
@@ -201,12 +201,12 @@ def _beginning_with(first: T, some: Iterable[T]) -> Iterator[T]:
 
 
 def _distinct(some: Iterable[Occurrence]) -> Iterator[Occurrence]:
-    """One of those that stand in one moment at one time: a word said again in a line whose words have no times."""
+    """One of those that stand in one passage at one time: a word said again in a line whose words have no times."""
     seen: set[tuple[int, int, int]] = set()
     for o in some:
-        place = (o.posting.id, o.span.start, o.span.end)
-        if place not in seen:
-            seen.add(place)
+        id = (o.posting.id, o.span.start, o.span.end)
+        if id not in seen:
+            seen.add(id)
             yield o
 
 
@@ -229,7 +229,7 @@ def _joins(some: Sequence[Occurrence], new: Occurrence) -> bool:
 
 def _linked(left: Sequence[_Chain], link: Link, right: Sequence[_Chain]) -> list[_Chain]:
     near = _ByTime([(r.us, r) for r in right])
-    return list(islice(_in_turn(_longer_chains(a, link, near) for a in left), MOST))
+    return list(islice(_in_turn(_longer_chains(a, link, near) for a in left), MAX_COMBINATIONS))
 
 
 def _longer_chains(a: _Chain, link: Link, near: "_ByTime[_Chain]") -> Iterator[_Chain]:

@@ -20,8 +20,8 @@ from rushes.telemetry import log
 
 MODEL = "minilm-l6"
 KINDS = ("speech", "text")
-MOST = 100_000  # passages that are compared: 0.1 s and 80 MB
-NEW = 3_000  # sentences that one question reads for the first time: about 25 s at 117 to 149 a second
+MAX_PASSAGES = 100_000  # passages that are compared: 0.1 s and 80 MB
+MAX_NEW_SENTENCES = 3_000  # sentences that one question reads for the first time: about 25 s at 117 to 149 a second
 _LEAST_SIMILARITY = 0.35  # of 1: paraphrases begin there
 _BEST = 50
 _HASH = 16
@@ -53,8 +53,8 @@ class SemanticSearch:
     ) -> tuple[dict[Posting, float], str]:
         """See `search.SemanticIndex`."""
         kinds = tuple(k for k in KINDS if term.of(k))
-        there = index.find(owner, Term((), kinds=kinds), MOST, videos) if kinds else ()
-        (wanted,) = self._engine.embed(self._model, [term.about])
+        there = index.find(owner, Term((), kinds=kinds), MAX_PASSAGES, videos) if kinds else ()
+        (wanted,) = self._engine.embed(self._model, [term.sentence])
         left = self._read({p.text for p in there})
         rows = [p for p in there if _key(p.text) in self._known]
         note = f"{left} lines were not compared yet: ask again" if left else ""
@@ -68,7 +68,7 @@ class SemanticSearch:
         """Make embeddings of texts that have none; answers how many still have none."""
         self._load()
         new = sorted(text for text in texts if _key(text) not in self._known)
-        some = new[:NEW]
+        some = new[:MAX_NEW_SENTENCES]
         if some:
             made = self._engine.embed(self._model, some).astype(np.float16)
             self._append([(_key(text), row) for text, row in zip(some, made, strict=True)])

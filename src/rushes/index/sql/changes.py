@@ -5,22 +5,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from rushes.domain.observation import Observation
-from rushes.index.changes import (
-    Change,
-    Correction,
-    CorrectionUpdate,
-    CursorMove,
-    IndexedResult,
-    JobRead,
-    Reselection,
-    Reset,
-    ResultRemoval,
-    RunUpdate,
-    SelectionUpdate,
-    TrackUpdate,
-    VideoRemoval,
-    VideoRename,
-)
+from rushes.index import changes
+from rushes.index.changes import Change, Correction, IndexedResult
 from rushes.index.corrections import corrected
 from rushes.index.cursors import legible
 from rushes.index.passages import passages
@@ -47,29 +33,29 @@ _TABLES = (
 def apply_change(tx: SqlTransaction, db: SqlDatabase, change: Change) -> None:  # noqa: C901, PLR0912 - one case a change
     """Write one change."""
     match change:
-        case Reset():
+        case changes.Reset():
             tx.reset()
-        case CursorMove(name, cursor, jobs):
+        case changes.CursorMove(name, cursor, jobs):
             tx.run("queue_jobs", jobs=db.array(jobs))
             tx.run("keep_cursor", name=name, value=cursor)
-        case JobRead(job, number):
+        case changes.JobRead(job, number):
             tx.run("job_read", job=job, number=number)
-        case RunUpdate():
+        case changes.RunUpdate():
             _update_run(tx, change)
-        case VideoRename(owner, video, name):
+        case changes.VideoRename(owner, video, name):
             tx.run("unname" if name is None else "rename", owner=owner, video=video, name=json.dumps(name))
-        case CorrectionUpdate():
+        case changes.CorrectionUpdate():
             _correct(tx, db, change)
-        case Reselection(owner, video):
+        case changes.Reselection(owner, video):
             tx.run("reselect", owner=owner, video=video)
-        case TrackUpdate():
+        case changes.TrackUpdate():
             _replace_tracks(tx, change)
-        case SelectionUpdate():
+        case changes.SelectionUpdate():
             _select(tx, db, change)
-        case ResultRemoval(owner, keys):
+        case changes.ResultRemoval(owner, keys):
             for statement in ("reselect_videos_of", "remove_results", "remove_published"):
                 tx.run(statement, owner=owner, keys=db.array(keys))
-        case VideoRemoval(owner, video):
+        case changes.VideoRemoval(owner, video):
             for table in _TABLES:
                 tx.run(f"drop_{table}_of_video", owner=owner, video=video)
 
@@ -82,7 +68,7 @@ def read_lines(ask: Ask, owner: str, video: str, kind: str) -> list[Observation]
     return corrected(found, [Correction(a, b, c, d, e, json.loads(text)) for a, b, c, d, e, text in rows])
 
 
-def _update_run(tx: SqlTransaction, change: RunUpdate) -> None:
+def _update_run(tx: SqlTransaction, change: changes.RunUpdate) -> None:
     run = change.run
     of = {"owner": run.owner, "video": run.video}
     tx.run("run", **{**asdict(run), "facts": json.dumps(run.facts)})
@@ -92,7 +78,7 @@ def _update_run(tx: SqlTransaction, change: RunUpdate) -> None:
     tx.many("publish", [{**of, "name": name, "key": key} for name, key in (change.published or {}).items()])
 
 
-def _correct(tx: SqlTransaction, db: SqlDatabase, change: CorrectionUpdate) -> None:
+def _correct(tx: SqlTransaction, db: SqlDatabase, change: changes.CorrectionUpdate) -> None:
     touched = [(video, kind) for video, kind in tx.all("remove_correction", owner=change.owner, id=change.id)]
     if new := change.correction:
         tx.run("add_correction", owner=change.owner, **{**asdict(new), "text": json.dumps(new.text)})
@@ -101,14 +87,14 @@ def _correct(tx: SqlTransaction, db: SqlDatabase, change: CorrectionUpdate) -> N
         _make_passages(tx, db, change.owner, video, kind)
 
 
-def _replace_tracks(tx: SqlTransaction, change: TrackUpdate) -> None:
+def _replace_tracks(tx: SqlTransaction, change: changes.TrackUpdate) -> None:
     of = {"owner": change.owner, "video": change.video}
     tx.run("drop_tracks_of_video", **of)
     for n, track in enumerate(change.tracks):
         tx.run("add_track", **of, n=n, doc=json.dumps(track_doc(track)), embedding=track.embedding)
 
 
-def _select(tx: SqlTransaction, db: SqlDatabase, change: SelectionUpdate) -> None:
+def _select(tx: SqlTransaction, db: SqlDatabase, change: changes.SelectionUpdate) -> None:
     touched: set[str] = set()
     of = {"owner": change.owner, "video": change.video}
     for kind, key in change.drop:

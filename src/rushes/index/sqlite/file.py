@@ -130,7 +130,7 @@ class Database:
                 self._discard(self._inode)
             if code(error) == sqlite3.SQLITE_FULL:
                 raise NoRoom("the index cannot be written: the disk is full") from error
-            raise StoreAway(f"the index cannot be used: {error}") from error
+            raise StoreAway(f"the index does not work: {error}") from error
         except OSError as error:
             raise StoreAway(f"the index cannot be opened: {error.strerror}") from error
 

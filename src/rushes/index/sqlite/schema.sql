@@ -1,4 +1,4 @@
--- The whole index. It is never migrated: another version is made anew from the artifacts.
+-- The whole index. It is never migrated: another version is built from the artifacts.
 CREATE TABLE cursor (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 -- Jobs: the last event number read, and whether there is more to read.

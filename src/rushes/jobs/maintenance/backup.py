@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
-from rushes.domain.keys import parse_blob_key
+from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
 from rushes.files import replacing
 from rushes.telemetry import log
@@ -95,11 +96,11 @@ def copy(source: Blobs, target: Blobs) -> BackupReport:
     damaged: list[str] = []
     for key in source.keys("blobs/"):
         owner, sha256 = parse_blob_key(key)
-        length = source.size(owner, sha256)
-        if length is None:
+        found, there = source.stat(owner, sha256), target.stat(owner, sha256)
+        if found is None:
             continue
-        files, size = files + 1, size + length
-        if target.size(owner, sha256) != length:
+        files, size = files + 1, size + found.size
+        if there is None or there.size != found.size:
             copied += 1
             if not _copied(source, target, owner, sha256):
                 damaged.append(key)
@@ -121,9 +122,9 @@ def _copied(source: Blobs, target: Blobs, owner: str, sha256: str) -> bool:
     try:
         found = target.put(owner, source.local(owner, sha256))
     except (DamagedBlob, FileNotFoundError):
-        return source.size(owner, sha256) is None  # cleared meanwhile: no harm
+        return source.stat(owner, sha256) is None  # cleared meanwhile: no harm
     if found.sha256 != sha256:
-        target.drop(owner, found.sha256)
+        target.delete(blob_key(owner, found.sha256))
         log.warning("not in the backup: blob %s is damaged", sha256[:12])
     return found.sha256 == sha256
 
@@ -133,9 +134,9 @@ def _put(target: Blobs, key: str, data: bytes) -> bool:
     if target.create(key, data):
         return True
     with contextlib.suppress(DamagedBlob):  # of a bucket: it is replaced
-        if target.read(key) == data:
+        if read_document(target, key) == data:
             return False
-    target.remove(key)
+    target.delete(key)
     return target.create(key, data)
 
 
@@ -145,7 +146,7 @@ def _manifest(blobs: Blobs, key: str) -> tuple[bytes, tuple[Artifact, ...]]:
     Raises:
         DamagedBlob: it is none.
     """
-    data = blobs.read(key)
+    data = read_document(blobs, key)
     return (data, parse_manifest(data, key).artifacts) if data is not None else (b"", ())
 
 
@@ -158,7 +159,7 @@ def _publish(blobs: Blobs) -> None:
             log.warning("not published: %s", e)  # verify finds it
             continue
         for artifact in artifacts:
-            if artifact.publish and blobs.size(owner, artifact.sha256) is not None:
+            if artifact.publish and blobs.stat(owner, artifact.sha256):
                 blobs.publish(artifact.publish, owner, artifact.sha256)
 
 

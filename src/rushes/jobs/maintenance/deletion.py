@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
@@ -78,7 +79,7 @@ class Deletion:
         """Those that can be read: what a damaged one named is found by verify, if a job wants it."""
         for name in names:
             try:
-                if (data := self.blobs.read(name)) is None:
+                if (data := read_document(self.blobs, name)) is None:
                     continue  # settled by somebody else meanwhile
                 doc = json.loads(data)
                 yield name, DeletionNote(dict(doc["manifests"]), str(doc["why"]), tuple(doc["gone"]))
@@ -97,7 +98,7 @@ class Deletion:
             back = {key: data for key, data in note.manifests.items() if key in wanted}
             self._bring_back(back, gone)
             self._unpublish([(key, data) for key, data in note.manifests.items() if key not in back])
-            self.blobs.remove(name)
+            self.blobs.delete(name)
         return len(taken - wanted)
 
     def _take_out(self, note: DeletionNote, spared: Collection[str]) -> Iterable[str]:
@@ -109,7 +110,7 @@ class Deletion:
         for page in _pages(mine, self.ledger.batch):
             self.ledger.set_aside(self.owner, page, note.why)
         for name, data in (found[key] for key in mine if now[key] is not None):
-            self.blobs.remove(name, was=data or None)  # what cannot be read goes as it is
+            self.blobs.delete(name, was=data or None)  # what cannot be read goes as it is
         return known
 
     def _bring_back(self, manifests: dict[str, str], gone: Collection[str]) -> None:
@@ -127,13 +128,13 @@ class Deletion:
         """Take their names away; a result that stays and shares one gets it back."""
         names = {a.publish for manifest in _parsed(manifests) for a in manifest.artifacts if a.publish}
         for name in sorted(names):
-            self.blobs.remove(name)
+            self.blobs.delete(name)
         if names:
             self._publish_others(names, {manifests_of_subject(self.owner, key) for key, _ in manifests})
 
     def _publish_others(self, names: Collection[str], places: Collection[str]) -> None:
         """The newest job's result has a name; one that got it by itself meanwhile keeps it."""
-        free = {name for name in names if self.blobs.part(name, 0, 0) is None}
+        free = {name for name in names if self.blobs.read(name, 0, 0) is None}
         found = ((key, written(self.blobs, key)) for place in sorted(places) for key in self.blobs.keys(place))
         texts = ((key, data.decode("latin-1")) for key, data in found if data)
         sharing = [m for m in _parsed(texts) if any(a.publish in free for a in m.artifacts)]

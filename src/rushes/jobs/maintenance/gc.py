@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
@@ -76,7 +77,7 @@ def drop(
 
 def _manifest(blobs: Blobs, key: str) -> Manifest | None:
     with contextlib.suppress(DamagedBlob):
-        data = blobs.read(key)
+        data = read_document(blobs, key)
         return parse_manifest(data, key) if data else None
     return None
 
@@ -104,8 +105,7 @@ def _sweep_blobs(blobs: Blobs, owner: str, rules: RetentionRules, named: frozens
     count = size = 0
     for key in blobs.keys(f"blobs/{owner}/"):
         _, sha256 = parse_blob_key(key)
-        if sha256 not in named and (blobs.age(owner, sha256) or 0.0) >= rules.young_seconds:
-            length = blobs.size(owner, sha256) or 0
-            if blobs.drop(owner, sha256, older=rules.young_seconds):
-                count, size = count + 1, size + length
+        found = blobs.stat(owner, sha256) if sha256 not in named else None
+        if found and found.age >= rules.young_seconds and blobs.delete(key, older=rules.young_seconds):
+            count, size = count + 1, size + found.size
     return count, size

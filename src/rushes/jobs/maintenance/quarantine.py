@@ -18,9 +18,9 @@ def quarantine(ledger: Ledger, blobs: Blobs, owner: str, key: str, what: str) ->
         return
     ledger.set_aside(owner, [key], f"damaged: {what}")
     if data is not None:
-        blobs.remove(name, was=data or None)
+        blobs.delete(name, was=data or None)
     for sha256 in bad or ():
-        blobs.quarantine(owner, sha256)
+        blobs.verify(owner, sha256, quarantine=True)
 
 
 def _damaged(blobs: Blobs, owner: str, key: str, data: bytes) -> tuple[str, ...] | None:
@@ -29,7 +29,7 @@ def _damaged(blobs: Blobs, owner: str, key: str, data: bytes) -> tuple[str, ...]
         manifest = parse_manifest(data, key)
     except DamagedBlob:
         return None
-    return tuple(a.sha256 for a in manifest.artifacts if not blobs.sound(owner, a.sha256))
+    return tuple(a.sha256 for a in manifest.artifacts if not blobs.verify(owner, a.sha256))
 
 
 def _is_committed(ledger: Ledger, owner: str, key: str, data: bytes) -> bool:

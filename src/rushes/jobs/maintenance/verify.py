@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
@@ -74,7 +75,7 @@ def _done(ledger: Ledger, job: Job) -> Iterator[tuple[str, dict[str, str]]]:
 def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]) -> str:
     """What is wrong with a result, "" if nothing is; its sound files are added to `files`."""
     try:
-        data = blobs.read(manifest_key(owner, key))
+        data = read_document(blobs, manifest_key(owner, key))
         if data is None:
             return "the manifest is missing"
         if hashlib.sha256(data).hexdigest() != sha256:
@@ -82,7 +83,7 @@ def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]
         manifest = parse_manifest(data, key)
     except DamagedBlob:
         return "the manifest is damaged"
-    bad = {a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.sound(owner, a.sha256)}
+    bad = {a.sha256 for a in manifest.artifacts if a.sha256 not in files and not blobs.verify(owner, a.sha256)}
     files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}
     names = [a.name for a in manifest.artifacts if a.sha256 in bad]
     return f"missing or damaged: {', '.join(names)}" if bad else ""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job, JobCommand, JobState
 from rushes.home import Home
@@ -115,7 +116,7 @@ def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
         source = JobSpec.from_text(job.payload).source
         path = (home.originals / source.path).resolve()
         if source.far and (key := _own_key(home, source.path)):
-            home.blobs.remove(key)
+            home.blobs.delete(key)
             gone.append(source.path)
         elif not source.far and path.is_relative_to(home.folder.resolve() / "uploads") and path.is_file():
             path.unlink()
@@ -123,8 +124,8 @@ def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:
     return tuple(gone)
 
 
-def _own_key(home: Home, address: str) -> str:
+def _own_key(home: Home, path: str) -> str:
     """The key of an upload in the prefix's own bucket, "" for what lies elsewhere."""
-    prefix = home.blobs.address("input").removesuffix("input")
-    key = address.removeprefix(prefix)
-    return key if address.startswith(prefix) and key.startswith("input/job_") else ""
+    prefix = address(home.blobs, "input").removesuffix("input")
+    key = path.removeprefix(prefix)
+    return key if path.startswith(prefix) and key.startswith("input/job_") else ""

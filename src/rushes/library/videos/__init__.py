@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rushes.annotations import Anchor, correct, delete_record, rename, select
 from rushes.annotations.sidecars import catch_up
+from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
 from rushes.domain.keys import is_id
@@ -114,11 +115,11 @@ class Videos:
 
     def address(self, name: str) -> str:
         """Where a published file is: a path, or an address in a bucket."""
-        return self.home.blobs.address(name)
+        return address(self.home.blobs, name)
 
     def file_part(self, name: str, start: int, end: int) -> tuple[str, int, bytes] | None:
         """Version, size and the bytes [start, end) of a published file in a bucket; None if it is not there."""
-        part = self.home.blobs.part(name, start, end)
+        part = self.home.blobs.read(name, start, end)
         return (part.version, part.size, part.data) if part else None
 
     def films_3d(self, video: Video) -> list[PublishedFilm]:

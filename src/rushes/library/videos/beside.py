@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.annotations.faces import faces_document
+from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.task import TaskState
 from rushes.exports import sidecar
-from rushes.exports.beside import beside, write_beside
+from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
@@ -60,7 +61,7 @@ def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
     film, files = home.originals / source.path, []
     for kind, artifact in KINDS.items():
         with home.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
-            files.append(_write(home, job.owner, film, beside(film, language, kind), f.read()))
+            files.append(_write(home, job.owner, film, adjacent_path(film, language, kind), f.read()))
     return files
 
 
@@ -84,7 +85,7 @@ def write_all(home: Home, video: Video) -> list[WrittenFile]:
         except RushesError as e:  # nothing was said, no shots, no constant rate: there is nothing to write
             log.info("%s has no %s: %s", video.name, kind, e)
     files += _sidecar(home, video, film)
-    if video.poster and (data := home.blobs.read(video.poster)):
+    if video.poster and (data := read_document(home.blobs, video.poster)):
         files.append(_write(home, video.owner, film, film.with_name(f"{film.stem}-poster.jpg"), data))
     return files
 
@@ -94,13 +95,13 @@ def _sidecar(home: Home, video: Video, film: Path) -> list[WrittenFile]:
     if not lines:
         return []
     data = sidecar.write(_facts(home, video), lines, faces_document(home, video.id))
-    return [_write(home, video.owner, film, beside(film, "", sidecar.ENDING), data)]
+    return [_write(home, video.owner, film, adjacent_path(film, "", sidecar.ENDING), data)]
 
 
 def _named(film: Path, video: Video, ending: str) -> Path:
     """Subtitles carry their language; all else does not."""
     language = next(iter(video.languages), "") if ending in KINDS else ""
-    return beside(film, language, ending)
+    return adjacent_path(film, language, ending)
 
 
 def _facts(home: Home, video: Video) -> dict[str, JSON]:
@@ -126,7 +127,7 @@ def _write(home: Home, owner: str, film: Path, path: Path, data: bytes) -> Writt
     doc = {"path": display_name(str(path)), "film": display_name(film.name), "sha256": sorted(ours)}
     try:
         home.records.put(WRITTEN, owner, name, doc, expected=record.version if record else 0)
-        write_beside(path, data, ours.__contains__)
+        write_adjacent(path, data, ours.__contains__)
     except Conflict:  # another run has just taken the name
         return _write(home, owner, film, path, data)
     except (RushesError, OSError) as e:

@@ -13,7 +13,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
-from rushes.exports.target import check_target
+from rushes.exports.output_path import check_output_path
 from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.passages import VISUAL_KINDS, ranges
@@ -33,7 +33,7 @@ def export(home: Home, video: Video, kind: str, out: Path | None = None) -> byte
     if kind not in KINDS:
         raise Refused(f"unknown export {kind!r}", f"Choose from: {', '.join(KINDS)}")
     if out:
-        check_target(out, ENDINGS.get(kind, (f".{kind}",)))
+        check_output_path(out, ENDINGS.get(kind, (f".{kind}",)))
     data = KINDS[kind](home, video)
     if out:
         out.write_bytes(data)
@@ -96,7 +96,7 @@ def _ranges(home: Home, video: Video) -> list[Observation]:
     return [line for kind, some in found.items() for line in (ranges(some) if kind in VISUAL_KINDS else some)]
 
 
-def footage_of(home: Home, video: Video) -> timelines.Footage:
+def footage_of(home: Home, video: Video) -> timelines.TimelineMedia:
     """The film of a video as timelines cut it.
 
     Raises:
@@ -106,7 +106,7 @@ def footage_of(home: Home, video: Video) -> timelines.Footage:
     if facts.video is None:
         raise NotFound(f"{video.name} has no picture")
     path = home.originals / with_current_path(home, video).path
-    return timelines.Footage(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
+    return timelines.TimelineMedia(video.name, str(path), facts.video.span.moved(-facts.start), facts.video.rate)
 
 
 def _chapters(home: Home, video: Video) -> list[chapters.Chapter]:

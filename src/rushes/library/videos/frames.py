@@ -10,7 +10,7 @@ from rushes.domain.task import Task, TaskState
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.ledger.pages import all_tasks
-from rushes.media.developing.pack import Kept, PackIndex, read_frame
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.plan.planner import results_of
 
 STAGE = "develop"
@@ -54,6 +54,6 @@ def _read(home: Home, owner: str, task: Task, us: int) -> bytes | None:
         return None
 
 
-def _at(frames: tuple[Kept, ...], us: int) -> Kept | None:
+def _at(frames: tuple[PackedFrame, ...], us: int) -> PackedFrame | None:
     before = [k for k in frames if k.us <= us]
     return before[-1] if before else (frames[0] if frames else None)

@@ -5,21 +5,22 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
 from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.exports.target import check_target
+from rushes.exports.output_path import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.videos.published import PublishedFilm
 from rushes.library.work.run import run, stopped
-from rushes.media.stereo.text import ass
-from rushes.media.stereo.view import LOOKS, Format, format_of
+from rushes.media.stereo.ass import ass
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, parse_format
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec, results_of
 from rushes.sources.folder import fingerprint
@@ -53,7 +54,7 @@ class StereoOptions:
 
     def _format(self) -> str:
         try:
-            return str(format_of(self.format))
+            return str(parse_format(self.format))
         except RushesError as e:
             raise Refused(str(e), e.advice) from e
 
@@ -84,9 +85,9 @@ def list_films(home: Home, video: Video) -> list[PublishedFilm]:
     """Every film in 3D that was made of a video, in the order of formats."""
     place = f"videos/3d/{video.id}/"
     there, films = set(home.blobs.keys(place)), []  # one question to a far store, not one for each format
-    for format, look in LOOKS.items():
+    for format, look in PACKINGS.items():
         name = f"{place}{format}.mp4"
-        if name in there and (part := home.blobs.part(name, 0, 0)):
+        if name in there and (part := home.blobs.read(name, 0, 0)):
             films.append(PublishedFilm(format, name, part.size, f"{Path(video.name).stem}.{look.name}.mp4"))
     return films
 
@@ -113,7 +114,7 @@ def preview(home: Home, path: str, depths: StereoOptions, *, signals: bool = Fal
         raise Refused(f"{path} is not a single video", "A preview needs one file.")
     manifest = _result(home, ran.jobs[0], "preview", "preview")
     strip, facts = manifest.artifact("strip.jpg"), manifest.facts
-    where = home.blobs.address(strip.publish) if strip.publish else ""
+    where = address(home.blobs, strip.publish) if strip.publish else ""
     return StereoPreview(where, facts["strength"], facts["convergence"], facts["frames"])
 
 
@@ -124,7 +125,7 @@ def check_output(home: Home, out: Path) -> None:
         Refused: says why.
     """
     if not (out.is_file() and home.records.get(CLIP, home.settings.owner, short(fingerprint(out).path))):
-        check_target(out, (".mp4",))
+        check_output_path(out, (".mp4",))
 
 
 def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
@@ -141,12 +142,12 @@ def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
     frames = int(manifest.facts["frames"])
     source = JobSpec.from_text(job.payload).source
     if out is None and source.far:
-        return Film3D(home.blobs.address(film.publish or ""), film.size, frames, format)
+        return Film3D(address(home.blobs, film.publish or ""), film.size, frames, format)
     original = home.originals / source.path
-    target = out or original.with_name(f"{original.stem}.{LOOKS[Format(format)].name}.mp4")
+    target = out or original.with_name(f"{original.stem}.{PACKINGS[StereoFormat(format)].name}.mp4")
     blob = home.blobs.local(job.owner, film.sha256)
     made = _laid(home, blob, target)
-    texts = _subtitles(home, job, manifest, Format(format), target.with_suffix(".ass"))
+    texts = _subtitles(home, job, manifest, StereoFormat(format), target.with_suffix(".ass"))
     return Film3D(str(target), film.size, frames, format, texts, made)
 
 
@@ -165,7 +166,7 @@ def _laid(home: Home, blob: Path, target: Path) -> bool:
     if target.exists() and _same(blob, target):
         remember(home, target)  # the process that wrote it may have died before
         return False
-    check_target(target, (".mp4",))
+    check_output_path(target, (".mp4",))
     copy_out(home, blob, target)
     return True
 
@@ -180,9 +181,9 @@ def _same(a: Path, b: Path) -> bool:
     return True
 
 
-def _subtitles(home: Home, job: Job, manifest: Manifest, format: Format, target: Path) -> str:
+def _subtitles(home: Home, job: Job, manifest: Manifest, format: StereoFormat, target: Path) -> str:
     """Lines for both eyes beside the film: those of the original, else what is said in it, if that is known."""
-    if not LOOKS[format].layout or target.exists():
+    if not PACKINGS[format].layout or target.exists():
         return str(target) if target.exists() else ""
     known = {artifact.name: artifact for artifact in manifest.artifacts}
     if "film.ass" in known:
@@ -195,7 +196,7 @@ def _subtitles(home: Home, job: Job, manifest: Manifest, format: Format, target:
     return str(target) if text else ""
 
 
-def _spoken(home: Home, job: Job, format: Format) -> bytes:
+def _spoken(home: Home, job: Job, format: StereoFormat) -> bytes:
     home.follower.catch_up()
     lines = home.index.lines(job.owner, json.loads(job.facts)["video"])
-    return ass(cues(lines), LOOKS[format]).encode() if lines else b""
+    return ass(cues(lines), PACKINGS[format]).encode() if lines else b""

@@ -1,4 +1,4 @@
-"""Clips from the proxy: the segments that a clip touches, put behind one header, are a film like any other."""
+"""Clips from the proxy: the segments of the range behind one init segment are a film like any other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,62 +8,62 @@ from typing import BinaryIO
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.video import VideoFacts
-from rushes.media.clips.clip import ClipFacts, clip
-from rushes.media.developing.layout import Layout
+from rushes.media.clips.clip import ClipFacts, cut_clip
+from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
-Piece = tuple[Callable[[], Path], Layout]  # the file is asked for when it is read, if it is
+ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is fetched only if it is read
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyClip:
-    """The files of a proxy in order of time: pictures and sound."""
+class ProxyFiles:
+    """The files of a proxy in order of time."""
 
-    pictures: Sequence[Piece]
-    sounds: Sequence[Piece]
+    pictures: Sequence[ProxyFile]
+    sounds: Sequence[ProxyFile]
 
 
 def clip_from_proxy(
-    proxy: ProxyClip,
+    proxy: ProxyFiles,
     facts: VideoFacts,
     part: tuple[Fraction, Fraction],
     scratch: Path,
     out: Path,
     on_progress: Callable[[float], None],
 ) -> ClipFacts:
-    """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
+    """Cut a range of the film, in seconds of media time, from its proxy, as exact in time as from the original.
 
     Raises:
         BadMedia: the proxy has nothing there.
     """
     shift = shift_seconds(facts)
     pictures, sound = (
-        _joined(pieces, part, scratch / name)
+        _concatenate(pieces, part, scratch / name)
         for pieces, name in ((proxy.pictures, "pictures.mp4"), (proxy.sounds, "sound.mp4"))
     )
     if pictures is None and sound is None:
-        raise BadMedia("the clip lies outside the film", "Choose a start and an end within it.")
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
     seen = probe(pictures or sound or out)
     heard = probe(sound).audio if sound else ()
-    made = clip(
+    made = cut_clip(
         pictures or sound or out,
         replace(seen, audio=heard),
         part[0] + shift,
         part[1] + shift,
         out,
         on_progress,
-        heard=sound,
+        audio_path=sound,
     )
     hidden = tuple(moment - shift for moment in made.hidden)
     return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
 
-def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
-    """The segments of a part in one file, or None if there are none.
+def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
+    """The segments of a range in one file, or None if there are none.
 
     Raises:
-        BadMedia: they do not share a header, or one is not there.
+        BadMedia: their init segments differ, or one is truncated.
     """
     headers: set[bytes] = set()
     with out.open("wb") as file:
@@ -74,21 +74,21 @@ def _joined(pieces: Sequence[Piece], part: tuple[Fraction, Fraction], out: Path)
             ]
             if touched:
                 path = ask()
-                header = layout.header(path)
+                header = layout.init_segment(path)
                 file.write(header if not headers else b"")
                 headers.add(header)
-                _append(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
+                _append_range(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
     if len(headers) > 1:
-        raise BadMedia("the proxy changes its form inside the clip", "Cut it from the original.")
+        raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
     return out if headers else None
 
 
-def _append(file: BinaryIO, path: Path, start: int, end: int) -> None:
-    """Segments that follow each other in a piece are one stretch of bytes."""
+def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
+    """Append a byte range; adjacent segments are adjacent bytes."""
     with path.open("rb") as piece:
         piece.seek(start)
         while (left := end - piece.tell()) > 0:
             data = piece.read(min(left, 1 << 20))
             if not data:
-                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+                raise BadMedia("the proxy file is truncated", "Run: rushes verify --repair")
             file.write(data)

@@ -1,4 +1,4 @@
-"""Sheets of small pictures for seeking, as Jellyfin lays them out, and the WebVTT that names each by place."""
+"""Trickplay: sheets of thumbnails in the layout of Jellyfin, and WebVTT that maps times to tiles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,60 +9,60 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
-from rushes.media.developing.pack import Kept, PackIndex
-from rushes.media.reading.picture import MEAN
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex
+from rushes.media.reading.scaling import AREA
 from rushes.media.subtitles import timestamp
 
 WIDTH, COLUMNS, ROWS = 320, 10, 10
 INTERVAL_MS = 10_000
-FOLDER = f"{WIDTH} - {COLUMNS}x{ROWS}"  # the name by which Jellyfin knows size and grid
+FOLDER = f"{WIDTH} - {COLUMNS}x{ROWS}"  # Jellyfin reads size and grid from this name
 _QUALITY = 80
 
 Picture = NDArray[np.uint8]
-Place = tuple[int, Kept]  # which pack, which of its frames
+FrameRef = tuple[int, PackedFrame]  # pack number, frame
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What is on screen at a multiple of the interval: the last kept frame, from which the picture hardly differs."""
+class Tile:
+    """The thumbnail at a multiple of the interval: the last packed frame before it."""
 
     ms: int
-    place: Place
+    frame: FrameRef
 
 
-def moments(indexes: Sequence[PackIndex], zero: Fraction, duration: Fraction) -> list[Moment]:
-    """One for each interval of a film that begins at media time `zero`; none if nothing was kept."""
-    frames = [(pack, kept) for pack, index in enumerate(indexes) for kept in index.frames]
-    found: list[Moment] = []
+def tiles(indexes: Sequence[PackIndex], zero: Fraction, duration: Fraction) -> list[Tile]:
+    """One tile per interval of a film that begins at media time `zero`; none without frames."""
+    frames = [(pack, frame) for pack, index in enumerate(indexes) for frame in index.frames]
+    found: list[Tile] = []
     at = 0
     for ms in range(0, max(1, int(duration * 1000)), INTERVAL_MS) if frames else ():
         while at + 1 < len(frames) and frames[at + 1][1].us <= zero * 1_000_000 + ms * 1000:
             at += 1
-        found.append(Moment(ms, frames[at]))
+        found.append(Tile(ms, frames[at]))
     return found
 
 
-def sheets(some: Sequence[Moment], size: tuple[int, int], read: Callable[[Place], bytes]) -> Iterator[bytes]:
-    """The sheets as JPEGs, one at a time; a picture that stays is scaled once."""
+def sheets(some: Sequence[Tile], size: tuple[int, int], read: Callable[[FrameRef], bytes]) -> Iterator[bytes]:
+    """The sheets as JPEGs, one at a time; a repeated frame is scaled once."""
     width, height = size
-    seen: tuple[Place | None, Picture] = (None, np.zeros((height, width, 3), np.uint8))
+    seen: tuple[FrameRef | None, Picture] = (None, np.zeros((height, width, 3), np.uint8))
     for first in range(0, len(some), COLUMNS * ROWS):
         sheet = np.zeros((ROWS * height, COLUMNS * width, 3), np.uint8)
-        for n, moment in enumerate(some[first : first + COLUMNS * ROWS]):
-            if seen[0] != moment.place:
-                seen = (moment.place, _small(read(moment.place), size))
+        for n, tile in enumerate(some[first : first + COLUMNS * ROWS]):
+            if seen[0] != tile.frame:
+                seen = (tile.frame, _thumbnail(read(tile.frame), size))
             y, x = divmod(n, COLUMNS)
             sheet[y * height : (y + 1) * height, x * width : (x + 1) * width] = seen[1]
         yield simplejpeg.encode_jpeg(sheet, _QUALITY, "RGB", "420", fastdct=False)
 
 
 def tile_size(width: int, height: int) -> tuple[int, int]:
-    """Width and height of a tile for pictures of a size."""
+    """Width and height of a tile."""
     return WIDTH, max(2, 2 * round(Fraction(height * WIDTH, width) / 2))
 
 
-def webvtt(some: Sequence[Moment], size: tuple[int, int], duration: Fraction) -> str:
-    """Which part of which sheet to show when, for players that read thumbnails as WebVTT."""
+def webvtt(some: Sequence[Tile], size: tuple[int, int], duration: Fraction) -> str:
+    """Which part of which sheet to show when, as WebVTT thumbnails."""
     ends = [*(m.ms for m in some[1:]), int(duration * 1000)]
     return "WEBVTT\n\n" + "".join(_cue(n, m.ms, end, size) for n, (m, end) in enumerate(zip(some, ends, strict=False)))
 
@@ -70,13 +70,13 @@ def webvtt(some: Sequence[Moment], size: tuple[int, int], duration: Fraction) ->
 def _cue(number: int, start: int, end: int, size: tuple[int, int]) -> str:
     sheet, n = divmod(number, COLUMNS * ROWS)
     y, x = divmod(n, COLUMNS)
-    place = f"{x * size[0]},{y * size[1]},{size[0]},{size[1]}"
+    area = f"{x * size[0]},{y * size[1]},{size[0]},{size[1]}"
     folder = FOLDER.replace(" ", "%20")
-    return f"{timestamp(start)} --> {timestamp(end)}\n{folder}/{sheet}.jpg#xywh={place}\n\n"
+    return f"{timestamp(start)} --> {timestamp(end)}\n{folder}/{sheet}.jpg#xywh={area}\n\n"
 
 
-def _small(jpeg: bytes, size: tuple[int, int]) -> Picture:
+def _thumbnail(jpeg: bytes, size: tuple[int, int]) -> Picture:
     width, height = size
     rgb = simplejpeg.decode_jpeg(jpeg, "RGB", min_width=width, min_height=height, strict=False)
     frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
-    return frame.reformat(width, height, interpolation=MEAN).to_ndarray().astype(np.uint8, copy=False)
+    return frame.reformat(width, height, interpolation=AREA).to_ndarray().astype(np.uint8, copy=False)

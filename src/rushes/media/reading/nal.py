@@ -1,4 +1,4 @@
-"""H.264 as NAL units: enough to tell where decoding may begin, and to put two sets of parameters into one header."""
+"""NAL units of H.264: finds IDR pictures, converts packets to AVCC, and merges parameter sets into one avcC."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,101 +6,99 @@ from dataclasses import dataclass
 from rushes.domain.errors import BadMedia
 
 _IDR, _SPS, _PPS, _AUD = 5, 7, 8, 9
-_WITH_CHROMA = frozenset({100, 110, 122, 144})  # profiles whose header says how colours are sampled
+_HIGH_PROFILES = frozenset({100, 110, 122, 144})  # whose avcC also tells the chroma format
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
-    """Parameter sets of a stream, and how long the lengths before its units are (0: start codes)."""
+class ParameterSets:
+    """Parameter sets of a stream, and the bytes of a NAL unit length (0: Annex B start codes)."""
 
     sps: tuple[bytes, ...]
     pps: tuple[bytes, ...]
-    prefix: int = 0
+    length_size: int = 0
 
     @staticmethod
-    def of(extradata: bytes) -> "Sets":
-        """Those of a header, which is an avcC record or units behind start codes.
-
-        Raises:
-            BadMedia: the record ends too early.
-        """
+    def of(extradata: bytes) -> "ParameterSets":
+        """Parse extradata: an avcC record or Annex B. Raises BadMedia if the record is truncated."""
         if extradata[:1] != b"\x01":
-            found = list(_after_start_codes(extradata))
-            return Sets(tuple(u for u in found if _kind(u) == _SPS), tuple(u for u in found if _kind(u) == _PPS))
-        sps, at = _listed(extradata, 5, 31)
-        pps, _ = _listed(extradata, at, 255)
-        return Sets(sps, pps, (extradata[4] & 3) + 1)
+            found = list(_split_annex_b(extradata))
+            return ParameterSets(
+                tuple(u for u in found if _nal_type(u) == _SPS), tuple(u for u in found if _nal_type(u) == _PPS)
+            )
+        sps, at = _read_list(extradata, 5, 31)
+        pps, _ = _read_list(extradata, at, 255)
+        return ParameterSets(sps, pps, (extradata[4] & 3) + 1)
 
     def free_id(self) -> int:
-        """An id that none of them has."""
-        taken = {_first_number(u, 4) for u in self.sps} | {_first_number(u, 1) for u in self.pps}
+        """An unused id."""
+        taken = {_exp_golomb(u, 4) for u in self.sps} | {_exp_golomb(u, 1) for u in self.pps}
         return next(n for n in range(31, -1, -1) if n not in taken)
 
-    def header(self, more: "Sets") -> bytes:
-        """An avcC record with these and more, whose lengths take four bytes; colours are sampled 4:2:0 in 8 bits."""
+    def header(self, more: "ParameterSets") -> bytes:
+        """An avcC record of both, for lengths of four bytes and 4:2:0 in 8 bits."""
         sps, pps = (*self.sps, *more.sps), (*self.pps, *more.pps)
-        highest = max(sps, key=lambda u: (u[1] in _WITH_CHROMA, u[1]))
-        record = bytes([1, highest[1], highest[2], max(u[3] for u in sps), 0xFF, 0xE0 | len(sps)]) + _sized(sps)
-        record += bytes([len(pps)]) + _sized(pps)
-        return record + (b"\xfd\xf8\xf8\x00" if highest[1] in _WITH_CHROMA else b"")
+        highest = max(sps, key=lambda u: (u[1] in _HIGH_PROFILES, u[1]))
+        record = bytes([1, highest[1], highest[2], max(u[3] for u in sps), 0xFF, 0xE0 | len(sps)]) + _write_list(sps)
+        record += bytes([len(pps)]) + _write_list(pps)
+        return record + (b"\xfd\xf8\xf8\x00" if highest[1] in _HIGH_PROFILES else b"")
 
 
-def units(data: bytes, prefix: int) -> Iterator[bytes]:
-    """The units of a packet, behind lengths of so many bytes or (0) start codes."""
-    if not prefix:
-        yield from _after_start_codes(data)
+def units(data: bytes, length_size: int) -> Iterator[bytes]:
+    """The NAL units of a packet; `length_size` 0 means Annex B."""
+    if not length_size:
+        yield from _split_annex_b(data)
         return
     at = 0
-    while at + prefix < len(data):
-        size = int.from_bytes(data[at : at + prefix], "big")
-        yield data[at + prefix : at + prefix + size]
-        at += prefix + size
+    while at + length_size < len(data):
+        size = int.from_bytes(data[at : at + length_size], "big")
+        yield data[at + length_size : at + length_size + size]
+        at += length_size + size
 
 
-def is_entry(data: bytes, prefix: int) -> bool:
-    """Whether nothing after a packet needs anything before it: an IDR picture, not just a key frame."""
-    return any(_kind(unit) == _IDR for unit in units(data, prefix))
+def is_idr(data: bytes, length_size: int) -> bool:
+    """Whether a packet holds an IDR picture: nothing after it refers to anything before it."""
+    return any(_nal_type(unit) == _IDR for unit in units(data, length_size))
 
 
-def parameters(data: bytes, prefix: int) -> set[bytes]:
-    """The parameter sets that a packet brings along."""
-    return {unit for unit in units(data, prefix) if _kind(unit) in {_SPS, _PPS}}
+def parameter_sets(data: bytes, length_size: int) -> set[bytes]:
+    """The SPS and PPS units in a packet."""
+    return {unit for unit in units(data, length_size) if _nal_type(unit) in {_SPS, _PPS}}
 
 
-def as_sample(data: bytes, prefix: int) -> bytes:
-    """A packet as MP4 wants it: lengths of four bytes, parameter sets left to the header."""
-    kept = [unit for unit in units(data, prefix) if _kind(unit) not in {_SPS, _PPS, _AUD}]
+def to_avcc(data: bytes, length_size: int) -> bytes:
+    """A packet as AVCC with lengths of four bytes, without parameter sets."""
+    kept = [unit for unit in units(data, length_size) if _nal_type(unit) not in {_SPS, _PPS, _AUD}]
     return b"".join(len(unit).to_bytes(4, "big") + unit for unit in kept)
 
 
-def _kind(unit: bytes) -> int:
+def _nal_type(unit: bytes) -> int:
     return unit[0] & 31 if unit else 0
 
 
-def _listed(record: bytes, at: int, mask: int) -> tuple[tuple[bytes, ...], int]:
-    """The units of a record behind their number at an offset, and where they end."""
+def _read_list(record: bytes, at: int, mask: int) -> tuple[tuple[bytes, ...], int]:
+    """The units of a counted list at an offset, and the end of the list."""
     found, end = [], at + 1
     for _ in range(int.from_bytes(record[at:end]) & mask):
         start, end = end + 2, end + 2 + int.from_bytes(record[end : end + 2])
         found.append(record[start:end])
     if end > len(record) or not all(found):
-        raise BadMedia("the header of its pictures ends too early", "Remux it with another program.")
+        raise BadMedia("its H.264 header is truncated", "Remux it with another program.")
     return tuple(found), end
 
 
-def _sized(some: Sequence[bytes]) -> bytes:
+def _write_list(some: Sequence[bytes]) -> bytes:
     return b"".join(len(unit).to_bytes(2, "big") + unit for unit in some)
 
 
-def _after_start_codes(data: bytes) -> Iterator[bytes]:
+def _split_annex_b(data: bytes) -> Iterator[bytes]:
     for part in data.split(b"\0\0\1")[1:]:
-        unit = part.rstrip(b"\0")  # the longer start code has one zero more, and no unit ends with one
+        unit = part.rstrip(b"\0")  # of a longer start code; no unit ends with a zero
         if unit:
             yield unit
 
 
-def _first_number(unit: bytes, at: int) -> int:
-    """The exponential-Golomb number that begins at a byte."""
+def _exp_golomb(unit: bytes, at: int) -> int:
+    """The Exp-Golomb number at a byte."""
     bits = "".join(f"{byte:08b}" for byte in unit[at : at + 4])
     zeros = len(bits) - len(bits.lstrip("0"))
     return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1

@@ -1,4 +1,4 @@
-"""What a file really holds: identity by content, times by packets, never the header's word."""
+"""What a file holds: identity by content, times by packets; headers are not trusted."""
 
 import contextlib
 import hashlib
@@ -18,21 +18,21 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.span import clock, to_us
 from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
 from rushes.media.open import LIMITS, Limits, check_pixels, is_listed, open_bytes, open_footage, video_stream
-from rushes.media.reading.boxes import missing_bytes
-from rushes.media.reading.stream_times import StreamTimes, can_be_entered
+from rushes.media.reading.mp4_boxes import missing_bytes
+from rushes.media.reading.stream_times import StreamTimes, is_seekable
 
 Progress = Callable[[float], None]
-_FIRST_LOOK = 12  # frames decoded to see what only a decoder knows
+_DECODED_FRAMES = 12  # to learn what only a decoder knows
 
 
 def probe(path: Footage, on_progress: Progress = lambda _: None, limits: Limits = LIMITS) -> VideoFacts:
-    """Read all of a file once for its identity and once for its times.
+    """Read a file once for its hash and once for its times.
 
     Raises:
-        BadMedia: it is not footage that can be worked on safely and completely.
-        SourceMissing: it is not there, or may not be read.
+        BadMedia: it is not footage, is not safe to decode, or is incomplete.
+        SourceMissing: it is missing, or may not be read.
     """
-    with open_footage(path, limits):  # what is no footage at all is refused before gigabytes are read
+    with open_footage(path, limits):  # refuse other files before reading gigabytes
         pass
     _refuse_if_cut_off(path)
     sha256, size = hash_file(path, lambda done: on_progress(done / 2))
@@ -57,9 +57,7 @@ def _refuse_if_cut_off(path: Footage) -> None:
     with open_bytes(path) as file:
         missing = missing_bytes(file)
     if missing:
-        raise BadMedia(
-            f"{path.name} is cut off: {missing} bytes of it are missing", "Copy it again from where it came."
-        )
+        raise BadMedia(f"{path.name} is truncated: {missing} bytes are missing", "Copy it again from its source.")
 
 
 def _measure(
@@ -67,91 +65,91 @@ def _measure(
 ) -> VideoFacts:
     video = video_stream(container, limits)
     sounds = [s for s in container.streams.audio if is_listed(s)][: limits.streams - 1]
-    tallies = _count(container, video, sounds, identity[1], on_progress)
-    audio = tuple(track for s in sounds if (track := _audio_track(s, tallies[s.index])))
-    picture = _video_track(container, video, tallies[video.index], bool(audio), limits) if video else None
+    times = _read_packets(container, video, sounds, identity[1], on_progress)
+    audio = tuple(track for s in sounds if (track := _audio_track(s, times[s.index])))
+    picture = _video_track(container, video, times[video.index], bool(audio), limits) if video else None
     if picture is None and not audio:
-        raise BadMedia(f"{name} holds no pictures and no sound that last any time")
+        raise BadMedia(f"{name} has no video and no audio")
     facts = VideoFacts(
         *identity, container.format.name, picture, audio, container.metadata.get("title", ""), _shot_at(container)
     )
     if facts.duration > limits.seconds:
         raise BadMedia(
             f"{name} lasts {clock(int(facts.duration * 1_000_000), 0)}: the limit is {limits.seconds // 3600} hours",
-            "Its times may be broken; remux it, or raise the limit.",
+            "If that is wrong, remux it; else raise the limit (max_hours).",
         )
     return facts
 
 
-def _count(
+def _read_packets(
     container: InputContainer, video: VideoStream | None, sounds: list[AudioStream], size: int, on_progress: Progress
 ) -> dict[int, StreamTimes]:
     streams = ([video] if video else []) + sounds
-    tallies = {s.index: StreamTimes(s.time_base or Fraction(1, 1000)) for s in streams}
+    times = {s.index: StreamTimes(s.time_base or Fraction(1, 1000)) for s in streams}
     if streams:
         for number, packet in enumerate(container.demux(*streams)):
             if packet.size:
-                tallies[packet.stream_index].add(packet)
+                times[packet.stream_index].add(packet)
             if number % 1000 == 0 and packet.pos is not None and packet.pos > 0:
                 on_progress(min(1.0, packet.pos / size))
-    return tallies
+    return times
 
 
-def _audio_track(stream: AudioStream, tally: StreamTimes) -> AudioTrack | None:
-    if tally.end <= tally.start:
+def _audio_track(stream: AudioStream, times: StreamTimes) -> AudioTrack | None:
+    if times.end <= times.start:
         return None
     context = stream.codec_context
     if not context.rate:
-        raise BadMedia("its sound has no sample rate")
+        raise BadMedia("its audio has no sample rate")
     return AudioTrack(
         index=stream.index,
         codec=context.codec.canonical_name,
         rate=context.rate,
         channels=context.channels,
-        base=tally.base,
-        start=tally.start,
-        end=tally.end,
+        base=times.base,
+        start=times.start,
+        end=times.end,
         language=_language(stream),
         default=bool(stream.disposition & stream.disposition.default),
     )
 
 
 def _video_track(
-    container: InputContainer, stream: VideoStream, tally: StreamTimes, has_sound: bool, limits: Limits
+    container: InputContainer, stream: VideoStream, times: StreamTimes, has_sound: bool, limits: Limits
 ) -> VideoTrack | None:
-    if not tally.frames or (tally.frames == 1 and tally.end <= tally.start and has_sound):
-        return None  # nothing, or one picture without duration beside the sound: a cover
-    if tally.end <= tally.start:
-        raise BadMedia("its pictures last no time at all")
-    if tally.jumps_back is not None:
+    if not times.frames or (times.frames == 1 and times.end <= times.start and has_sound):
+        return None  # nothing, or one picture without duration beside the audio: a cover
+    if times.end <= times.start:
+        raise BadMedia("its video has no duration")
+    if times.jumps_back is not None:
         raise BadMedia(
-            f"its clock jumps back after {clock(to_us(tally.jumps_back, tally.base))}",
-            "Two recordings were glued together: split or re-export them.",
+            f"its timestamps jump back after {clock(to_us(times.jumps_back, times.base))}",
+            "Two recordings were concatenated: split or re-export them.",
         )
-    look = _look(container, stream, limits)
-    damaged = bool(tally.corrupt or tally.blank)
-    seekable = not damaged and can_be_entered(container, stream, tally)
+    decoded = _decode_first(container, stream, limits)
+    damaged = bool(times.corrupt or times.untimed)
+    seekable = not damaged and is_seekable(container, stream, times)
     return VideoTrack(
         index=stream.index,
         codec=stream.codec_context.codec.canonical_name,
-        width=look.width,
-        height=look.height,
-        base=tally.base,
-        start=tally.start,
-        end=tally.end,
-        frames=tally.frames,
-        keys=tally.beginnings() if seekable else (tally.start,),
+        width=decoded.width,
+        height=decoded.height,
+        base=times.base,
+        start=times.start,
+        end=times.end,
+        frames=times.frames,
+        keys=times.chunk_starts() if seekable else (times.start,),
         rate=stream.average_rate or stream.guessed_rate,
-        rotation=look.rotation,
+        rotation=decoded.rotation,
         sar=stream.sample_aspect_ratio or Fraction(1),
-        interlaced=look.interlaced,
+        interlaced=decoded.interlaced,
         seekable=seekable,
         damaged=damaged,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _DecodedFacts:
     """What only decoded frames tell."""
 
     width: int
@@ -160,19 +158,17 @@ class _Look:
     interlaced: bool
 
 
-def _look(container: InputContainer, stream: VideoStream, limits: Limits) -> _Look:
+def _decode_first(container: InputContainer, stream: VideoStream, limits: Limits) -> _DecodedFacts:
     container.seek(0, backward=True)
     frames = list(_first_frames(container, stream))
     if not frames:
-        raise BadMedia("none of its first pictures can be decoded")
+        raise BadMedia("none of its first frames can be decoded")
     times = [f.pts for f in frames if f.pts is not None]
     if len(times) < len(frames) or times != sorted(set(times)):
-        raise BadMedia(
-            "its pictures carry no times of their own", "Remux it into MP4 or Matroska with another program."
-        )
+        raise BadMedia("its frames have no timestamps", "Remux it into MP4 or Matroska with another program.")
     first = frames[0]
     check_pixels(first.width, first.height, limits)
-    return _Look(first.width, first.height, -first.rotation % 360, any(f.interlaced_frame for f in frames))
+    return _DecodedFacts(first.width, first.height, -first.rotation % 360, any(f.interlaced_frame for f in frames))
 
 
 def _first_frames(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
@@ -182,7 +178,7 @@ def _first_frames(container: InputContainer, stream: VideoStream) -> Iterator[av
             for frame in packet.decode():
                 found += 1
                 yield frame
-        if found >= _FIRST_LOOK or number > 100 * _FIRST_LOOK:
+        if found >= _DECODED_FRAMES or number > 100 * _DECODED_FRAMES:
             return
 
 

@@ -1,4 +1,4 @@
-"""Decoded sound as one line: sample n lies n / rate seconds after the first, whatever the times of its packets do."""
+"""Decoded audio as one timeline: sample n lies n / rate seconds after the first, whatever packets say."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,42 +13,42 @@ from numpy.typing import NDArray
 from rushes.domain.video import AudioTrack, Footage
 from rushes.media.open import audio_stream, open_footage
 
-_SLACK = Fraction(20, 1000)  # seconds; timestamps jitter by less, ears notice more
+_MAX_JITTER = Fraction(20, 1000)  # seconds: timestamps jitter by less, and more is audible
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
-_RUN_UP = 1  # seconds decoded before a beginning, so that the decoder has its past
+_PREROLL = 1  # seconds decoded before the start, for the state of the decoder
 
 
 class SampleTimeline:
-    """The sound of a track without gap or overlap, all of it or from one moment to another, exact to the sample."""
+    """The audio of a track, all or a range, without gap or overlap, exact to the sample."""
 
     def __init__(
         self, path: Footage, track: AudioTrack, begin: Fraction | None = None, end: Fraction | None = None
     ) -> None:
         self._path, self._track, self._begin, self._end = path, track, begin, end
         self.start = track.start * track.base if begin is None else begin
-        self._clock: Fraction | None = begin  # media time of the next sample, up to where frames follow each other
-        self._steady: _Steady | None = None
-        self._slack = _SLACK if begin is None else Fraction(0)
+        self._clock: Fraction | None = begin  # media time of the next sample, outside a run of contiguous frames
+        self._run: _IntegerClock | None = None
+        self._slack = _MAX_JITTER if begin is None else Fraction(0)
         self.damaged = 0
 
     @property
     def clock(self) -> Fraction | None:
         """Media time of the next sample; None before the first."""
-        return self._steady.clock() if self._steady else self._clock
+        return self._run.clock() if self._run else self._clock
 
     def done(self) -> float:
-        """How far it is, 0 to 1."""
+        """Progress, 0 to 1."""
         length = (self._track.end - self._track.start) * self._track.base
         return float(((self.clock or self.start) - self.start) / length)
 
     def frames(self) -> Iterator[av.AudioFrame]:
-        """Frames that follow each other without gap or overlap; their own times mean nothing any more."""
+        """Contiguous frames without pts: gaps are filled with silence, overlaps trimmed."""
         for frame in self._decoded():
-            if self._steady and self._steady.takes(frame):
+            if self._run and self._run.takes(frame):
                 frame.pts = None
                 yield frame
                 continue
-            self._clock, self._steady = self.clock, None
+            self._clock, self._run = self.clock, None
             time = frame.pts * self._track.base if frame.pts is not None else self._clock
             if self._clock is None:
                 self.start = self._clock = time if time is not None else self.start
@@ -57,7 +57,7 @@ class SampleTimeline:
                 if rest is None:
                     return
                 yield rest
-            self._steady = _Steady.after(self._clock, frame.sample_rate, self._track.base, self._slack, self._end)
+            self._run = _IntegerClock.after(self._clock, frame.sample_rate, self._track.base, self._slack, self._end)
 
     def _placed(self, frame: av.AudioFrame, time: Fraction) -> Iterator[av.AudioFrame]:
         assert self._clock is not None
@@ -65,20 +65,20 @@ class SampleTimeline:
         slack = int(self._slack * frame.sample_rate)
         if gap > slack:
             yield from _silence(frame, gap)
-        rest = _without(frame, -gap) if gap < -slack else frame
+        rest = _trim(frame, -gap) if gap < -slack else frame
         if rest is not None:
-            self._slack = _SLACK
+            self._slack = _MAX_JITTER
             yield rest
 
     def _before_end(self, frame: av.AudioFrame) -> av.AudioFrame | None:
-        """The part of the next frame that lies before the end; moves the clock."""
+        """The part of the next frame before the end; advances the clock."""
         assert self._clock is not None
         room = frame.samples
         if self._end is not None:
             room = min(room, round((self._end - self._clock) * frame.sample_rate))
         if room <= 0:
             return None
-        rest = frame if room == frame.samples else _without(frame, room, tail=True)
+        rest = frame if room == frame.samples else _trim(frame, room, tail=True)
         if rest is not None:
             rest.pts = None
         self._clock += Fraction(room, frame.sample_rate)
@@ -87,36 +87,36 @@ class SampleTimeline:
     def _decoded(self) -> Iterator[av.AudioFrame]:
         with open_footage(self._path) as container:
             stream = audio_stream(container, self._track.index)
-            if self._begin is not None and self._begin - _RUN_UP > self._track.start * self._track.base:
-                container.seek(int((self._begin - _RUN_UP) / self._track.base), stream=stream, backward=True)
+            if self._begin is not None and self._begin - _PREROLL > self._track.start * self._track.base:
+                container.seek(int((self._begin - _PREROLL) / self._track.base), stream=stream, backward=True)
             for packet in container.demux(stream):
                 try:
-                    yield from map(_named, packet.decode())
+                    yield from map(_name_channels, packet.decode())
                 except FFmpegError:
                     self.damaged += 1
 
 
 @dataclass(slots=True)
-class _Steady:
-    """Frames of one rate that follow each other, told in whole numbers: fractions cost more than the decoder."""
+class _IntegerClock:
+    """A clock in whole numbers for contiguous frames of one rate: fractions cost more than the decoder."""
 
     origin: Fraction
     rate: int
-    ticks: tuple[int, int, int]  # a time t lies (t * first - second) / third samples after the origin
+    ticks: tuple[int, int, int]  # a pts t lies (t * first - second) / third samples after the origin
     slack: int  # thirds of the above
-    room: int | None  # samples up to shortly before the end
+    room: int | None  # samples before the end
     samples: int = 0
 
     @staticmethod
-    def after(origin: Fraction, rate: int, base: Fraction, slack: Fraction, end: Fraction | None) -> "_Steady":
+    def after(origin: Fraction, rate: int, base: Fraction, slack: Fraction, end: Fraction | None) -> "_IntegerClock":
         begin = origin * rate
         third = base.denominator * begin.denominator
         ticks = (base.numerator * rate * begin.denominator, begin.numerator * base.denominator, third)
         room = None if end is None else int((end - origin) * rate) - 1
-        return _Steady(origin, rate, ticks, int(slack * rate) * third, room)
+        return _IntegerClock(origin, rate, ticks, int(slack * rate) * third, room)
 
     def takes(self, frame: av.AudioFrame) -> bool:
-        """Whether a frame is the next one, all of it before the end; counts it."""
+        """Whether a frame is contiguous and ends before the end; counts it."""
         if frame.sample_rate != self.rate or frame.pts is None:
             return False
         first, second, third = self.ticks
@@ -131,13 +131,13 @@ class _Steady:
         return self.origin + Fraction(self.samples, self.rate)
 
 
-def _named(frame: av.AudioFrame) -> av.AudioFrame:
-    """A frame whose channels have names; without them it cannot be resampled twice."""
+def _name_channels(frame: av.AudioFrame) -> av.AudioFrame:
+    """A frame with a named channel layout, which resampling needs."""
     channels = frame.layout.nb_channels
     if frame.layout.name != f"{channels} channels":
         return frame
     data: NDArray[Any] = frame.to_ndarray()
-    if channels not in _LAYOUTS:  # many microphones: the first two are heard
+    if channels not in _LAYOUTS:  # many microphones: use the first two
         kept = data[:2] if frame.format.is_planar else data.reshape(frame.samples, channels)[:, :2].reshape(1, -1)
         data, channels = np.ascontiguousarray(kept), 2
     named = av.AudioFrame.from_ndarray(data, format=frame.format.name, layout=_LAYOUTS[channels])
@@ -150,21 +150,21 @@ def _silence(like: av.AudioFrame, samples: int) -> Iterator[av.AudioFrame]:
     wide = data.shape[1] // like.samples  # packed formats hold all channels in one row
     zero = 128 if like.format.name.startswith("u8") else 0
     while samples > 0:
-        few = min(samples, like.sample_rate)  # a second at a time: memory stays constant
-        yield _framed(np.full((data.shape[0], few * wide), zero, data.dtype), like)
+        few = min(samples, like.sample_rate)  # a second at a time, for constant memory
+        yield _to_frame(np.full((data.shape[0], few * wide), zero, data.dtype), like)
         samples -= few
 
 
-def _without(frame: av.AudioFrame, samples: int, tail: bool = False) -> av.AudioFrame | None:
-    """A frame without its first samples; with `tail`, only those."""
+def _trim(frame: av.AudioFrame, samples: int, tail: bool = False) -> av.AudioFrame | None:
+    """A frame without its first samples; with `tail`, without the others."""
     if samples >= frame.samples:
         return frame if tail else None
     data = frame.to_ndarray()
     at = samples * (data.shape[1] // frame.samples)
-    return _framed(np.ascontiguousarray(data[:, :at] if tail else data[:, at:]), frame)
+    return _to_frame(np.ascontiguousarray(data[:, :at] if tail else data[:, at:]), frame)
 
 
-def _framed(data: NDArray[Any], like: av.AudioFrame) -> av.AudioFrame:
+def _to_frame(data: NDArray[Any], like: av.AudioFrame) -> av.AudioFrame:
     made = av.AudioFrame.from_ndarray(data, format=like.format.name, layout=like.layout.name)
     made.sample_rate = like.sample_rate
     return made

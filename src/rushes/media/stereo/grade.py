@@ -1,6 +1,6 @@
-"""The grade of a shot: which nearness is far and near in it, how strong its depth is, and what lies on the screen.
+"""The depth grade of a shot: its range of inverse depth, its strength and its convergence.
 
-Decided once per shot over all chunks, so that nothing pumps and no seam shows.
+Decided once per shot over all chunks, so that depth neither pumps nor jumps between chunks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,37 +9,37 @@ from itertools import pairwise
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON
-from rushes.media.stereo.depth import Depth, level
+from rushes.media.stereo.depth_maps import DepthEntry, weighted_quantile
 
 AUTO = "auto"
-STRONGEST = 3.0  # per cent of the width between the nearest and the farthest: more hurts
-BEHIND, BEFORE = 1.5, 2.0  # per cent of the width that eyes bear behind and before the screen
-_FAR, _NEAR = 0.02, 0.98  # shares of the picture that may lie beyond
-_USUAL = 2.0  # strength of a shot with plenty of depth
-_PLENTY = 2.5  # near is so many times as near as far
-_FLAT = 0.6  # strength of a shot without any
+MAX_STRENGTH = 3.0  # per cent of the width between nearest and farthest; more hurts
+MAX_POSITIVE_PARALLAX = 1.5  # per cent of the width, behind the screen
+MAX_NEGATIVE_PARALLAX = 2.0  # in front of it
+_FAR_QUANTILE, _NEAR_QUANTILE = 0.02, 0.98  # clipped beyond these
+_DEEP_STRENGTH = 2.0  # strength of a deep shot
+_DEEP_RATIO = 2.5  # ratio near / far of inverse depth of a deep shot
+_FLAT_STRENGTH = 0.6  # strength of a flat shot
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Strength and convergence in per cent of the width, None where they are to be found."""
+class GradeOptions:
+    """Strength and convergence in per cent of the width; None: automatic."""
 
     strength: float | None = None
     convergence: float | None = None
 
     @staticmethod
-    def of(options: Mapping[str, JSON]) -> "Wanted":
-        """From the options of a stage.
-
-        Raises:
-            NeverWorks: a value is no number, or more than eyes bear.
-        """
-        return Wanted(_number(options, "strength", 0, STRONGEST), _number(options, "convergence", -BEFORE, BEHIND))
+    def of(options: Mapping[str, JSON]) -> "GradeOptions":
+        """From the options of a stage. Raises NeverWorks if a value is not a number or out of range."""
+        return GradeOptions(
+            _number(options, "strength", 0, MAX_STRENGTH),
+            _number(options, "convergence", -MAX_NEGATIVE_PARALLAX, MAX_POSITIVE_PARALLAX),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How a shot is shown: nearness `far` and beyond lies `convergence` per cent of the width behind the screen."""
+    """How a shot is shown: inverse depth `far` lies `convergence` per cent of the width behind the screen."""
 
     start: int  # ticks of the picture's time base
     end: int
@@ -58,41 +58,38 @@ class Grade:
         return Grade(**doc)
 
 
-def grades(shots: Iterable[tuple[int, int]], depths: Iterable[Depth], wanted: Wanted) -> list[Grade]:
-    """A grade for each shot, given by start and end, from the maps of the whole film in order of time.
-
-    No more maps are held than one shot has.
-    """
+def grade_shots(shots: Iterable[tuple[int, int]], depths: Iterable[DepthEntry], options: GradeOptions) -> list[Grade]:
+    """A grade for each shot (start, end), from the maps of the film in order of time; holds the maps of one shot."""
     rest, found = iter(depths), list[Grade]()
     ahead, before = next(rest, None), None
     for start, end in shots:
-        inside: list[Depth] = []
+        inside: list[DepthEntry] = []
         while ahead is not None and ahead.pts < end:
             inside += [ahead] if ahead.pts >= start else []
             before, ahead = ahead, next(rest, None)
-        glimpse = before or ahead  # where nobody kept a frame: what was before is much like it
-        found.append(grade(start, end, inside or ([glimpse] if glimpse else []), wanted))
+        nearest = before or ahead  # no frame was packed here, so the one before is much like it
+        found.append(grade_shot(start, end, inside or ([nearest] if nearest else []), options))
     return found
 
 
-def grade(start: int, end: int, depths: Sequence[Depth], wanted: Wanted) -> Grade:
-    """The grade of one shot, each map weighing as long as it stands."""
+def grade_shot(start: int, end: int, depths: Sequence[DepthEntry], options: GradeOptions) -> Grade:
+    """The grade of one shot; each map weighs as long as it holds."""
     if not depths:
         return Grade(start, end, 0.0, 1.0, 0.0, 0.0)
     times = [max(start, depth.pts) for depth in depths]
     weights = [float(max(1, b - a)) for a, b in pairwise([*times, end])]
-    far, middle, near = (level(depths, weights, share) for share in (_FAR, 0.5, _NEAR))
+    far, middle, near = (weighted_quantile(depths, weights, share) for share in (_FAR_QUANTILE, 0.5, _NEAR_QUANTILE))
     near = max(near, far + 1e-5)
-    strength = _strength(far, near) if wanted.strength is None else wanted.strength
-    convergence = strength * (middle - far) / (near - far) if wanted.convergence is None else wanted.convergence
-    bounded = min(max(convergence, strength - BEFORE), BEHIND)
+    strength = _strength(far, near) if options.strength is None else options.strength
+    convergence = strength * (middle - far) / (near - far) if options.convergence is None else options.convergence
+    bounded = min(max(convergence, strength - MAX_NEGATIVE_PARALLAX), MAX_POSITIVE_PARALLAX)
     return Grade(start, end, far, near, round(strength, 2), round(bounded, 2))
 
 
 def _strength(far: float, near: float) -> float:
-    """More depth for a shot that has more, never none: a wall is flat."""
-    span = near / far if far > 0 else _PLENTY
-    return _FLAT + (_USUAL - _FLAT) * min(1.0, max(0.0, (span - 1) / (_PLENTY - 1)))
+    """Stronger for a deeper shot, never zero."""
+    span = near / far if far > 0 else _DEEP_RATIO
+    return _FLAT_STRENGTH + (_DEEP_STRENGTH - _FLAT_STRENGTH) * min(1.0, max(0.0, (span - 1) / (_DEEP_RATIO - 1)))
 
 
 def _number(options: Mapping[str, JSON], name: str, least: float, most: float) -> float | None:
@@ -102,8 +99,8 @@ def _number(options: Mapping[str, JSON], name: str, least: float, most: float) -
     try:
         number = float(value)
     except (TypeError, ValueError) as e:
-        raise NeverWorks(f"the {name} {value!r} is no number", f"Give per cent of the width, or {AUTO}.") from e
+        raise NeverWorks(f"{name} {value!r} is not a number", f"Give per cent of the width, or {AUTO}.") from e
     if not least <= number <= most:
-        hint = f"Eyes bear {least:g} to {most:g} per cent of the width; {AUTO} finds what suits each shot."
-        raise NeverWorks(f"a {name} of {number:g} per cent hurts", hint)
+        hint = f"Choose {least:g} to {most:g} per cent of the width, or {AUTO}."
+        raise NeverWorks(f"{name} {number:g} per cent is out of range and would hurt the eyes", hint)
     return number

@@ -1,4 +1,4 @@
-"""The part of a 3D film that one chunk makes: H.264 that joins with its neighbours', times from the chunk's start."""
+"""The piece of a 3D film of one chunk: H.264 with times from the start of the chunk."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -12,27 +12,29 @@ from rushes.domain.span import Span
 from rushes.domain.video import VideoTrack
 from rushes.media.encoders import x264_options, x264_stream
 from rushes.media.open import create_file
+from rushes.media.stereo.frame_packing import FramePacker
 from rushes.media.stereo.render import Renderer
-from rushes.media.stereo.view import View
 from rushes.media.timeline import timescale
 
-_KEY_FRAMES = 60  # at most so many frames apart: people seek
+_MAX_GOP = 60  # frames: people seek
 
 
-class StereoPiece:
-    """Renders and encodes the frames of a chunk as they come by."""
+class StereoWriter:
+    """A sink that renders and encodes frames."""
 
-    def __init__(self, path: Path, track: VideoTrack, span: Span, renderer: Renderer, view: View, crf: int) -> None:
-        self._track, self._span, self._renderer, self._view = track, span, renderer, view
+    def __init__(
+        self, path: Path, track: VideoTrack, span: Span, renderer: Renderer, packer: FramePacker, crf: int
+    ) -> None:
+        self._track, self._span, self._renderer = track, span, renderer
         self._scale = timescale(track.base)
-        self._options = x264_options(crf) | {"g": str(_KEY_FRAMES), "x264-params": _params(view)}
+        self._options = x264_options(crf) | {"g": str(_MAX_GOP), "x264-params": _params(packer)}
         self._out = create_file(path, {"video_track_timescale": str(self._scale)})
         self._stream: VideoStream | None = None
         self.frames = 0
 
-    def see(self, pts: int, frame: av.VideoFrame) -> None:
+    def add(self, pts: int, frame: av.VideoFrame) -> None:
         """Take the next frame."""
-        picture = self._renderer.rendered(pts, frame)
+        picture = self._renderer.render(pts, frame)
         if self._stream is None:
             self._stream = x264_stream(self._out, self._track, picture, self._scale, self._options)
         picture.pts = int((pts - self._span.start) * self._track.base * self._scale)
@@ -40,14 +42,14 @@ class StereoPiece:
         self.frames += 1
         self._mux(self._stream.encode(picture))
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Finish the file."""
         if self._stream is not None:
             self._mux(self._stream.encode(None))
         self._out.close()
 
-    def let_go(self) -> None:
-        """Close the file as it is."""
+    def close(self) -> None:
+        """Close the file, finished or not."""
         self._out.close()
 
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
@@ -55,6 +57,6 @@ class StereoPiece:
             self._out.mux(packet)
 
 
-def _params(view: View) -> str:
-    packing = view.look.packing
+def _params(packer: FramePacker) -> str:
+    packing = packer.packing.packing
     return "cpu-independent=1" + (f":frame-packing={packing}" if packing is not None else "")

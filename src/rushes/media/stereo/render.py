@@ -1,4 +1,4 @@
-"""A film frame by frame in 3D: the same pixels however it is cut into chunks."""
+"""Renders 3D frame by frame; the pixels do not depend on the grid of chunks."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -6,27 +6,27 @@ from collections.abc import Sequence
 import av
 
 from rushes.domain.video import VideoTrack
-from rushes.media.reading.picture import Scaler, lines
-from rushes.media.stereo.depth_time import DepthInTime
+from rushes.media.reading.scaling import Scaler, plane_rows
+from rushes.media.stereo.disparity import disparity_of
+from rushes.media.stereo.frame_packing import FramePacker
 from rushes.media.stereo.grade import Grade
-from rushes.media.stereo.shift import shift_of
-from rushes.media.stereo.view import View
-from rushes.media.stereo.warp import Fine
+from rushes.media.stereo.temporal_depth import TemporalDepth
+from rushes.media.stereo.warp import SubpixelPicture
 
 
 class Renderer:
-    """Makes of each frame, and of what is known of its depth, a picture for both eyes."""
+    """Renders each frame with its depth as a picture for both eyes."""
 
-    def __init__(self, track: VideoTrack, view: View, depth: DepthInTime, grades: Sequence[Grade]) -> None:
-        self._scaler = Scaler(track, view.eye, "yuv420p")
-        self._view, self._depth, self._grades = view, depth, grades
+    def __init__(self, track: VideoTrack, packer: FramePacker, depth: TemporalDepth, grades: Sequence[Grade]) -> None:
+        self._scaler = Scaler(track, packer.eye, "yuv420p")
+        self._packer, self._depth, self._grades = packer, depth, grades
         self._starts = [grade.start for grade in grades]
 
-    def rendered(self, pts: int, frame: av.VideoFrame) -> av.VideoFrame:
+    def render(self, pts: int, frame: av.VideoFrame) -> av.VideoFrame:
         """The picture for both eyes."""
         grade = self._grades[max(0, bisect_right(self._starts, pts) - 1)]
-        flat = self._scaler.scaled(frame)
-        planes = lines(flat, 0), lines(flat, 1), lines(flat, 2)
-        shift = shift_of(self._depth.at(pts, grade), planes[0], grade)
-        fine = Fine.of(planes)
-        return self._view.packed(fine.seen(shift, left=True), fine.seen(shift, left=False), flat)
+        flat = self._scaler.scale(frame)
+        planes = plane_rows(flat, 0), plane_rows(flat, 1), plane_rows(flat, 2)
+        disparity = disparity_of(self._depth.at(pts, grade), planes[0], grade)
+        picture = SubpixelPicture.of(planes)
+        return self._packer.pack(picture.warp(disparity, left=True), picture.warp(disparity, left=False), flat)

@@ -1,4 +1,4 @@
-"""The pcm of a whole video (16 kHz, mono, 16 bit), read by range."""
+"""The PCM audio of a whole video (16 kHz, mono, 16 bit), read by range."""
 
 import wave
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class PcmFile:
     samples: int
 
     def read(self, start: int, end: int) -> Pcm:
-        """Samples as floats from -1 to 1; what lies outside is left out."""
+        """Samples as floats from -1 to 1, clipped to the file."""
         start, end = max(0, start), min(end, self.samples)
         with wave.open(str(self.path), "rb") as w:
             w.setpos(min(start, self.samples))
@@ -26,6 +26,6 @@ class PcmFile:
 
 
 def open_pcm(path: Path) -> PcmFile:
-    """The pcm artifact, ready to be read by range."""
+    """The pcm artifact, to be read by range."""
     with wave.open(str(path), "rb") as w:
         return PcmFile(path, w.getnframes())

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from rushes.library.paths import FoundFile, LeftOut
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.api.videos import AddedShape, answer_added, check_places
 from rushes.surfaces.http.deps import Id, LibraryDep, Place, active_of
@@ -57,7 +57,7 @@ def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
     """Look at a place without taking anything in."""
     path = library.paths.get(path_id)
     looked = library.paths.look(path, LOOKS + 1)
-    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, LeftOut) and e.fault]
+    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, SkippedFile) and e.fault]
     return PathCheck(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
 
 

@@ -7,7 +7,7 @@ from fastapi import Request
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.library import Library
-from rushes.library.paths import FoundFile, LeftOut
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.videos import check_places
 
 LOOKS = 1000  # entries that are looked at
@@ -35,11 +35,11 @@ def list_place(request: Request, library: Library, place: str) -> Listing:
     except RushesError as e:
         return Listing(place, error=str(e), hint=e.advice)
     films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
-    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, LeftOut) and e.fault]
+    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, SkippedFile) and e.fault]
     return Listing(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
 
 
-def _look(request: Request, library: Library, place: str) -> list[FoundFile | LeftOut]:
+def _look(request: Request, library: Library, place: str) -> list[FoundFile | SkippedFile]:
     if not place.startswith(("/", "s3://")) or "\0" in place:
         raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
     check_places(request, library, [place])

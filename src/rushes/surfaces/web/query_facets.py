@@ -18,7 +18,7 @@ def read_back(query: str) -> str:
 def words_of(query: str) -> str:
     """Only the words, each for itself: what is looked for when nothing else is found."""
     terms = [term for clause in parse(query).clauses for term in clause.terms]
-    return " ".join(dict.fromkeys(word for term in terms for word in (term.about.split() or term.words)))
+    return " ".join(dict.fromkeys(word for term in terms for word in (term.sentence.split() or term.words)))
 
 
 def toggle(query: str, token: str) -> str:
@@ -46,7 +46,8 @@ def _filter(narrow: Filter) -> str:
 
 
 def _term(term: Term) -> str:
-    text = f"anything similar to \u201c{term.about}\u201d" if term.about else f"\u201c{' '.join(term.words)}\u201d"
-    text = "anything" if not term.words and not term.about else text + ("\u2026" if term.prefix else "")
+    words = f"\u201c{' '.join(term.words)}\u201d"
+    text = f"anything similar to \u201c{term.sentence}\u201d" if term.sentence else words
+    text = "anything" if not term.words and not term.sentence else text + ("\u2026" if term.prefix else "")
     verbs = " or ".join(VERBS[kind] for kind in term.kinds if kind in VERBS)
     return f"{text} {verbs}" if verbs else text

@@ -152,13 +152,13 @@ def take_back(request: Request, library: LibraryDep) -> Response:
 
 
 def _weight(person: Person) -> tuple[bool, int, str]:
-    return not person.name, -sum(len(t.looks) for t in person.tracks), person.id
+    return not person.name, -sum(len(t.detections) for t in person.tracks), person.id
 
 
 def _card(person: Person, films: Films, most: int) -> Card:
     tracks = sorted(person.tracks, key=lambda t: -_sure(t))
     faces = tuple(_face(t, film) for t in tracks[:most] if (film := films.of(t.video)))
-    count, videos = sum(len(t.looks) for t in tracks), len({t.video for t in tracks})
+    count, videos = sum(len(t.detections) for t in tracks), len({t.video for t in tracks})
     return Card(person.id, person.name, person.hidden, count, videos, faces, len(tracks))
 
 
@@ -173,4 +173,4 @@ def _face(track: Track, film: Video) -> Face:
 
 
 def _sure(track: Track) -> float:
-    return max(sure for _, _, sure in track.looks)
+    return max(sure for _, _, sure in track.detections)

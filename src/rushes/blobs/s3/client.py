@@ -1,0 +1,64 @@
+"""How a bucket is reached, and what its errors mean here."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from rushes.blobs.s3.location import BucketLocation
+from rushes.domain.errors import StoreAway, StoreMissing, StoreRefuses
+
+_ROLE = ("/latest/api/token", "/latest/meta-data/iam")  # the last address where credentials are looked for
+
+
+def connect(location: BucketLocation) -> S3Store:
+    """A client for a location. Safe in threads and in spawned processes, never across a fork."""
+    named = {"endpoint": location.endpoint, "access_key_id": location.key, "secret_access_key": location.secret}
+    config: Any = {name: value for name, value in named.items() if value}
+    return S3Store(
+        location.bucket,
+        prefix=location.prefix or None,
+        config=config,
+        client_options={
+            "allow_http": location.endpoint.startswith("http://"),
+            "connect_timeout": timedelta(seconds=5),
+            "read_timeout": timedelta(seconds=15),
+            "timeout": timedelta(hours=6),  # of one whole answer; what stalls is ended by the read timeout
+        },
+        retry_config={
+            "max_retries": 8,
+            "retry_timeout": timedelta(seconds=location.patience),
+            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3), "base": 2},
+        },
+    )
+
+
+@contextlib.contextmanager
+def translate_errors(doing: str) -> Iterator[None]:
+    """A bucket that is not there, or does not answer us, is away; a key that is not there stays FileNotFoundError."""
+    try:
+        yield
+    except FileNotFoundError as e:
+        if "NoSuchBucket" not in str(e):
+            raise
+        raise _store_error(doing, e) from e
+    except BaseError as e:
+        raise _store_error(doing, e) from e
+
+
+def _store_error(doing: str, error: Exception) -> StoreAway:
+    """A list is refused without a type of its own: only the words tell."""
+    text = str(error)
+    if "NoSuchBucket" in text:
+        return StoreMissing(f"{doing}: the bucket does not exist")
+    if any(part in text for part in _ROLE):
+        return StoreRefuses(
+            f"{doing}: no credentials were found", "Set s3_key and s3_secret, or configure AWS credentials."
+        )
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
+        return StoreRefuses(f"{doing}: the bucket denies access", "Check the key and its permissions.")
+    hint = "Check that the bucket exists. Work continues automatically."
+    return StoreAway(f"{doing}: {text.partition(chr(10))[0][:300]}", hint)

@@ -1,0 +1,40 @@
+"""Where a bucket is, as settings say it."""
+
+from dataclasses import dataclass, field, replace
+
+from rushes.domain.errors import Refused
+
+SCHEME = "s3://"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLocation:
+    """A bucket, or a part of it. Empty means as AWS tools find it: environment, role of the machine."""
+
+    bucket: str
+    prefix: str = ""
+    endpoint: str = ""
+    key: str = ""
+    secret: str = field(default="", repr=False)
+    patience: float = 20.0  # seconds that a request is tried again for; below a lease
+
+    @property
+    def url(self) -> str:
+        """As people write it."""
+        return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+
+    def below(self, part: str) -> "BucketLocation":
+        """A folder of it."""
+        return replace(self, prefix=f"{self.prefix}/{part}".strip("/"))
+
+
+def parse_location(url: str, endpoint: str = "", key: str = "", secret: str = "") -> BucketLocation:
+    """The location that s3://bucket/prefix names (a bare bucket is one as well).
+
+    Raises:
+        Refused: it names none.
+    """
+    bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
+    if not bucket or "://" in bucket or bucket.endswith(":"):
+        raise Refused(f"not a bucket: {url!r}", "Write it as s3://bucket/prefix.")
+    return BucketLocation(bucket, prefix.strip("/"), endpoint, key, secret)

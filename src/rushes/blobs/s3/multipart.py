@@ -1,0 +1,129 @@
+"""Files that browsers send to the bucket in parts: presigned addresses, and which parts have come.
+
+The bucket's list of parts is the truth: nothing that a browser says of a part is needed.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from rushes.blobs.key_rules import checked_key
+from rushes.blobs.port import UploadedPart
+from rushes.blobs.s3.location import BucketLocation
+from rushes.domain.errors import StoreAway
+from rushes.telemetry import effect
+
+_MISSING = ("NoSuchUpload", "NoSuchKey", "404")
+
+
+class S3Multipart:
+    """The same bucket (or prefix of one) as the blobs; `public` is where browsers reach it, if not where we do."""
+
+    def __init__(self, location: BucketLocation, public: str = "") -> None:
+        self._location, self._public = location, public
+
+    @property
+    def origin(self) -> str:
+        anybody = self._connected(self._public or self._location.endpoint, "any", "any")  # who signs does not matter
+        named = {"Bucket": self._location.bucket, "Key": "any"}
+        parts = urlsplit(str(anybody.generate_presigned_url("get_object", named, 1)))
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def begin(self, key: str) -> str:
+        return str(self._ask("create_multipart_upload", Key=self._key(key))["UploadId"])
+
+    def sign(self, key: str, id: str, parts: Sequence[tuple[int, int]], seconds: int) -> list[str]:
+        named = {"Bucket": self._location.bucket, "Key": self._key(key), "UploadId": id}
+        asked = [named | {"PartNumber": number, "ContentLength": size} for number, size in parts]
+        with _translate_errors("signing an address"):
+            return [str(self._signer.generate_presigned_url("upload_part", one, seconds)) for one in asked]
+
+    def parts(self, key: str, id: str) -> tuple[UploadedPart, ...] | None:
+        found, after, more = [], 0, True
+        with _absent():
+            while more:
+                page = self._ask("list_parts", Key=self._key(key), UploadId=id, PartNumberMarker=after)
+                found += [_uploaded_part(part) for part in page.get("Parts", ())]
+                after, more = page.get("NextPartNumberMarker", 0), page.get("IsTruncated", False)
+            return tuple(found)
+        return None
+
+    def complete(self, key: str, id: str, parts: Sequence[UploadedPart]) -> None:
+        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        with effect("publish"):
+            self._ask("complete_multipart_upload", Key=self._key(key), UploadId=id, MultipartUpload={"Parts": named})
+
+    def abort(self, key: str, id: str) -> None:
+        with effect("drop"), _absent():
+            self._ask("abort_multipart_upload", Key=self._key(key), UploadId=id)
+
+    def abort_older(self, folder: str, seconds: float, but: Collection[str] = ()) -> int:
+        then = datetime.now(UTC) - timedelta(seconds=seconds)
+        pages = self._client.get_paginator("list_multipart_uploads")
+        with _translate_errors("list_multipart_uploads"):
+            answers = list(pages.paginate(Bucket=self._location.bucket, Prefix=f"{self._key(folder)}/"))
+        found = [upload for page in answers for upload in page.get("Uploads", ())]
+        old = [upload for upload in found if upload["Initiated"] < then and upload["UploadId"] not in but]
+        for upload in old:
+            with effect("drop"), _absent():
+                self._ask("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+        return len(old)
+
+    def _key(self, key: str) -> str:
+        return f"{self._location.prefix}/{checked_key(key)}".lstrip("/")
+
+    def _ask(self, operation: str, **request: Any) -> Any:
+        with _translate_errors(operation):
+            return getattr(self._client, operation)(Bucket=self._location.bucket, **request)
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._connected(self._location.endpoint, self._location.key, self._location.secret)
+
+    @cached_property
+    def _signer(self) -> Any:
+        return (
+            self._connected(self._public, self._location.key, self._location.secret) if self._public else self._client
+        )
+
+    def _connected(self, endpoint: str, key: str, secret: str) -> Any:
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": "path" if endpoint or "." in self._location.bucket else "virtual"},
+            connect_timeout=3,
+            read_timeout=15,
+            retries={"mode": "standard", "total_max_attempts": 2},
+            request_checksum_calculation="when_required",  # other services refuse Amazon's newer checksums
+            response_checksum_validation="when_required",
+        )
+        session = boto3.session.Session(key or None, secret or None)
+        return session.client("s3", endpoint_url=endpoint or None, config=config)
+
+
+def _uploaded_part(part: Any) -> UploadedPart:
+    age = max(0.0, (datetime.now(UTC) - part["LastModified"]).total_seconds())
+    return UploadedPart(part["PartNumber"], part["Size"], part["ETag"], age)
+
+
+@contextlib.contextmanager
+def _translate_errors(doing: str) -> Iterator[None]:
+    """A bucket that does not answer, or not us, is away; what is not there is FileNotFoundError."""
+    try:
+        yield
+    except ClientError as e:
+        if e.response["Error"]["Code"] in _MISSING:
+            raise FileNotFoundError(doing) from e
+        raise StoreAway(f"{doing}: {e}"[:300], "Check the key and its permissions for the bucket.") from e
+    except BotoCoreError as e:
+        raise StoreAway(f"{doing}: {e}"[:300], "Check that the bucket exists. Work continues automatically.") from e
+
+
+def _absent() -> contextlib.AbstractContextManager[None]:
+    return contextlib.suppress(FileNotFoundError)

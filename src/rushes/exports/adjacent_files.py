@@ -1,0 +1,118 @@
+"""Files beside the film, under names that players read; never overwrites a file of somebody else."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rushes.domain.errors import NoRoom, Refused
+from rushes.files import (
+    DISK_FULL,
+    NEW,
+    NO_LINKS,
+    READ,
+    create_locked,
+    remove_abandoned,
+    sync,
+    sync_path,
+    write_all,
+)
+from rushes.telemetry import effect
+
+_EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
+
+
+def adjacent_path(film: Path, language: str, kind: str) -> Path:
+    """`<stem>.<language>.<kind>` in the film's folder: what Jellyfin, Kodi, Plex and VLC look for."""
+    tag = re.sub(r"[^A-Za-z0-9-]", "", language)
+    return film.with_name(".".join(filter(None, (film.stem, tag, kind))))
+
+
+def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
+    """Write a file atomically; False if it already has these bytes.
+
+    `was_ours` tells by its sha256 whether we wrote a file: only such a file is replaced.
+    Raises:
+        Refused: the file is not ours, or the folder cannot be written.
+        NoRoom: the disk is full.
+    """
+    with _translate_errors(path):
+        there = _content(path)
+        if there == hashlib.sha256(data).hexdigest():
+            return False
+        if there not in {None, _EMPTY} and not was_ours(str(there)):
+            raise Refused(f"{path.name} already exists and was not written by rushes", "Move it, or use --no-beside.")
+        with _temporary(path, data) as temp, effect("publish"):
+            if there is None:
+                _link(temp, path)
+            else:
+                temp.replace(path)
+            sync_path(path.parent)
+    return True
+
+
+def _content(path: Path) -> str | None:
+    """The sha256 of the file, None if it is missing."""
+    try:
+        file = os.open(path, READ)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(file, "rb") as reader:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Refused(f"{path.name} already exists and is not a file")
+        return hashlib.file_digest(reader, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _temporary(path: Path, data: bytes) -> Iterator[Path]:
+    """One hidden name per target, so that the next process takes over what a killed one left."""
+    temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
+    file = _create_locked(temp)
+    try:
+        write_all(file, data)
+        sync(file)
+        yield temp
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it was renamed, and this one is of another process
+                temp.unlink()
+        os.close(file)
+
+
+def _create_locked(temp: Path) -> int:
+    """A new file under that name, locked: whoever finds it unlocked knows that its writer is dead."""
+    remove_abandoned(temp)
+    with contextlib.suppress(FileExistsError):
+        file = create_locked(temp)
+        if file is not None:
+            return file
+    raise Refused("another process is writing the same file")
+
+
+def _link(temp: Path, path: Path) -> None:
+    """Give the file its name unless that exists by now."""
+    try:
+        os.link(temp, path, follow_symlinks=False)
+    except FileExistsError:
+        raise Refused(f"{path.name} was just written by another process") from None
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(os.open(path, NEW, 0o666))  # no links on this file system: take the name, then fill it
+        temp.replace(path)
+
+
+@contextlib.contextmanager
+def _translate_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise NoRoom(f"{path.name} cannot be written: the disk is full") from error
+        if error.errno == errno.ELOOP:
+            raise Refused(f"{path.name} is a link, which is not followed") from error
+        raise Refused(f"{path.name} cannot be written: {error.strerror}", "Use --no-beside.") from error

@@ -1,0 +1,74 @@
+"""Samples: the packed frames that models see, at most one a second, the same for every grid of chunks."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rushes.domain.keys import JSON
+from rushes.domain.observation import Observation
+from rushes.domain.span import Span
+from rushes.domain.video import VideoTrack
+from rushes.engines.images import decode_jpeg
+from rushes.engines.port import Picture
+from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
+from rushes.stages.port import Work
+from rushes.stages.vision.relative_boxes import relative_box
+
+FRAMES = ("probe", "develop.frames")  # needs of the stages that see samples
+CONFIDENCE_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SampledFrame:
+    """A packed frame and its span: until the next packed frame."""
+
+    span: Span
+    picture: Picture
+
+    def observation(
+        self,
+        kind: str,
+        text: str,
+        confidence: float,
+        edges: Sequence[float] = (),
+        language: str = "",
+        extra: Mapping[str, JSON] | None = None,
+    ) -> Observation:
+        """What a model found in this frame; `edges` are left, top, right, bottom in pixels."""
+        box = relative_box(edges, self.picture) if edges else None
+        rounded = round(confidence, CONFIDENCE_DIGITS)
+        return Observation(kind, self.span, text, rounded, language, box=box, extra=extra or {})
+
+
+def sampled_frames(work: Work) -> Iterator[SampledFrame]:
+    """The samples of this chunk, in order; none where there are no pictures."""
+    pack, track = work.input("develop", "frames"), work.facts.video
+    if track is None or not pack.manifest.artifacts:
+        return
+    chosen = sample(PackIndex.from_json(pack.json("frames.json")).frames, track)
+    with pack.path("frames.pack").open("rb") as file:
+        for n, (kept, end) in enumerate(chosen):
+            work.progress(n / len(chosen))
+            yield SampledFrame(Span(kept.pts, end, track.base), decode_jpeg(read_frame(file, kept)))
+
+
+def sample(frames: Sequence[PackedFrame], track: VideoTrack) -> list[tuple[PackedFrame, int]]:
+    """The last packed frame of each second, with the end of its span.
+
+    The last, because it stays on screen until a new one is packed. Seconds count from the key frames at which sampling
+    restarts; every chunk begins at one.
+    """
+    marks = sorted({track.start, *track.keys})
+    last: dict[tuple[int, int], tuple[PackedFrame, int]] = {}
+    for n, kept in enumerate(frames):
+        section = max(0, bisect_right(marks, kept.pts) - 1)
+        end = marks[section + 1] if section + 1 < len(marks) else track.end
+        following = frames[n + 1].pts if n + 1 < len(frames) else end
+        last[section, _second(kept.pts, marks[section], end, track)] = kept, max(kept.pts + 1, min(following, end))
+    return list(last.values())
+
+
+def _second(pts: int, start: int, end: int, track: VideoTrack) -> int:
+    """The number of the second in its section; a section of no whole number of seconds has slightly longer ones."""
+    length = max(1, end - start)
+    return (pts - start) * max(1, int(length * track.base)) // length
