@@ -208,7 +208,7 @@ def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) ->
     bucket, kept = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2])
     assert bucket
     bucket.abort(kept.key, kept.multipart)
-    assert "was deleted from the bucket" in server.post(f"{at}/parts", status=400)["detail"]
+    assert "deleted from the bucket" in server.post(f"{at}/parts", status=400)["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
 
 
