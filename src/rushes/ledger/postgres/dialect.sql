@@ -49,12 +49,15 @@ SELECT rank, key, id, fence, stage, chunk, lane, spec, failures, losses
 FROM again JOIN rushes.task_spec ON task_spec.task = again.key;
 
 -- name: finish
--- Done, where the lease is still this worker's at that fence. (+ 0: a task is found by its id, not among what is leased.)
-UPDATE rushes.task SET state = 'done', worker = NULL, outcome = 'done', adopted = done.adopted, finished = :at
-FROM json_to_recordset(:rows) AS done(id text, fence integer, adopted boolean)
-WHERE task.id = done.id AND task.fence = done.fence
-    AND task.worker + 0 = (SELECT number FROM rushes.worker WHERE worker.id = :worker)
-RETURNING task.id, task.fence, task.key;
+-- Done, where the lease is still this worker's at that fence; its job is held. Each task is found by its id first: a plan
+-- that was made while the table was young would else compare every leased task with every finish.
+WITH held AS MATERIALIZED (
+    SELECT found.key, done.adopted FROM json_to_recordset(:rows) AS done(id text, fence integer, adopted boolean)
+    CROSS JOIN LATERAL (SELECT key FROM rushes.task WHERE task.id = done.id AND task.fence = done.fence
+        AND worker + 0 = (SELECT number FROM rushes.worker WHERE worker.id = :worker) OFFSET 0) AS found
+)
+UPDATE rushes.task SET state = 'done', worker = NULL, outcome = 'done', adopted = held.adopted, finished = :at
+FROM held WHERE task.key = held.key RETURNING task.id, task.fence, task.key;
 
 -- name: keep_progress
 -- How far leases have come; a row that somebody holds is passed over, because a renewal waits for nobody.
