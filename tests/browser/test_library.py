@@ -22,7 +22,7 @@ def test_a_filter_lives_in_the_address_and_can_be_cleared(opened: Open, served: 
     page = opened(served, "/library")
     page.get_by_role("link", name="failed").click()
     expect(page.get_by_role("heading", name="No videos match")).to_be_visible()
-    assert "state=needs+you" in page.url
+    assert "state=failed" in page.url
     page.get_by_role("link", name="Clear filters").last.click()
     expect(page.locator(".tile")).not_to_have_count(0)
 
@@ -40,13 +40,13 @@ def test_a_hostile_name_is_only_text(opened: Open, served: Serving, film: str) -
 
 
 def test_chosen_videos_are_processed_and_the_filter_stays(opened: Open, served: Serving, film: str) -> None:
-    page = opened(served, "/library?state=complete")
+    page = opened(served, "/library?state=done")
     page.locator(f'.tile[data-video="{film}"] input').check(force=True)
     expect(page.locator("[data-bulk-count]")).to_have_text("1 selected")
     page.get_by_label("Recipe").select_option("text")
     page.get_by_role("button", name="Process").click()
     expect(page.locator("[data-toasts]")).to_contain_text("1 job started with the recipe text")
-    assert page.url.endswith("/library?state=complete")
+    assert page.url.endswith("/library?state=done")
     job = next(j for j in served.library.jobs.page().rows if j.recipe == "text")
     served.library.jobs.cancel(job.id)
 

@@ -139,16 +139,8 @@ class VideoFacts:
     @staticmethod
     def from_json(doc: Mapping[str, JSON]) -> "VideoFacts":
         """The inverse of to_json."""
-        video = doc["video"]
-        return VideoFacts(
-            sha256=doc["sha256"],
-            size=int(doc["size"]),
-            container=doc["container"],
-            video=VideoTrack(**_tracked(video)) if video else None,
-            audio=tuple(AudioTrack(**_tracked(a)) for a in doc["audio"]),
-            title=doc["title"],
-            shot_at=doc["shot_at"],
-        )
+        video = VideoTrack(**_track(doc["video"])) if doc["video"] else None
+        return VideoFacts(**{**doc, "video": video, "audio": tuple(AudioTrack(**_track(a)) for a in doc["audio"])})
 
 
 def _plain(value: JSON) -> JSON:
@@ -163,13 +155,7 @@ def _plain(value: JSON) -> JSON:
             return value
 
 
-def _tracked(doc: Mapping[str, JSON]) -> dict[str, JSON]:
-    out = dict(doc)
-    for name in ("base", "sar"):
-        if name in out:
-            out[name] = Fraction(*out[name])
-    if out.get("rate") is not None and isinstance(out["rate"], list):
-        out["rate"] = Fraction(*out["rate"])
-    if "keys" in out:
-        out["keys"] = tuple(out["keys"])
-    return out
+def _track(doc: Mapping[str, JSON]) -> dict[str, JSON]:
+    pairs = {"base", "sar", "rate"}  # the rate of audio is a number
+    out = {k: Fraction(*v) if k in pairs and isinstance(v, list) else v for k, v in doc.items()}
+    return out | ({"keys": tuple(doc["keys"])} if "keys" in doc else {})

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.observation import Observation
@@ -15,13 +15,17 @@ _FORMULA = ("=", "+", "@", "\t", "\r")
 
 def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
     """One row per observation; formulas are escaped with an apostrophe."""
+    spans = ((o, o.span.start_us, o.span.end_us) for o in observations)
+    rows = ((video, o.kind, clock(a), clock(b), a, b, o.language, o.confidence, o.text) for o, a, b in spans)
+    return write_csv(COLUMNS, rows)
+
+
+def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """A table in which no text is a formula."""
     out = io.StringIO(newline="")
     table = csv.writer(out)
-    table.writerow(COLUMNS)
-    for o in observations:
-        start, end = o.span.start_us, o.span.end_us
-        times = (clock(start), clock(end), start, end)
-        table.writerow((cell(video), cell(o.kind), *times, cell(o.language), o.confidence, cell(o.text)))
+    table.writerow(columns)
+    table.writerows([_cell(value) if isinstance(value, str) else value for value in row] for row in rows)
     return out.getvalue().encode("utf-8", "replace")
 
 
@@ -53,7 +57,7 @@ def _words(line: Observation) -> Iterator[dict[str, JSON]]:
         }
 
 
-def cell(text: str) -> str:
+def _cell(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     text = text.replace("\0", "")
     runs = text.startswith(_FORMULA) or (text.startswith("-") and text[1:2].strip() != "")

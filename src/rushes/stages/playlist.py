@@ -72,7 +72,7 @@ def _save_poster(work: Work) -> None:
 def _save_trickplay(work: Work) -> None:
     packs, facts = _packs(work), work.facts
     work.count("trickplay", 0)
-    tiles = trickplay.tiles([index for _, index in packs], facts.start, facts.duration)
+    tiles = trickplay.thumbnails([index for _, index in packs], facts.start, facts.duration)
     if not tiles:
         return
     size, folder = trickplay.tile_size(packs[0][1].width, packs[0][1].height), f"thumbs/{work.video}/trickplay"

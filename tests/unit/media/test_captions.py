@@ -13,10 +13,7 @@ from rushes.media.subtitles import Cue
 from tests.unit.media_files import Film, cfr, decoded, make, vfr
 
 CUES = [Cue(200, 1400, ("Grüße aus Łódź, it's <fine>",)), Cue(1600, 2600, ("{two", "lines"))]
-FILMS = {
-    "cfr.mp4": Film(cfr(4), tone=Fraction(4)),
-    "vfr.mkv": Film(vfr(5), base=Fraction(1, 1000)),
-}
+FILMS = {"cfr.mp4": Film(cfr(4), tone=Fraction(4)), "vfr.mkv": Film(vfr(5), base=Fraction(1, 1000))}
 
 
 @pytest.mark.parametrize("name", FILMS)

@@ -135,11 +135,7 @@ def film(path: Path, sound: Pcm | None, at: Fraction = Fraction(0)) -> Path:
             samples = np.round(sound * 32767).astype(np.int16)
             for n in range(0, len(samples), 4096):
                 frame = av.AudioFrame.from_ndarray(samples[None, n : n + 4096], "s16", "mono")
-                frame.sample_rate, frame.pts, frame.time_base = (
-                    RATE,
-                    n + int(at * RATE),
-                    Fraction(1, RATE),
-                )
+                frame.sample_rate, frame.pts, frame.time_base = (RATE, n + int(at * RATE), Fraction(1, RATE))
                 out.mux(audio.encode(frame))
             out.mux(audio.encode(None))
     return path

@@ -59,14 +59,15 @@ def extract_audio(
         for number, frame in enumerate(timeline.frames()):
             _write(wav, resampler.push(frame))
             if sound:
-                sound.add(timeline.start, frame)
+                sound.add(frame)
             if number % 100 == 0:
                 on_progress(timeline.done())
         _write(wav, resampler.push(None))
         samples = wav.getnframes()
     if not samples:
         raise BadMedia(f"none of the audio of {path.name} can be decoded")
-    return AudioFacts(timeline.start, samples, track.index, timeline.damaged, sound.finish() if sound else None)
+    rendition = sound.finish(timeline.start) if sound else None
+    return AudioFacts(timeline.start, samples, track.index, timeline.damaged, rendition)
 
 
 def _write(wav: wave.Wave_write, frames: list[av.AudioFrame]) -> None:

@@ -1,4 +1,4 @@
-"""Trickplay: sheets of thumbnails in the layout of Jellyfin, and WebVTT that maps times to tiles."""
+"""Trickplay: sheets of thumbnails in the layout of Jellyfin, and WebVTT that maps times to them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,45 +23,45 @@ FrameRef = tuple[int, PackedFrame]  # pack number, frame
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class Thumbnail:
     """The thumbnail at a multiple of the interval: the last packed frame before it."""
 
     ms: int
     frame: FrameRef
 
 
-def tiles(indexes: Sequence[PackIndex], zero: Fraction, duration: Fraction) -> list[Tile]:
-    """One tile per interval of a film that begins at media time `zero`; none without frames."""
+def thumbnails(indexes: Sequence[PackIndex], zero: Fraction, duration: Fraction) -> list[Thumbnail]:
+    """One thumbnail per interval of a film that begins at media time `zero`; none without frames."""
     frames = [(pack, frame) for pack, index in enumerate(indexes) for frame in index.frames]
-    found: list[Tile] = []
+    found: list[Thumbnail] = []
     at = 0
     for ms in range(0, max(1, int(duration * 1000)), INTERVAL_MS) if frames else ():
         while at + 1 < len(frames) and frames[at + 1][1].us <= zero * 1_000_000 + ms * 1000:
             at += 1
-        found.append(Tile(ms, frames[at]))
+        found.append(Thumbnail(ms, frames[at]))
     return found
 
 
-def sheets(some: Sequence[Tile], size: tuple[int, int], read: Callable[[FrameRef], bytes]) -> Iterator[bytes]:
+def sheets(some: Sequence[Thumbnail], size: tuple[int, int], read: Callable[[FrameRef], bytes]) -> Iterator[bytes]:
     """The sheets as JPEGs, one at a time; a repeated frame is scaled once."""
     width, height = size
     seen: tuple[FrameRef | None, Picture] = (None, np.zeros((height, width, 3), np.uint8))
     for first in range(0, len(some), COLUMNS * ROWS):
         sheet = np.zeros((ROWS * height, COLUMNS * width, 3), np.uint8)
-        for n, tile in enumerate(some[first : first + COLUMNS * ROWS]):
-            if seen[0] != tile.frame:
-                seen = (tile.frame, _thumbnail(read(tile.frame), size))
+        for n, thumbnail in enumerate(some[first : first + COLUMNS * ROWS]):
+            if seen[0] != thumbnail.frame:
+                seen = (thumbnail.frame, _scale_jpeg(read(thumbnail.frame), size))
             y, x = divmod(n, COLUMNS)
             sheet[y * height : (y + 1) * height, x * width : (x + 1) * width] = seen[1]
         yield simplejpeg.encode_jpeg(sheet, _QUALITY, "RGB", "420", fastdct=False)
 
 
 def tile_size(width: int, height: int) -> tuple[int, int]:
-    """Width and height of a tile."""
+    """Width and height of a thumbnail."""
     return WIDTH, max(2, 2 * round(Fraction(height * WIDTH, width) / 2))
 
 
-def webvtt(some: Sequence[Tile], size: tuple[int, int], duration: Fraction) -> str:
+def webvtt(some: Sequence[Thumbnail], size: tuple[int, int], duration: Fraction) -> str:
     """Which part of which sheet to show when, as WebVTT thumbnails."""
     ends = [*(m.ms for m in some[1:]), int(duration * 1000)]
     return "WEBVTT\n\n" + "".join(_cue(n, m.ms, end, size) for n, (m, end) in enumerate(zip(some, ends, strict=False)))
@@ -75,7 +75,7 @@ def _cue(number: int, start: int, end: int, size: tuple[int, int]) -> str:
     return f"{timestamp(start)} --> {timestamp(end)}\n{folder}/{sheet}.jpg#xywh={area}\n\n"
 
 
-def _thumbnail(jpeg: bytes, size: tuple[int, int]) -> Picture:
+def _scale_jpeg(jpeg: bytes, size: tuple[int, int]) -> Picture:
     width, height = size
     rgb = simplejpeg.decode_jpeg(jpeg, "RGB", min_width=width, min_height=height, strict=False)
     frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")

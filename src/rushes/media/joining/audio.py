@@ -12,9 +12,8 @@ from av.subtitles.stream import SubtitleStream
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
+from rushes.media.encoders import AacEncoder
 from rushes.media.joining.timed_text import plain_text, to_mov_text
-from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 COPYABLE_CODECS = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
@@ -48,27 +47,16 @@ def encoded_packets(
     film: OutputContainer, source: Footage, track: AudioTrack, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
     """A track that MP4 cannot hold, as AAC."""
-    layout, rate = aac_format(track)
-    stream = aac_stream(film, layout, rate)
+    encoder = AacEncoder(film, track)
     if track.language:
-        stream.metadata["language"] = track.language
-    return _encode(stream, SampleTimeline(source, track), Resampler("fltp", layout, rate, AAC_FRAME), rate, zero)
+        encoder.stream.metadata["language"] = track.language
+    return _encode(encoder, SampleTimeline(source, track), zero)
 
 
-def _encode(
-    stream: AudioStream, timeline: SampleTimeline, resampler: Resampler, rate: int, zero: Fraction
-) -> Iterator["Packet[AudioStream]"]:
-    begun, written = 0, None
-    for decoded in chain(timeline.frames(), [None]):
-        for frame in resampler.push(decoded):
-            if written is None:
-                begun = written = round((timeline.start - zero) * rate)
-            frame.pts, frame.time_base = written, Fraction(1, rate)
-            written += frame.samples
-            yield from stream.encode(frame)
-    if written is not None:
-        _check(written - begun, ((timeline.clock or timeline.start) - timeline.start) * rate)
-        yield from stream.encode(None)
+def _encode(encoder: AacEncoder, timeline: SampleTimeline, zero: Fraction) -> Iterator["Packet[AudioStream]"]:
+    for frame in chain(timeline.frames(), [None]):
+        yield from encoder.encode(frame, round((timeline.start - zero) * encoder.rate))
+    _check(encoder.samples, ((timeline.clock or timeline.start) - timeline.start) * encoder.rate)
 
 
 def _check(written: int, decoded: Fraction) -> None:
