@@ -8,7 +8,7 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
-from rushes.media.stereo.grade import Grade
+from rushes.media.stereo.depth import Grade
 from rushes.stages import depth, develop, grade, join, probe, shots, stereo
 from rushes.stages.port import Input, OutputDraft
 from tests.unit.film_work import FilmWork, chunks

@@ -10,17 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, Refused
-from rushes.files import (
-    DISK_FULL,
-    NEW,
-    NO_LINKS,
-    READ,
-    create_locked,
-    remove_abandoned,
-    sync,
-    sync_path,
-    write_all,
-)
+from rushes.files import DISK_FULL, NEW, NO_LINKS, READ, create_locked, remove_abandoned, sync, sync_path, write_all
 from rushes.telemetry import effect
 
 _EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it

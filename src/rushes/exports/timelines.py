@@ -109,12 +109,7 @@ def _timeline(name: str, clips: list[JSON]) -> JSON:
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
-    return {
-        "OTIO_SCHEMA": "Clip.1",
-        **_item(_valid(name)),
-        "source_range": source_range,
-        "media_reference": media,
-    }
+    return {"OTIO_SCHEMA": "Clip.1", **_item(_valid(name)), "source_range": source_range, "media_reference": media}
 
 
 def _item(name: str) -> dict[str, JSON]:

@@ -10,10 +10,9 @@ from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.clips.captions import add_track, burn_in, crop_cues
-from rushes.media.clips.clip import ClipFacts, cut_clip
-from rushes.media.clips.proxy_clip import ProxyFile, ProxyFiles, clip_from_proxy
-from rushes.media.clips.video import CRF
-from rushes.media.developing.segment_index import SegmentIndex
+from rushes.media.clips.clip import ClipFacts, ProxyFile, ProxyFiles, clip_from_proxy, cut_clip
+from rushes.media.clips.encoding import CRF
+from rushes.media.developing.hls import SegmentIndex
 from rushes.media.subtitles import cues
 from rushes.stages.port import Work
 

@@ -4,8 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.stereo.depth_maps import DepthEntry, DepthIndex
-from rushes.media.stereo.grade import AUTO, GradeOptions, grade_shots
+from rushes.media.stereo.depth import AUTO, DepthEntry, DepthIndex, GradeOptions, grade_shots
 from rushes.stages.port import Input, Work
 
 

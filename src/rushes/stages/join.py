@@ -5,9 +5,8 @@ from functools import partial
 from rushes.domain.errors import TryAgain
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.joining.join import join
-from rushes.media.joining.video import PieceFile
-from rushes.media.stereo.ass import ass
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat
+from rushes.media.joining.packets import PieceFile
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass
 from rushes.stages.port import Work
 
 

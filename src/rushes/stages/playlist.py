@@ -3,7 +3,7 @@
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing import hls, poster, trickplay
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
-from rushes.media.developing.segment_index import SegmentIndex
+from rushes.media.developing.hls import SegmentIndex
 from rushes.stages.port import Input, Work
 
 _PLAYLIST = "application/vnd.apple.mpegurl"

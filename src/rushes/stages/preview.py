@@ -15,11 +15,9 @@ from rushes.engines.models.depth import gives_inverse
 from rushes.engines.port import Picture
 from rushes.media.reading.frames import decode, frame_at, has_frames
 from rushes.media.reading.scaling import RgbScaler, display_size
-from rushes.media.stereo.depth_maps import DepthWriter, read_map
+from rushes.media.stereo.depth import AUTO, DepthWriter, Grade, GradeOptions, TemporalDepth, grade_shot, read_map
 from rushes.media.stereo.frame_packing import FramePacker, parse_format
-from rushes.media.stereo.grade import AUTO, Grade, GradeOptions, grade_shot
 from rushes.media.stereo.render import Renderer
-from rushes.media.stereo.temporal_depth import TemporalDepth
 from rushes.stages.port import Work
 
 FRAMES = 8

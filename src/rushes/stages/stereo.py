@@ -10,12 +10,9 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.media.developing.develop import develop
 from rushes.media.reading.scaling import display_size
-from rushes.media.stereo.depth_maps import DepthEntry, DepthIndex, DepthMap, read_map
+from rushes.media.stereo.depth import REACH, DepthEntry, DepthIndex, DepthMap, Grade, TemporalDepth, read_map
 from rushes.media.stereo.frame_packing import FramePacker, parse_format
-from rushes.media.stereo.grade import Grade
-from rushes.media.stereo.piece import StereoWriter
-from rushes.media.stereo.render import Renderer
-from rushes.media.stereo.temporal_depth import REACH, TemporalDepth
+from rushes.media.stereo.render import Renderer, StereoWriter
 from rushes.stages.port import Input, Work
 
 

@@ -10,11 +10,9 @@ import pytest
 
 from rushes.domain.errors import TryAgain
 from rushes.media.joining import join as joining
-from rushes.media.joining.audio import copied_packets
-from rushes.media.joining.timed_text import plain_text, to_mov_text
-from rushes.media.reading.resampling import Resampler
-from rushes.media.stereo.ass import ass
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat
+from rushes.media.joining.packets import copied_packets, plain_text, to_mov_text
+from rushes.media.reading.audio import Resampler
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass
 from rushes.media.subtitles import Cue
 from tests.unit.film_work import room_for_one
 from tests.unit.media_files import Film, cfr, make

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import BadMedia
-from rushes.media.clips.proxy_clip import ProxyFiles, clip_from_proxy
-from rushes.media.developing.segment_index import Segment, SegmentIndex
+from rushes.media.clips.clip import ProxyFiles, clip_from_proxy
+from rushes.media.developing.hls import Segment, SegmentIndex
 from rushes.media.reading.probe import probe as probe_film
 from rushes.stages import audio, clip, develop, probe
 from tests.unit.film_work import FilmWork, chunks, room_for_one

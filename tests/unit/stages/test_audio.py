@@ -173,7 +173,7 @@ def test_sound_that_cannot_be_decoded_spoils_only_itself(tmp_path: Path, monkeyp
     def broken(*_: object) -> None:
         raise BadMedia("none of the sound can be decoded")
 
-    monkeypatch.setattr("rushes.stages.audio.extract", broken)
+    monkeypatch.setattr("rushes.stages.audio.extract_audio", broken)
     source = write_wav(tmp_path / "a.wav", pcm_of(JFK))
     work = make_work(STAGE, sound_facts(11, video_seconds=11), tmp_path, source=source)
     STAGE.run(work)

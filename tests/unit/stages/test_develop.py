@@ -7,7 +7,7 @@ import simplejpeg
 from rushes.domain.errors import BadMedia
 from rushes.media.developing.cut_metrics import CutMetrics
 from rushes.media.developing.frame_pack import PackIndex, read_frame
-from rushes.media.developing.segment_index import SegmentIndex
+from rushes.media.developing.hls import SegmentIndex
 from rushes.stages import develop, probe
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, make, plain

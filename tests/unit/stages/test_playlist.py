@@ -12,8 +12,7 @@ import simplejpeg
 
 from rushes.media.developing.audio import extract_audio
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex
-from rushes.media.developing.hls import RenditionFile, media_playlist
-from rushes.media.developing.segment_index import Segment, SegmentIndex
+from rushes.media.developing.hls import RenditionFile, Segment, SegmentIndex, media_playlist
 from rushes.media.developing.trickplay import sheets, tiles, webvtt
 from rushes.media.timeline import shift_seconds
 from rushes.stages import develop, playlist, probe

@@ -19,8 +19,7 @@ from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.videos.published import PublishedFilm
 from rushes.library.work.run import run, stopped
-from rushes.media.stereo.ass import ass
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, parse_format
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec, results_of
 from rushes.sources.folder import fingerprint

@@ -1,20 +1,23 @@
-"""Exact clips: the frames with start <= time < end and the sound to the sample, times from zero."""
+"""Exact clips of an original or its proxy: frames with start <= time < end, sound to the sample, times from zero."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.clips.audio import ClipAudio
-from rushes.media.clips.smart_cut import find_cut_points
-from rushes.media.clips.smart_cut_writer import SmartCutWriter
-from rushes.media.clips.video import ClipWork, FullEncoder
+from rushes.media.clips.encoding import ClipAudio, ClipWork, FullEncoder
+from rushes.media.clips.smart_cut import SmartCutWriter, find_cut_points
+from rushes.media.developing.hls import SegmentIndex
 from rushes.media.open import create_file
+from rushes.media.reading.probe import probe
+from rushes.media.timeline import shift_seconds
 
 Progress = Callable[[float], None]
+ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +84,81 @@ def _cut(order: ClipWork, smart: bool) -> ClipFacts:
     base = order.span.base
     hidden = tuple(pts * base for pts in order.hidden)
     return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyFiles:
+    """The files of a proxy in order of time: pictures and sound."""
+
+    pictures: Sequence[ProxyFile]
+    sounds: Sequence[ProxyFile]
+
+
+def clip_from_proxy(
+    proxy: ProxyFiles,
+    facts: VideoFacts,
+    part: tuple[Fraction, Fraction],
+    scratch: Path,
+    out: Path,
+    on_progress: Callable[[float], None],
+) -> ClipFacts:
+    """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
+
+    Raises:
+        BadMedia: the proxy has nothing there.
+    """
+    shift = shift_seconds(facts)
+    pictures, sound = (
+        _concatenate(pieces, part, scratch / name)
+        for pieces, name in ((proxy.pictures, "pictures.mp4"), (proxy.sounds, "sound.mp4"))
+    )
+    if pictures is None and sound is None:
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
+    seen = probe(pictures or sound or out)
+    heard = probe(sound).audio if sound else ()
+    made = cut_clip(
+        pictures or sound or out,
+        replace(seen, audio=heard),
+        part[0] + shift,
+        part[1] + shift,
+        out,
+        on_progress,
+        heard=sound,
+    )
+    hidden = tuple(moment - shift for moment in made.hidden)
+    return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
+
+
+def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
+    """The segments of a part in one file, or None if there are none.
+
+    Raises:
+        BadMedia: they do not share a header, or one is not there.
+    """
+    headers: set[bytes] = set()
+    with out.open("wb") as file:
+        for ask, layout in pieces:
+            base = layout.base
+            touched = [
+                s for s in layout.segments if s.start * base < part[1] and (s.start + s.duration) * base > part[0]
+            ]
+            if touched:
+                path = ask()
+                header = layout.init_segment(path)
+                file.write(header if not headers else b"")
+                headers.add(header)
+                _append_range(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
+    if len(headers) > 1:
+        raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
+    return out if headers else None
+
+
+def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
+    """Segments that follow each other in a piece are one stretch of bytes."""
+    with path.open("rb") as piece:
+        piece.seek(start)
+        while (left := end - piece.tell()) > 0:
+            data = piece.read(min(left, 1 << 20))
+            if not data:
+                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+            file.write(data)

@@ -11,7 +11,7 @@ from av.video.stream import VideoStream
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.developing.segment_index import Segment, SegmentIndex
+from rushes.media.developing.hls import Segment, SegmentIndex
 from rushes.media.encoders import x264_options, x264_stream
 from rushes.media.open import create_file
 from rushes.media.reading.mp4_boxes import fragments, shift_decode_times

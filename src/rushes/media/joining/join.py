@@ -15,9 +15,17 @@ from av.packet import Packet
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.joining.audio import COPYABLE_CODECS, add_subtitle_stream, copied_packets, encoded_packets
-from rushes.media.joining.timed_text import TEXT_CODECS, plain_text
-from rushes.media.joining.video import PieceFile, add_video_stream, video_packets
+from rushes.media.joining.packets import (
+    COPYABLE_CODECS,
+    TEXT_CODECS,
+    PieceFile,
+    add_subtitle_stream,
+    add_video_stream,
+    copied_packets,
+    encoded_packets,
+    plain_text,
+    video_packets,
+)
 from rushes.media.open import create_file, open_footage, translate_errors
 from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
