@@ -9,8 +9,7 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.port import RATE
 from rushes.media.developing.audio import AudioFacts, extract_audio
 from rushes.stages.port import Work
-from rushes.stages.speech.pcm import open_pcm
-from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
+from rushes.stages.speech.windows import Window, cut_windows, open_pcm, speech_ranges
 
 
 class Audio:
@@ -78,6 +77,3 @@ def _windows(work: Work, pcm: Path) -> list[Window]:
         return cut_windows([(0, sound.samples)], sound.read, sound.samples)
     voiced = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
     return cut_windows(voiced, sound.read, sound.samples)
-
-
-STAGE = Audio()

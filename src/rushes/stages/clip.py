@@ -90,6 +90,3 @@ def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
 def _pieces(work: Work, stage: str, output: str, name: str) -> list[ProxyFile]:
     parts = [part for part in work.inputs(stage, output) if part.manifest.artifacts]
     return [(partial(part.path, name), SegmentIndex.from_json(part.manifest.facts)) for part in parts]
-
-
-STAGE = Clip()

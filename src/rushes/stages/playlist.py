@@ -92,6 +92,3 @@ def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
 def _jpeg(pack: Input, kept: PackedFrame) -> bytes:
     with pack.path("frames.pack").open("rb") as f:
         return read_frame(f, kept)
-
-
-STAGE = Playlist()

@@ -105,6 +105,3 @@ def _sheet(pictures: list[Picture]) -> Picture:
     full = [*pictures, *[blank] * (FRAMES - len(pictures))]
     rows = [np.concatenate(full[n : n + _ACROSS], axis=1) for n in range(0, FRAMES, _ACROSS)]
     return np.ascontiguousarray(np.concatenate(rows))
-
-
-STAGE = Preview()

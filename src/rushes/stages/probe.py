@@ -30,6 +30,3 @@ class Probe:
         work.save_json("facts", "facts.json", facts.to_json())
         if work.promised:  # from here on it is this version, though the job is older than the file
             work.note("facts", source=asdict(work.promised))
-
-
-STAGE = Probe()

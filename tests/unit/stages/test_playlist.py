@@ -15,8 +15,10 @@ from rushes.media.developing.frame_pack import PackedFrame, PackIndex
 from rushes.media.developing.hls import RenditionFile, Segment, SegmentIndex, media_playlist
 from rushes.media.developing.trickplay import sheets, tiles, webvtt
 from rushes.media.timeline import shift_seconds
-from rushes.stages import develop, playlist, probe
+from rushes.stages.develop import Develop
+from rushes.stages.playlist import Playlist
 from rushes.stages.port import OutputDraft
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, decoded, make, number_of, plain
 
@@ -25,11 +27,11 @@ MS = Fraction(1, 1000)
 
 def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, OutputDraft]]:
     work = FilmWork(film, folder)
-    work.run(probe.STAGE)
+    work.run(Probe())
     for span in chunks(work.facts, seconds) if work.facts.video else []:
-        work.run(develop.STAGE, span)
+        work.run(Develop(), span)
     work.keep("audio", "sound", _sound(work, folder))
-    return work, work.run(playlist.STAGE)
+    return work, work.run(Playlist())
 
 
 def _sound(work: FilmWork, folder: Path) -> OutputDraft:
