@@ -31,7 +31,7 @@ class Made:
 
     @property
     def grades(self) -> list[Grade]:
-        return [Grade.from_json(row) for row in self.work.made["grade.grade"][0].json("grade.json")["shots"]]
+        return [Grade(**row) for row in self.work.made["grade.grade"][0].json("grade.json")["shots"]]
 
 
 def in_3d(film: Path, scratch: Path, seconds: int = 60, **options: Mapping[str, JSON]) -> Made:

@@ -64,10 +64,7 @@ class Manifest:
 
     def artifact(self, name: str) -> Artifact:
         """The artifact of that name. Raises KeyError."""
-        for artifact in self.artifacts:
-            if artifact.name == name:
-                return artifact
-        raise KeyError(name)
+        return {artifact.name: artifact for artifact in reversed(self.artifacts)}[name]
 
 
 class Result(NamedTuple):  # a tuple, as a lease is
@@ -84,12 +81,6 @@ class Result(NamedTuple):  # a tuple, as a lease is
 
 def result_of(manifest: Manifest, manifest_sha256: str) -> Result:
     """The ledger row that stands for a manifest."""
-    return Result(
-        key=manifest.key,
-        output=manifest.output,
-        manifest_sha256=manifest_sha256,
-        size=sum(a.size for a in manifest.artifacts),
-        count=manifest.count,
-        schema_version=manifest.schema_version,
-        publishes=any(a.publish for a in manifest.artifacts),
-    )
+    size, publishes = sum(a.size for a in manifest.artifacts), any(a.publish for a in manifest.artifacts)
+    version = manifest.schema_version
+    return Result(manifest.key, manifest.output, manifest_sha256, size, manifest.count, version, publishes)

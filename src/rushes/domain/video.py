@@ -32,8 +32,7 @@ class Fingerprint:
     @staticmethod
     def from_json(doc: JSON) -> "Fingerprint":
         """The inverse of dataclasses.asdict."""
-        where, size, changed = doc["path"], int(doc["size"]), int(doc["mtime_ns"])
-        return Fingerprint(where, size, changed, int(doc.get("inode", 0)), doc.get("etag", ""))
+        return Fingerprint(**doc)
 
 
 class RemoteOriginal(Protocol):
@@ -139,16 +138,9 @@ class VideoFacts:
     @staticmethod
     def from_json(doc: Mapping[str, JSON]) -> "VideoFacts":
         """The inverse of to_json."""
-        video = doc["video"]
-        return VideoFacts(
-            sha256=doc["sha256"],
-            size=int(doc["size"]),
-            container=doc["container"],
-            video=VideoTrack(**_tracked(video)) if video else None,
-            audio=tuple(AudioTrack(**_tracked(a)) for a in doc["audio"]),
-            title=doc["title"],
-            shot_at=doc["shot_at"],
-        )
+        video = VideoTrack(**_tracked(doc["video"])) if doc["video"] else None
+        audio = tuple(AudioTrack(**_tracked(track)) for track in doc["audio"])
+        return VideoFacts(**{**doc, "video": video, "audio": audio})
 
 
 def _plain(value: JSON) -> JSON:
@@ -164,12 +156,6 @@ def _plain(value: JSON) -> JSON:
 
 
 def _tracked(doc: Mapping[str, JSON]) -> dict[str, JSON]:
-    out = dict(doc)
-    for name in ("base", "sar"):
-        if name in out:
-            out[name] = Fraction(*out[name])
-    if out.get("rate") is not None and isinstance(out["rate"], list):
-        out["rate"] = Fraction(*out["rate"])
-    if "keys" in out:
-        out["keys"] = tuple(out["keys"])
-    return out
+    """The fields of a track: its pairs are fractions, its key frames a tuple."""
+    lists = {name: value for name, value in doc.items() if isinstance(value, list)}
+    return {**doc, **{name: tuple(v) if name == "keys" else Fraction(*v) for name, v in lists.items()}}

@@ -1,4 +1,4 @@
-"""Files beside the film, under the names that players read, and never over a file that somebody else wrote."""
+"""Files beside the film or at a path that somebody names, never over a file that somebody else wrote."""
 
 import contextlib
 import errno
@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, Refused
@@ -14,6 +14,23 @@ from rushes.files import DISK_FULL, NEW, NO_LINKS, READ, create_locked, remove_a
 from rushes.telemetry import effect
 
 _EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
+
+
+def check_output_path(path: Path, endings: Collection[str]) -> None:
+    """Refuse a place where the file cannot be, or a name that promises something else.
+
+    Raises:
+        Refused: says why.
+    """
+    if path.exists():
+        raise Refused(f"{path} already exists", "Choose another name, or remove it first.")
+    if not path.parent.is_dir():
+        raise Refused(f"the folder {path.parent} does not exist", f"Create it first: mkdir -p {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise Refused(f"{path.parent} cannot be written by this user", "Choose another folder.")
+    if path.suffix.lower() not in endings:
+        better = f"{path.stem}{next(iter(endings))}"
+        raise Refused(f"{path.name}: the name must end in {' or '.join(endings)}", f"For example: {better}")
 
 
 def adjacent_path(film: Path, language: str, kind: str) -> Path:

@@ -1,14 +1,12 @@
 """Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import clock
-from rushes.exports.tables import cell
-from rushes.exports.timelines import TimelineMedia, ascii_text, timecode
+from rushes.exports.tables import csv_bytes
+from rushes.exports.timelines import TimelineMedia, cmx3600
 from rushes.index.port import Hit
 
 COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
@@ -16,14 +14,8 @@ COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "langu
 
 def as_csv(hits: Iterable[Hit]) -> bytes:
     """One row per hit; a text that a spreadsheet would run as a formula is led by an apostrophe."""
-    out = io.StringIO(newline="")
-    table = csv.writer(out)
-    table.writerow(COLUMNS)
-    for h in hits:
-        times = (clock(h.start_us), clock(h.end_us), h.start_us, h.end_us)
-        words = (cell(h.language), h.confidence, cell(h.text))
-        table.writerow((h.video, cell(h.name), cell(h.kind), *times, *words))
-    return out.getvalue().encode("utf-8", "replace")
+    times = ((h, (clock(h.start_us), clock(h.end_us), h.start_us, h.end_us)) for h in hits)
+    return csv_bytes(COLUMNS, ((h.video, h.name, h.kind, *at, h.language, h.confidence, h.text) for h, at in times))
 
 
 def as_json_lines(hits: Iterable[Hit]) -> bytes:
@@ -61,18 +53,8 @@ def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
         raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
-    fps = -(-rate.numerator // rate.denominator)
-    lines, at = [f"TITLE: {ascii_text(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
-    for n, (film, hit) in enumerate(cuts, 1):
-        start, end = _frames(film, hit)
-        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [
-            f"{n:03d}  AX       V     C        {' '.join(times)}",
-            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
-            f"* COMMENT: {ascii_text(hit.text, 200)}",
-        ]
-        at += end - start
-    return ("\r\n".join(lines) + "\r\n").encode("ascii")
+    rows = [(_frames(film, hit), {"FROM CLIP NAME": film.name, "COMMENT": hit.text}) for film, hit in cuts]
+    return cmx3600(title, rate, rows)
 
 
 def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:

@@ -15,14 +15,9 @@ _FORMULA = ("=", "+", "@", "\t", "\r")
 
 def as_csv(observations: Iterable[Observation], video: str = "") -> bytes:
     """One row per observation; a text that a spreadsheet would run as a formula is led by an apostrophe."""
-    out = io.StringIO(newline="")
-    table = csv.writer(out)
-    table.writerow(COLUMNS)
-    for o in observations:
-        start, end = o.span.start_us, o.span.end_us
-        times = (clock(start), clock(end), start, end)
-        table.writerow((cell(video), cell(o.kind), *times, cell(o.language), o.confidence, cell(o.text)))
-    return out.getvalue().encode("utf-8", "replace")
+    spans = ((o, o.span.start_us, o.span.end_us) for o in observations)
+    rows = ((video, o.kind, clock(a), clock(b), a, b, o.language, o.confidence, o.text) for o, a, b in spans)
+    return csv_bytes(COLUMNS, rows)
 
 
 def as_json_lines(observations: Iterable[Observation], video: str = "") -> bytes:
@@ -53,8 +48,16 @@ def _words(line: Observation) -> Iterator[dict[str, JSON]]:
         }
 
 
-def cell(text: str) -> str:
-    """A text that no spreadsheet runs."""
+def csv_bytes(columns: Iterable[str], rows: Iterable[Iterable[str | float]]) -> bytes:
+    """A table of which no spreadsheet runs a cell."""
+    out = io.StringIO(newline="")
+    table = csv.writer(out)
+    table.writerow(columns)
+    table.writerows([_cell(value) if isinstance(value, str) else value for value in row] for row in rows)
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _cell(text: str) -> str:
     text = text.replace("\0", "")
     runs = text.startswith(_FORMULA) or (text.startswith("-") and text[1:2].strip() != "")
     return f"'{text}" if runs else text

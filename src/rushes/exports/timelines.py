@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import quote
@@ -36,15 +36,16 @@ def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
         raise Refused(
             f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
         )
-    fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
-    lines = [f"TITLE: {ascii_text(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
-    at = 0
-    for n, (start, end) in enumerate(cuts, 1):
-        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [
-            f"{n:03d}  AX       V     C        {' '.join(times)}",
-            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
-        ]
+    return cmx3600(film.name, film.rate, [(cut, {"FROM CLIP NAME": film.name}) for cut in cuts])
+
+
+def cmx3600(title: str, rate: Fraction, cuts: Iterable[tuple[tuple[int, int], Mapping[str, str]]]) -> bytes:
+    """The list itself: first and end frame of each cut, and what is noted of it."""
+    fps = -(-rate.numerator // rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
+    lines, at = [f"TITLE: {_ascii(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
+    for n, ((start, end), notes) in enumerate(cuts, 1):
+        times = " ".join(_timecode(t, fps) for t in (start, end, at, at + end - start))
+        lines += [f"{n:03d}  AX       V     C        {times}", *(f"* {k}: {_ascii(v, 200)}" for k, v in notes.items())]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
@@ -85,13 +86,13 @@ def _frame(tick: int, film: TimelineMedia, rate: Fraction) -> tuple[int, Fractio
     return number, abs(exact - number)
 
 
-def timecode(frames: int, fps: int) -> str:
+def _timecode(frames: int, fps: int) -> str:
     """A count of frames as non-drop time code."""
     seconds, frame = divmod(frames, fps)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{frame:02d}"
 
 
-def ascii_text(text: str, longest: int) -> str:
+def _ascii(text: str, longest: int) -> str:
     """A text that every editor takes."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 

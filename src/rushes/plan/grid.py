@@ -1,6 +1,7 @@
 """The grid: one video cut into chunks at key frames; every stage of a job uses the same one."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
@@ -33,10 +34,9 @@ def _picture_grid(track: VideoTrack, length: Fraction) -> tuple[Span, ...]:
     for key in track.keys:
         if key - bounds[-1] >= step and key < track.end:
             bounds.append(key)
-    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))
+    return tuple(Span(a, b, track.base) for a, b in pairwise([*bounds, track.end]))
 
 
 def _sound_grid(track: AudioTrack, seconds: int) -> tuple[Span, ...]:
     step = rescale_up(Fraction(seconds), track.base)
-    bounds = [*range(track.start, track.end, step)]
-    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))
+    return tuple(Span(a, min(a + step, track.end), track.base) for a in range(track.start, track.end, step))

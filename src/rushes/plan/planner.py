@@ -5,7 +5,7 @@ Pure, so that any worker writes the same plan.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
@@ -88,16 +88,14 @@ def plan(
             raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
         stage = specs[name]
         whole = spans[0] if job_spec.trial else None
-        parts: Iterable[tuple[int | None, Span | None]] = (
-            enumerate(spans) if stage.scope is Scope.CHUNK else [(None, whole)]
-        )
+        undivided: Iterable[tuple[int | None, Span | None]] = [(None, whole)]
         made[name] = []
-        for chunk, span in parts:
+        for chunk, span in enumerate(spans) if stage.scope is Scope.CHUNK else undivided:
             draft, planned = _task(job, job_spec, facts, stage, chunk, span, made)
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
-    return tuple(_ordered(d, n) for n, (_, d) in enumerate(drafts, 1))
+    return tuple(replace(draft, order=n) for n, (_, draft) in enumerate(drafts, 1))
 
 
 def results_of(spec: str) -> dict[str, str]:
@@ -225,7 +223,3 @@ def _task_spec(
 def _unblocks(stage: StageSpec) -> bool:
     """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
     return stage.scope is Scope.VIDEO and set(stage.needs) <= {"probe"}
-
-
-def _ordered(draft: Draft, order: int) -> Draft:
-    return Draft(draft.id, draft.job, draft.stage, draft.chunk, draft.spec, draft.lane, order, draft.needs)

@@ -4,7 +4,7 @@ import numpy as np
 
 from rushes.domain.observation import Observation
 from rushes.domain.stage import Scope, StageSpec
-from rushes.engines.models.faces import input_side, pack_embeddings
+from rushes.engines.models.vision import input_side, pack_embeddings
 from rushes.stages.port import Work
 from rushes.stages.vision.samples import CONFIDENCE_DIGITS, FRAMES, SampledFrame, relative_points, sampled_frames
 
@@ -44,7 +44,7 @@ class Faces:
 
     def run(self, work: Work) -> None:
         """Save faces.jsonl, and embeddings.f16 with a row for each face in the same order."""
-        least, side = float(work.options["min_confidence"]), input_side(str(work.options["profile"]))
+        least, side = float(work.options["min_confidence"]), input_side("faces", str(work.options["profile"]))
         rows: list[Observation] = []
         embeddings: list[tuple[float, ...]] = []
         for frame in sampled_frames(work):

@@ -11,7 +11,7 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
-from rushes.engines.models.depth import gives_inverse
+from rushes.engines.models.vision import gives_inverse
 from rushes.engines.port import Picture
 from rushes.media.reading.frames import decode, frame_at, has_frames
 from rushes.media.reading.scaling import RgbScaler, display_size

@@ -6,7 +6,7 @@ from dataclasses import replace
 from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump, load
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.text import input_side, language_of
+from rushes.engines.models.vision import input_side, language_of
 from rushes.stages.port import Work
 from rushes.stages.vision.entities import find_entities
 from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
@@ -39,7 +39,7 @@ class ReadText:
 def _lines(work: Work, frame: SampledFrame) -> Iterator[Observation]:
     languages = [bcp47(str(x)) for x in work.options["languages"]]
     profile, least = str(work.options["profile"]), float(work.options["min_confidence"])
-    for line in work.engine.read_text(work.models["text"], frame.picture, input_side(profile), languages):
+    for line in work.engine.read_text(work.models["text"], frame.picture, input_side("text", profile), languages):
         if line.confidence >= least:
             language = language_of(line.text, languages)
             extra = {"polygon": relative_points(line.corners, frame.picture)}

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
 from typing import BinaryIO
@@ -13,7 +13,7 @@ from rushes.domain.span import Span
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.engines.images import decode_jpeg
-from rushes.engines.models.depth import gives_inverse
+from rushes.engines.models.vision import gives_inverse
 from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import PackIndex, read_frame
 from rushes.media.joining.join import join
@@ -94,7 +94,7 @@ class DepthGrade:
         shots = [(int(s["start"]), int(s["end"])) for s in work.input("shots", "shots").json("shots.json")]
         found = grade_shots(shots, depths, wanted)
         deque(depths, 0)  # those after the last shot
-        work.save_json("grade", "grade.json", {"shots": [g.to_json() for g in found], "maps": spans})
+        work.save_json("grade", "grade.json", {"shots": [asdict(g) for g in found], "maps": spans})
         for n, part in enumerate(parts):
             for end in ("bin", "json"):
                 work.refer("grade", part.manifest.artifact(f"depth.{end}"), f"depth_{n:05d}.{end}")
@@ -164,7 +164,7 @@ def _renderer(work: Work, track: VideoTrack, span: Span, view: FramePacker, stac
         index, file = _opened(grade, n, stack)
         depths += index.maps
         maps.files.update((depth.pts, (file, index)) for depth in index.maps)
-    grades = [Grade.from_json(row) for row in doc["shots"]]
+    grades = [Grade(**row) for row in doc["shots"]]
     return Renderer(track, view, TemporalDepth(depths, maps.read, track.base), grades)
 
 

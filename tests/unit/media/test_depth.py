@@ -9,8 +9,8 @@ import pytest
 
 from rushes.domain.errors import NeverWorks
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.depth import gives_inverse
 from rushes.engines.models.store import ModelStore
+from rushes.engines.models.vision import gives_inverse
 from rushes.media.stereo.depth import (
     DepthEntry,
     DepthWriter,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rushes.stages.detections import Faces
 
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import unpack_embeddings
+from rushes.engines.models.vision import unpack_embeddings
 from rushes.engines.port import Picture
+from rushes.stages.detections import Faces
 from rushes.stages.develop import Develop
 from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork

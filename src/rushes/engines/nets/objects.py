@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rushes.engines.images import Floats, letterbox
-from rushes.engines.nets.nms import Boxes, nms
+from rushes.engines.images import Boxes, Floats, letterbox, nms
 from rushes.engines.nets.tflite import TfLite
 from rushes.engines.port import Detection, Picture
 

@@ -15,7 +15,7 @@ _PQ, _HLG = 16, 18  # transfer characteristics of H.273
 _REFERENCE_WHITE, _PEAK_LUMINANCE = 203.0, 1000.0  # cd/m2: BT.2408, and common mastering
 _LUT_SIZE = 33
 _BT2020_TO_709 = np.array([[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]])
-_SCALE_FLAGS = "flags=bicubic+accurate_rnd+full_chroma_int+bitexact"
+_SCALE_FLAGS = "bicubic+accurate_rnd+full_chroma_int+bitexact"
 
 Light = NDArray[np.float64]
 # Without these, the bytes depend on the processor.
@@ -27,6 +27,12 @@ NEAREST = Interpolation.POINT | Interpolation.ACCURATE_RND | Interpolation.BITEX
 _FAST_RGB = Interpolation.POINT | Interpolation.BITEXACT
 _BILINEAR = Interpolation.BILINEAR | _BITEXACT
 AREA = Interpolation.AREA | _BITEXACT
+_ROTATIONS: dict[int, tuple[tuple[str, dict[str, str]], ...]] = {  # filters for clockwise degrees
+    90: (("transpose", {"dir": "clock"}),),
+    180: (("hflip", {}), ("vflip", {})),
+    270: (("transpose", {"dir": "cclock"}),),
+}
+
 Size = tuple[int, int]
 
 
@@ -55,23 +61,29 @@ class ToneMapper:
         return shown
 
     def _graph_for(self, frame: av.VideoFrame) -> Graph:
-        graph = Graph()
-        graph.threads = 1
-        base = frame.time_base or Fraction(1, 1000)
-        source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=base)
-        width, height = self._size
+        width, height = map(str, self._size)
         with tempfile.NamedTemporaryFile("w", suffix=".cube") as file:
             file.write(lut3d(int(frame.color_trc)))
             file.flush()
-            steps = (
-                graph.add("scale", f"{width}:{height}:in_color_matrix=bt2020:{_SCALE_FLAGS}"),
-                graph.add("format", "pix_fmts=rgb48le"),
-                graph.add("lut3d", file=file.name, interp="tetrahedral"),  # as keywords: folders have odd names
-                graph.add("scale", f"out_color_matrix=bt709:out_range=limited:{_SCALE_FLAGS}"),
-                graph.add("format", f"pix_fmts={self._pixels}"),
+            return _filter_graph(
+                frame,
+                ("scale", {"w": width, "h": height, "in_color_matrix": "bt2020", "flags": _SCALE_FLAGS}),
+                ("format", {"pix_fmts": "rgb48le"}),
+                ("lut3d", {"file": file.name, "interp": "tetrahedral"}),
+                ("scale", {"out_color_matrix": "bt709", "out_range": "limited", "flags": _SCALE_FLAGS}),
+                ("format", {"pix_fmts": self._pixels}),
             )
-            graph.link_nodes(source, *steps, graph.add("buffersink")).configure()
-        return graph
+
+
+def _filter_graph(frame: av.VideoFrame, *steps: tuple[str, dict[str, str]]) -> Graph:
+    """Filters for frames like this one, one after the other; options by name, since folders have odd names."""
+    graph = Graph()
+    graph.threads = 1
+    base = frame.time_base or Fraction(1, 1000)
+    source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=base)
+    filters = [graph.add(name, **options) for name, options in steps]
+    graph.link_nodes(source, *filters, graph.add("buffersink")).configure()
+    return graph
 
 
 def lut3d(transfer: int) -> str:
@@ -148,13 +160,19 @@ class Scaler:
         self._pixels = pixels
         self._interpolation = interpolation
         self._reformatter = VideoReformatter()
-        self._rotator = _Rotator(track.rotation) if track.rotation in {90, 180, 270} else None
+        self._rotation = _ROTATIONS.get(track.rotation)
+        self._rotator: Graph | None = None
         self._tone = ToneMapper(self._size, pixels) if pixels == "yuv420p" else None  # other formats are only measured
 
     def scale(self, frame: av.VideoFrame) -> av.VideoFrame:
         """The upright picture; may be the given frame itself."""
         scaled = self._tone.map(frame) if self._tone and is_hdr(frame) else self._reformatted(frame)
-        return self._rotator.rotate(scaled) if self._rotator else scaled
+        if self._rotation is None:
+            return scaled
+        if self._rotator is None:
+            self._rotator = _filter_graph(scaled, *self._rotation)
+        self._rotator.vpush(scaled)
+        return self._rotator.vpull()
 
     def _reformatted(self, frame: av.VideoFrame) -> av.VideoFrame:
         full = frame.color_range == ColorRange.JPEG or frame.format.name.startswith("yuvj")
@@ -195,31 +213,3 @@ class RgbScaler:
             src_colorspace=Colorspace.ITU709 if untagged else None,
             threads=1,
         )
-
-
-class _Rotator:
-    """Rotates pictures clockwise by 90, 180 or 270 degrees."""
-
-    def __init__(self, degrees: int) -> None:
-        self._degrees = degrees
-        self._graph: Graph | None = None
-
-    def rotate(self, frame: av.VideoFrame) -> av.VideoFrame:
-        """The rotated picture."""
-        if self._graph is None:
-            self._graph = self._graph_for(frame)
-        self._graph.vpush(frame)
-        return self._graph.vpull()
-
-    def _graph_for(self, frame: av.VideoFrame) -> Graph:
-        graph = Graph()
-        graph.threads = 1
-        source = graph.add_buffer(
-            width=frame.width, height=frame.height, format=frame.format, time_base=frame.time_base or Fraction(1, 1000)
-        )
-        steps = [graph.add("hflip"), graph.add("vflip")] if self._degrees == 180 else [self._transposed(graph)]
-        graph.link_nodes(source, *steps, graph.add("buffersink")).configure()
-        return graph
-
-    def _transposed(self, graph: Graph) -> av.filter.context.FilterContext:
-        return graph.add("transpose", "clock" if self._degrees == 90 else "cclock")

@@ -149,15 +149,6 @@ class Grade:
     strength: float
     convergence: float
 
-    def to_json(self) -> JSON:
-        """As it is stored."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(doc: Mapping[str, JSON]) -> "Grade":
-        """The inverse of to_json."""
-        return Grade(**doc)
-
 
 def grade_shots(shots: Iterable[tuple[int, int]], depths: Iterable[DepthEntry], options: GradeOptions) -> list[Grade]:
     """A grade for each shot (start, end), from the maps of the film in order of time; holds the maps of one shot."""
