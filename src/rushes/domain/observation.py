@@ -38,12 +38,7 @@ class Observation:
 
     def to_json(self) -> JSON:
         """A line of the artifact; empty fields are left out."""
-        doc: dict[str, JSON] = {
-            "kind": self.kind,
-            "span": self.span.to_json(),
-            "text": self.text,
-            "confidence": self.confidence,
-        }
+        doc = {"kind": self.kind, "span": self.span.to_json(), "text": self.text, "confidence": self.confidence}
         optional = {
             "language": self.language,
             "words": [list(w) for w in self.words],

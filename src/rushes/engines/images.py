@@ -59,9 +59,8 @@ def nchw(picture: Picture, *, normalised: bool) -> Floats:
 def letterbox(picture: Picture, width: int, height: int) -> tuple[Picture, float]:
     """The picture scaled to fit into the top left of a black one, and the scale."""
     scale = min(width / picture.shape[1], height / picture.shape[0])
-    w, h = (
-        max(1, min(most, round(side * scale))) for most, side in ((width, picture.shape[1]), (height, picture.shape[0]))
-    )
+    sides = zip((width, height), picture.shape[1::-1], strict=True)
+    w, h = (max(1, min(most, round(side * scale))) for most, side in sides)
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[:h, :w] = resize(picture, w, h)
     return canvas, scale

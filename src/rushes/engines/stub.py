@@ -49,14 +49,9 @@ class StubEngine:
 
     def transcribe(self, model: str, pcm: Pcm, options: port.DecodingOptions) -> port.Transcription:  # noqa: ARG002 - the port's shape
         """A word for every 0.4 s of loud audio."""
-        words = [
-            self._word(pcm, at)
-            for a, b in self.detect_speech(pcm)
-            for at in range(a, b - _WORD_SAMPLES + 1, _WORD_SAMPLES)
-        ]
-        return port.Transcription(
-            options.language or "en", 1.0, (Phrase(tuple(words), 0.9, 0.0, 1.0),) if words else ()
-        )
+        starts = (at for a, b in self.detect_speech(pcm) for at in range(a, b - _WORD_SAMPLES + 1, _WORD_SAMPLES))
+        words = tuple(self._word(pcm, at) for at in starts)
+        return port.Transcription(options.language or "en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),) if words else ())
 
     def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:  # noqa: ARG002
         """A word in the middle of every picture that is not plain."""

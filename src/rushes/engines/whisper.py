@@ -39,9 +39,8 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         """The language and its probability; 5 s take 0.1 CPU-seconds (base), an encoding of over 10 s is reused."""
         self._full = False
         few = 5 * _MEL_HZ * math.ceil(len(pcm) / RATE / 5)
-        return self._language(
-            pad_or_trim(self.feature_extractor(pcm)[..., :-1], few if few <= _MIN_FRAMES else _N_FRAMES)
-        )
+        frames = few if few <= _MIN_FRAMES else _N_FRAMES
+        return self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1], frames))
 
     def transcribe_window(self, pcm: Pcm, options: DecodingOptions) -> Transcription:
         """The words of up to 30 s of speech, with times."""
@@ -85,9 +84,5 @@ def detect_speech(pcm: Pcm) -> list[tuple[int, int]]:
 
 def _phrase(segment: Any) -> Phrase:
     words = tuple(Word(w.word, round(w.start * RATE), round(w.end * RATE), float(w.probability)) for w in segment.words)
-    return Phrase(
-        words=words,
-        confidence=math.exp(min(0.0, segment.avg_logprob)),
-        no_speech_prob=float(segment.no_speech_prob),
-        compression_ratio=float(segment.compression_ratio),
-    )
+    confidence = math.exp(min(0.0, segment.avg_logprob))
+    return Phrase(words, confidence, float(segment.no_speech_prob), float(segment.compression_ratio))

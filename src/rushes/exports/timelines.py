@@ -33,9 +33,8 @@ def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
-        raise Refused(
-            f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
-        )
+        hint = "Export otio, which is exact."
+        raise Refused(f"{film.name} has a variable frame rate, so an EDL would be wrong", hint)
     return cmx3600(film.name, film.rate, [(cut, {"FROM CLIP NAME": film.name}) for cut in cuts])
 
 
@@ -58,13 +57,8 @@ def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     else:
         whole, rate = film.span.end - film.span.start, 1 / film.span.base
         cuts = [(s.start - film.span.start, s.end - film.span.start) for s in shots]
-    media = {
-        "OTIO_SCHEMA": "ExternalReference.1",
-        "name": _valid(film.name),
-        "target_url": _url(film.path),
-        "available_range": _range(0, whole, rate),
-        "metadata": {},
-    }
+    media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": _valid(film.name), "target_url": _url(film.path)}
+    media |= {"available_range": _range(0, whole, rate), "metadata": {}}
     clips = [_clip(f"{film.name} {n}", _range(a, b, rate), media) for n, (a, b) in enumerate(cuts, 1)]
     return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
 
@@ -100,13 +94,8 @@ def _ascii(text: str, longest: int) -> str:
 def _timeline(name: str, clips: list[JSON]) -> JSON:
     track = {"OTIO_SCHEMA": "Track.1", "kind": "Video", **_item("V1"), "children": clips}
     stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": [track]}
-    return {
-        "OTIO_SCHEMA": "Timeline.1",
-        "name": _valid(name),
-        "global_start_time": None,
-        "metadata": {},
-        "tracks": stack,
-    }
+    head: JSON = {"OTIO_SCHEMA": "Timeline.1", "name": _valid(name), "global_start_time": None, "metadata": {}}
+    return head | {"tracks": stack}
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
@@ -118,11 +107,10 @@ def _item(name: str) -> dict[str, JSON]:
 
 
 def _range(start: int, end: int, rate: Fraction) -> JSON:
-    return {
-        "OTIO_SCHEMA": "TimeRange.1",
-        "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(start)},
-        "duration": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(end - start)},
-    }
+    at, length = (
+        {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(value)} for value in (start, end - start)
+    )
+    return {"OTIO_SCHEMA": "TimeRange.1", "start_time": at, "duration": length}
 
 
 def _valid(text: str) -> str:

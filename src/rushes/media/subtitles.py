@@ -69,10 +69,9 @@ def break_lines(words: Sequence[TimedWord]) -> tuple[str, ...] | None:
     fitting = [p for p in pairs if columns(p[0]) <= MAX_COLUMNS and columns(p[1]) <= MAX_COLUMNS]
     if not fitting:
         return None
-    above, below, _ = min(
-        fitting, key=lambda p: abs(columns(p[0]) - columns(p[1])) / MAX_COLUMNS + break_cost(words, p[2])
-    )
-    return above, below
+    uneven = [abs(columns(above) - columns(below)) / MAX_COLUMNS for above, below, _ in fitting]
+    best = min(range(len(fitting)), key=lambda n: uneven[n] + break_cost(words, fitting[n][2]))
+    return fitting[best][:2]
 
 
 def break_cost(words: Sequence[TimedWord], at: int) -> float:

@@ -55,12 +55,7 @@ class PlannedTask:
 
 def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
     """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
-    question = {
-        "source": asdict(job_spec.source),
-        "owner": job_spec.owner,
-        "take": job_spec.take,
-        **_stage_question(stage, job_spec),
-    }
+    question = {"source": asdict(job_spec.source), **_stage_question(stage, job_spec)}
     subject = f"{job_spec.source.path}\n{job_spec.source.size}\n{job_spec.source.mtime_ns}"
     keys = {o: result_key(subject, question | {"output": o}) for o in stage.outputs}
     spec = _task_spec(stage, job_spec, None, keys, {})
@@ -156,18 +151,14 @@ def _task(
     keys = _keys(stage, job_spec, facts.sha256, span, inputs)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
-    draft = Draft(
-        task_id(job, stage.name, chunk), job, stage.name, chunk, spec, stage.lane, needs=tuple(Need(n) for n in needs)
-    )
-    return draft, PlannedTask(stage.name, chunk, keys)
+    id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
+    return Draft(id, job, stage.name, chunk, spec, stage.lane, 0, met), PlannedTask(stage.name, chunk, keys)
 
 
 def _keys(
     stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     question = {
-        "owner": job_spec.owner,
-        "take": job_spec.take,
         "span": span.to_json() if span else None,
         "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
         "source": sha256,
@@ -184,6 +175,8 @@ def _output_question(stage: StageSpec, job_spec: JobSpec, output: str) -> dict[s
 
 def _stage_question(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
     return {
+        "owner": job_spec.owner,
+        "take": job_spec.take,
         "stage": stage.name,
         "version": stage.version,
         "options": _options(stage, job_spec),

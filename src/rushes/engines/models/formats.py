@@ -6,9 +6,7 @@ from rushes.domain.errors import ModelMissing
 
 _WHISPER_WEIGHTS = "model.bin"
 _NEEDED = (_WHISPER_WEIGHTS, "config.json", "tokenizer.json")  # without tokenizer.json the library downloads it
-_WHISPER_HINT = (
-    "Give a folder with model.bin, config.json, tokenizer.json and vocabulary.* (ct2-transformers-converter)."
-)
+_CT2_HINT = "Give a folder with model.bin, config.json, tokenizer.json and vocabulary.* (ct2-transformers-converter)."
 _PICKLES = {".pt", ".pth", ".pkl", ".pickle", ".ckpt"}
 _WHISPER_MAGIC = b"WhisperSpec\0"
 _MAGIC = {".onnx": (0, b"\x08"), ".tflite": (4, b"TFL3"), ".safetensors": (8, b"{")}
@@ -18,16 +16,16 @@ _HINT = "Give a folder with .onnx, .tflite or .safetensors files, or a Whisper m
 def _check_whisper(folder: Path) -> Path:
     """The folder, if it holds a Whisper model in CTranslate2 form. Raises ModelMissing."""
     if folder.suffix in _PICKLES:
-        raise ModelMissing(f"{folder.name} is a pickle, which is not accepted", _WHISPER_HINT)
+        raise ModelMissing(f"{folder.name} is a pickle, which is not accepted", _CT2_HINT)
     for name in _NEEDED:
         if not (folder / name).is_file():
-            raise ModelMissing(f"no {name} in the model folder {folder.name}", _WHISPER_HINT)
+            raise ModelMissing(f"no {name} in the model folder {folder.name}", _CT2_HINT)
     if not any(folder.glob("vocabulary.*")):
-        raise ModelMissing(f"no vocabulary in the model folder {folder.name}", _WHISPER_HINT)
+        raise ModelMissing(f"no vocabulary in the model folder {folder.name}", _CT2_HINT)
     with (folder / _WHISPER_WEIGHTS).open("rb") as f:
         head = f.read(6 + len(_WHISPER_MAGIC))
     if head[6:] != _WHISPER_MAGIC:  # a version, the length of a name, then the name
-        raise ModelMissing(f"{folder.name}/{_WHISPER_WEIGHTS} is not a CTranslate2 Whisper model", _WHISPER_HINT)
+        raise ModelMissing(f"{folder.name}/{_WHISPER_WEIGHTS} is not a CTranslate2 Whisper model", _CT2_HINT)
     return folder
 
 

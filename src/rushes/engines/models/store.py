@@ -95,9 +95,8 @@ class ModelStore:
     def name_of(self, path: Path) -> str:
         """`folder@hash` of a model given by path, as result keys use it. Raises ModelMissing."""
         hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.check_folder(path))]
-        return versioned_name(
-            path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-        )
+        joined = hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return versioned_name(path.name, hashes[0] if len(hashes) == 1 else joined)
 
     def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
         """Fetch models as `pulling` does; their folders."""

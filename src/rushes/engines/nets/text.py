@@ -79,9 +79,7 @@ def min_area_rectangle(points: Points) -> Points:
     across = turns[best] if angles[best] <= np.pi / 4 else np.array([turns[best][1], -turns[best][0]])
     upright = np.array([-across[1], across[0]])
     (a, b), (c, d) = _extent(hull @ across), _extent(hull @ upright)
-    return np.array(
-        [a * across + c * upright, b * across + c * upright, b * across + d * upright, a * across + d * upright]
-    )
+    return np.array([x * across + y * upright for x, y in ((a, c), (b, c), (b, d), (a, d))])
 
 
 def _extent(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -117,11 +115,8 @@ class PpOcr:
         """The lines of a picture in reading order, detected at `side` pixels on the longer side at most."""
         quads = self._detect(picture, side)
         read = self._recognise([_crop_line(picture, q) for q in quads])
-        return [
-            TextLine(text, sure, tuple(map(tuple, q.tolist())))
-            for q, (text, sure) in zip(quads, read, strict=True)
-            if text
-        ]
+        found = [(q.tolist(), text, sure) for q, (text, sure) in zip(quads, read, strict=True) if text]
+        return [TextLine(text, sure, tuple(map(tuple, corners))) for corners, text, sure in found]
 
     def _detect(self, picture: Picture, side: int) -> list[Points]:
         height, width = picture.shape[:2]
@@ -129,15 +124,11 @@ class PpOcr:
         w, h = (max(_SIDE_MULTIPLE, _SIDE_MULTIPLE * round(s * scale / _SIDE_MULTIPLE)) for s in (width, height))
         small = resize(picture, w, h)
         probabilities = self._detector.run(_normalise(small[None].astype(np.float32)))[0][0, 0]
-        found = [
-            _unclip(r)
-            for b in connected_components(probabilities, _dilate(probabilities > DET_THRESHOLD))
-            if b.mean > BOX_THRESHOLD and _is_large_enough(r := min_area_rectangle(b.points))
-        ]
+        components = connected_components(probabilities, _dilate(probabilities > DET_THRESHOLD))
+        quads = [min_area_rectangle(c.points) for c in components if c.mean > BOX_THRESHOLD]
         most = np.array([width, height], np.float64)
-        return sorted(
-            (np.clip(q * most / [w, h], 0, most) for q in found), key=lambda q: (q[:, 1].min(), q[:, 0].min())
-        )
+        found = [np.clip(_unclip(q) * most / [w, h], 0, most) for q in quads if min(_sides(q)) >= MIN_SIZE]
+        return sorted(found, key=lambda q: (q[:, 1].min(), q[:, 0].min()))
 
     def _recognise(self, strips: Sequence[Floats]) -> list[tuple[str, float]]:
         """Text and confidence of each strip; strips of about one length share a batch."""
@@ -180,10 +171,6 @@ def _dilate(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _sides(quad: Points) -> tuple[float, float]:
     return float(np.hypot(*(quad[1] - quad[0]))), float(np.hypot(*(quad[3] - quad[0])))
-
-
-def _is_large_enough(quad: Points) -> bool:
-    return min(_sides(quad)) >= MIN_SIZE
 
 
 def _unclip(quad: Points) -> Points:

@@ -108,23 +108,14 @@ def clip_from_proxy(
         BadMedia: the proxy has nothing there.
     """
     shift = shift_seconds(facts)
-    pictures, sound = (
-        _concatenate(pieces, part, scratch / name)
-        for pieces, name in ((proxy.pictures, "pictures.mp4"), (proxy.sounds, "sound.mp4"))
-    )
+    pictures = _concatenate(proxy.pictures, part, scratch / "pictures.mp4")
+    sound = _concatenate(proxy.sounds, part, scratch / "sound.mp4")
     if pictures is None and sound is None:
         raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
-    seen = probe(pictures or sound or out)
-    heard = probe(sound).audio if sound else ()
-    made = cut_clip(
-        pictures or sound or out,
-        replace(seen, audio=heard),
-        part[0] + shift,
-        part[1] + shift,
-        out,
-        on_progress,
-        heard=sound,
-    )
+    source = pictures or sound or out
+    seen = replace(probe(source), audio=probe(sound).audio if sound else ())
+    start, end = part[0] + shift, part[1] + shift
+    made = cut_clip(source, seen, start, end, out, on_progress, heard=sound)
     hidden = tuple(moment - shift for moment in made.hidden)
     return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
@@ -138,10 +129,8 @@ def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], o
     headers: set[bytes] = set()
     with out.open("wb") as file:
         for ask, layout in pieces:
-            base = layout.base
-            touched = [
-                s for s in layout.segments if s.start * base < part[1] and (s.start + s.duration) * base > part[0]
-            ]
+            start, end = (moment / layout.base for moment in part)
+            touched = [s for s in layout.segments if s.start < end and s.start + s.duration > start]
             if touched:
                 path = ask()
                 header = layout.init_segment(path)

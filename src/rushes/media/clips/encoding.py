@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import av
-from av.audio.stream import AudioStream
 from av.container import OutputContainer
 from av.packet import Packet
 from av.video.frame import PictureType
@@ -15,8 +15,8 @@ from av.video.stream import VideoStream
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, Footage, VideoFacts, VideoTrack
-from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream, x264_options, x264_stream
-from rushes.media.reading.audio import Resampler, SampleTimeline
+from rushes.media.encoders import AacEncoder, x264_options, x264_stream
+from rushes.media.reading.audio import SampleTimeline
 from rushes.media.reading.frames import decode, frame_at, has_frames
 from rushes.media.reading.scaling import Scaler, display_size
 from rushes.media.timeline import timescale
@@ -30,34 +30,25 @@ class ClipAudio:
     """One track of sound being written."""
 
     def __init__(self, out: OutputContainer, path: Footage, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
-        self._out = out
-        layout, self._rate = aac_format(track)
-        self._stream: AudioStream = aac_stream(out, layout, self._rate)
-        self._resampler = Resampler("fltp", layout, self._rate, AAC_FRAME)
+        self._out, self._encoder = out, AacEncoder(out, track)
         self._frames: Iterator[av.AudioFrame] = SampleTimeline(path, track, begin, end).frames()
-        self._given = 0
 
     def up_to(self, seconds: Fraction) -> None:
         """Encode until that moment of the clip, or to the end of the sound."""
-        while self._given < seconds * self._rate:
+        while self._encoder.samples < seconds * self._encoder.rate:
             frame = next(self._frames, None)
             if frame is None:
                 return
-            self._encode(self._resampler.push(frame))
+            self._mux(frame)
 
     def finish(self) -> None:
         """Encode the rest."""
-        for frame in self._frames:
-            self._encode(self._resampler.push(frame))
-        self._encode(self._resampler.push(None))
-        if self._given:
-            self._out.mux(self._stream.encode(None))
+        for frame in chain(self._frames, [None]):
+            self._mux(frame)
 
-    def _encode(self, frames: list[av.AudioFrame]) -> None:
-        for frame in frames:
-            frame.pts, frame.time_base = self._given, Fraction(1, self._rate)
-            self._given += frame.samples
-            self._out.mux(self._stream.encode(frame))
+    def _mux(self, frame: av.AudioFrame | None) -> None:
+        for packet in self._encoder.encode(frame):
+            self._out.mux(packet)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,8 @@ class CutMetrics:
             raise ValueError("these are no cut metrics")
         at = _HEAD.size
         parts = []
-        for kind, shape in (
-            ("<i8", (count,)),
-            ("<u4", (count, LAGS)),
-            ("<u4", (count,)),
-            ("u1", (few, PIXELS)),
-            ("u1", (few, PIXELS)),
-        ):
+        thumbnails = ("u1", (few, PIXELS))
+        for kind, shape in (("<i8", (count,)), ("<u4", (count, LAGS)), ("<u4", (count,)), thumbnails, thumbnails):
             length = int(np.prod(shape))
             parts.append(np.frombuffer(data, kind, length, at).reshape(shape))
             at += length * np.dtype(kind).itemsize

@@ -53,9 +53,8 @@ class PackIndex:
     @staticmethod
     def from_json(doc: JSON) -> "PackIndex":
         """The inverse of to_json."""
-        return PackIndex(
-            Fraction(*doc["base"]), doc["width"], doc["height"], tuple(PackedFrame(**k) for k in doc["frames"])
-        )
+        frames = tuple(PackedFrame(**kept) for kept in doc["frames"])
+        return PackIndex(Fraction(*doc["base"]), doc["width"], doc["height"], frames)
 
 
 class FramePackWriter:

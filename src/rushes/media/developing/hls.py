@@ -64,12 +64,8 @@ class Rendition:
 def media_playlist(parts: Sequence[RenditionFile]) -> str:
     """All segments of one rendition in order; a new header is announced where it changes."""
     longest = max((s.duration * p.layout.base for p in parts for s in p.layout.segments), default=Fraction(1))
-    lines = [
-        "#EXTM3U",
-        "#EXT-X-VERSION:7",
-        f"#EXT-X-TARGETDURATION:{_target_duration(longest)}",
-        "#EXT-X-MEDIA-SEQUENCE:0",
-    ]
+    target = max(1, int(longest + Fraction(1, 2)))  # the rule of RFC 8216 compares rounded durations
+    lines = ["#EXTM3U", "#EXT-X-VERSION:7", f"#EXT-X-TARGETDURATION:{target}", "#EXT-X-MEDIA-SEQUENCE:0"]
     lines += ["#EXT-X-PLAYLIST-TYPE:VOD", "#EXT-X-INDEPENDENT-SEGMENTS"]
     header = ""
     for part in parts:
@@ -84,9 +80,8 @@ def media_playlist(parts: Sequence[RenditionFile]) -> str:
 def _segments(part: RenditionFile) -> list[str]:
     lines = []
     for segment in part.layout.segments:
-        lines.append(f"#EXTINF:{_seconds(segment.duration * part.layout.base)},")
-        lines.append(f"#EXT-X-BYTERANGE:{segment.length}@{segment.offset}")
-        lines.append(part.uri)
+        seconds = float(segment.duration * part.layout.base)
+        lines += [f"#EXTINF:{seconds:.6f},", f"#EXT-X-BYTERANGE:{segment.length}@{segment.offset}", part.uri]
     return lines
 
 
@@ -99,9 +94,8 @@ def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> s
         return "\n".join([*lines, ""])
     codecs, sound = picture.codec, ""
     if sound_bandwidth is not None:
-        lines.append(
-            '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound",NAME="sound",DEFAULT=YES,AUTOSELECT=YES,URI="audio.m3u8"'
-        )
+        media = 'TYPE=AUDIO,GROUP-ID="sound",NAME="sound",DEFAULT=YES,AUTOSELECT=YES,URI="audio.m3u8"'
+        lines.append(f"#EXT-X-MEDIA:{media}")
         codecs, sound = codecs + ",mp4a.40.2", ',AUDIO="sound"'
     size = f"{picture.width}x{picture.height}"
     lines.append(f'#EXT-X-STREAM-INF:BANDWIDTH={picture.bandwidth},RESOLUTION={size},CODECS="{codecs}"{sound}')
@@ -110,15 +104,5 @@ def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> s
 
 def peak_bandwidth(parts: Sequence[RenditionFile]) -> int:
     """Bits per second of the heaviest segment."""
-    rates = [
-        Fraction(s.length * 8) / (s.duration * p.layout.base) for p in parts for s in p.layout.segments if s.duration
-    ]
-    return int(max(rates, default=Fraction(1))) + 1
-
-
-def _seconds(duration: Fraction) -> str:
-    return f"{float(duration):.6f}"
-
-
-def _target_duration(duration: Fraction) -> int:
-    return max(1, int(duration + Fraction(1, 2)))  # the rule of RFC 8216 compares rounded durations
+    timed = [(s, p.layout.base) for p in parts for s in p.layout.segments if s.duration]
+    return int(max((Fraction(s.length * 8) / (s.duration * base) for s, base in timed), default=1)) + 1

@@ -113,12 +113,8 @@ def cuts(metrics: CutMetrics) -> list[int]:
     """Numbers of the frames that begin a new shot."""
     apart = metrics.apart / PIXELS
     steps = apart[:, 0]
-    peaks = [
-        i
-        for i in range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
-        if _is_peak(steps, i) and not _is_flash(apart, i)
-    ]
-    return _space_out(peaks, steps)
+    inner = range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
+    return _space_out([i for i in inner if _is_peak(steps, i) and not _is_flash(apart, i)], steps)
 
 
 def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
@@ -128,11 +124,9 @@ def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
         return False
     reach = _NARROW_WINDOW if step >= _STRONG_CUT else _WIDE_WINDOW
     before, after = steps[max(1, i - reach) : i][::-1], steps[i + 1 : i + 1 + reach]
-    level = (
-        _second_largest(np.concatenate([before, after]))
-        if step >= _STRONG_CUT
-        else max(_motion_level(before), _motion_level(after))
-    )
+    level = max(_motion_level(before), _motion_level(after))
+    if step >= _STRONG_CUT:
+        level = _second_largest(np.concatenate([before, after]))
     return bool((step >= 10 and step >= 2 * level) or (step >= 8 and level == 0) or (level and step >= 4 * level))
 
 

@@ -1,4 +1,4 @@
-"""Sheets of small pictures for seeking, as Jellyfin lays them out, and the WebVTT that names each by place."""
+"""The poster, and sheets of small pictures for seeking, as Jellyfin lays them out, with WebVTT that names each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -80,3 +80,19 @@ def _thumbnail(jpeg: bytes, size: tuple[int, int]) -> Picture:
     rgb = simplejpeg.decode_jpeg(jpeg, "RGB", min_width=width, min_height=height, strict=False)
     frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
     return frame.reformat(width, height, interpolation=AREA).to_ndarray().astype(np.uint8, copy=False)
+
+
+def choose_poster(indexes: Sequence[PackIndex]) -> tuple[int, PackedFrame] | None:
+    """Which pack and which of its frames to show: neither black nor washed out nor blurred, and not the very first."""
+    frames = [(pack, kept) for pack, index in enumerate(indexes) for kept in index.frames]
+    if not frames:
+        return None
+    first, last = frames[0][1].us, frames[-1][1].us
+    return max(frames, key=lambda f: (_score(f[1], first, last), -f[1].us))
+
+
+def _score(kept: PackedFrame, first: int, last: int) -> float:
+    lit = 1.0 if 40 <= kept.light <= 215 else min(kept.light, 255 - kept.light) / 40 * 0.5
+    place = (kept.us - first) / max(1, last - first)
+    early = 1.0 if 0.05 <= place <= 0.7 else 0.6  # titles and credits lie at the ends
+    return round(lit * early * min(kept.sharp, 1200), 6)  # beyond that, sharp is noise

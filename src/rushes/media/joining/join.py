@@ -31,9 +31,8 @@ from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
 _MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round the times of sound
-_MAX_LAST_PACKET = Fraction(
-    1, 5
-)  # seconds: the last packet may not say how long it lasts, and an encoder fills its own
+# Seconds: the last packet may not say how long it lasts, and an encoder fills its own.
+_MAX_LAST_PACKET = Fraction(1, 5)
 
 
 @dataclass(frozen=True, slots=True)

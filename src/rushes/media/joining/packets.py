@@ -19,9 +19,9 @@ from av.video.stream import VideoStream
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
+from rushes.media.encoders import AacEncoder
 from rushes.media.open import create_matroska, open_footage, read_matroska
-from rushes.media.reading.audio import Resampler, SampleTimeline
+from rushes.media.reading.audio import SampleTimeline
 
 TEXT_CODECS = frozenset({"mov_text", "subrip", "srt", "text", "webvtt", "ass", "ssa"})
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>|\{[^{}]*\}")
@@ -63,44 +63,26 @@ def copied_packets(original: InputContainer, taken: Mapping[int, Stream], zero: 
     for packet in original.demux([original.streams[n] for n in taken]):
         if packet.dts is None or packet.pts is None or not packet.size:
             continue
-        target = taken[packet.stream.index]
-        yield (
-            _subtitle_packet(packet, target, zero)
-            if packet.stream.type == "subtitle"
-            else _shift_packet(packet, target, zero)
-        )
+        convert = _subtitle_packet if packet.stream.type == "subtitle" else _shift_packet
+        yield convert(packet, taken[packet.stream.index], zero)
 
 
 def encoded_packets(
     film: OutputContainer, source: Footage, track: AudioTrack, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
     """A track that the container cannot hold, as AAC."""
-    layout, rate = aac_format(track)
-    stream = aac_stream(film, layout, rate)
+    encoder = AacEncoder(film, track)
     if track.language:
-        stream.metadata["language"] = track.language
-    return _encode(stream, SampleTimeline(source, track), Resampler("fltp", layout, rate, AAC_FRAME), rate, zero)
+        encoder.stream.metadata["language"] = track.language
+    return _encode(encoder, SampleTimeline(source, track), zero)
 
 
-def _encode(
-    stream: AudioStream, line: SampleTimeline, resampler: Resampler, rate: int, zero: Fraction
-) -> Iterator["Packet[AudioStream]"]:
-    begun, given = 0, None
-    for heard in chain(line.frames(), [None]):
-        for frame in resampler.push(heard):
-            if given is None:
-                begun = given = round((line.start - zero) * rate)
-            frame.pts, frame.time_base = given, Fraction(1, rate)
-            given += frame.samples
-            yield from stream.encode(frame)
-    if given is not None:
-        _check(given - begun, ((line.clock or line.start) - line.start) * rate)
-        yield from stream.encode(None)
-
-
-def _check(given: int, heard: Fraction) -> None:
-    """Every sample that was decoded must have been encoded."""
-    if abs(given - heard) > _MAX_ROUNDING:
+def _encode(encoder: AacEncoder, line: SampleTimeline, zero: Fraction) -> Iterator["Packet[AudioStream]"]:
+    """All packets of a track; every sample that was decoded must have been encoded."""
+    for frame in chain(line.frames(), [None]):
+        yield from encoder.encode(frame, round((line.start - zero) * encoder.rate))
+    given, heard = encoder.samples, ((line.clock or line.start) - line.start) * encoder.rate
+    if given and abs(given - heard) > _MAX_ROUNDING:
         raise TryAgain(f"{given} samples of sound were encoded, {round(heard)} were decoded")
 
 

@@ -156,14 +156,12 @@ def _measure(
     picture = _video_track(container, video, times[video.index], bool(audio), limits) if video else None
     if picture is None and not audio:
         raise BadMedia(f"{name} has no video and no audio")
-    facts = VideoFacts(
-        *identity, container.format.name, picture, audio, container.metadata.get("title", ""), _shot_at(container)
-    )
+    title = container.metadata.get("title", "")
+    facts = VideoFacts(*identity, container.format.name, picture, audio, title, _shot_at(container))
     if facts.duration > limits.seconds:
-        raise BadMedia(
-            f"{name} lasts {clock(int(facts.duration * 1_000_000), 0)}: the limit is {limits.seconds // 3600} hours",
-            "If that is wrong, remux it; else raise the limit (max_hours).",
-        )
+        hint = "If that is wrong, remux it; else raise the limit (max_hours)."
+        lasts = clock(int(facts.duration * 1_000_000), 0)
+        raise BadMedia(f"{name} lasts {lasts}: the limit is {limits.seconds // 3600} hours", hint)
     return facts
 
 
@@ -208,10 +206,8 @@ def _video_track(
     if times.end <= times.start:
         raise BadMedia("its video has no duration")
     if times.jumps_back is not None:
-        raise BadMedia(
-            f"its timestamps jump back after {clock(to_us(times.jumps_back, times.base))}",
-            "Two recordings were concatenated: split or re-export them.",
-        )
+        hint = "Two recordings were concatenated: split or re-export them."
+        raise BadMedia(f"its timestamps jump back after {clock(to_us(times.jumps_back, times.base))}", hint)
     decoded = _decode_first(container, stream, limits)
     damaged = bool(times.corrupt or times.untimed)
     seekable = not damaged and is_seekable(container, stream, times)

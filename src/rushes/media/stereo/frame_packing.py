@@ -118,10 +118,8 @@ class FramePacker:
         return _to_frame((y, u, v), like)
 
     def _anaglyph(self, left: av.VideoFrame, right: av.VideoFrame, like: av.VideoFrame) -> av.VideoFrame:
-        both = [
-            s.reformat(eye, format="rgb24", interpolation=NEAREST, threads=1)
-            for s, eye in zip(self._scalers, (left, right), strict=True)
-        ]
+        eyes = zip(self._scalers, (left, right), strict=True)
+        both = [s.reformat(eye, format="rgb24", interpolation=NEAREST, threads=1) for s, eye in eyes]
         mixed = np.zeros((self.eye[1], self.eye[0], 3), np.int32)
         for eye, matrix in zip(both, _ANAGLYPH_MATRICES[self.format], strict=True):
             _add_mixed(mixed, eye.to_ndarray().astype(np.uint8, copy=False), matrix)

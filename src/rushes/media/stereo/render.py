@@ -49,7 +49,9 @@ class StereoWriter:
     ) -> None:
         self._track, self._span, self._renderer = track, span, renderer
         self._scale = timescale(track.base)
-        self._options = x264_options(crf) | {"g": str(_MAX_GOP), "x264-params": _params(packer)}
+        arrangement = packer.packing.packing
+        params = "cpu-independent=1" + (f":frame-packing={arrangement}" if arrangement is not None else "")
+        self._options = x264_options(crf) | {"g": str(_MAX_GOP), "x264-params": params}
         self._out = create_file(path, {"video_track_timescale": str(self._scale)})
         self._stream: VideoStream | None = None
         self.frames = 0
@@ -77,8 +79,3 @@ class StereoWriter:
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
         for packet in packets:
             self._out.mux(packet)
-
-
-def _params(packer: FramePacker) -> str:
-    packing = packer.packing.packing
-    return "cpu-independent=1" + (f":frame-packing={packing}" if packing is not None else "")

@@ -165,10 +165,7 @@ class Transcriber:
         yield model, replace(again, no_repeat_ngram_size=3, repetition_penalty=1.1)
         if other := self.models.other(language):
             yield other, again
-        yield (
-            self.models.of(language),
-            replace(again, beam_size=1 if first.beam_size > 1 else 2, repetition_penalty=1.2),
-        )
+        yield model, replace(again, beam_size=1 if first.beam_size > 1 else 2, repetition_penalty=1.2)
 
     def _pcm(self, window: Window) -> Pcm:
         return np.concatenate([self.pcm.read(a, b) for a, b in window.groups])
