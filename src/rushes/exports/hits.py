@@ -25,22 +25,11 @@ def as_json_lines(hits: Iterable[Hit]) -> bytes:
 
 def hit_doc(hit: Hit) -> dict[str, JSON]:
     """A hit for programs."""
-    return {
-        "video": hit.video,
-        "name": hit.name,
-        "kind": hit.kind,
-        "start_us": hit.start_us,
-        "end_us": hit.end_us,
-        "thumb_us": hit.thumb_us,
-        "span": hit.span.to_json(),
-        "line": hit.line.to_json(),
-        "text": hit.text,
-        "pieces": [list(piece) for piece in hit.pieces],
-        "language": hit.language,
-        "confidence": hit.confidence,
-        "score": hit.score,
-        "matched": [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched],
-    }
+    head = {name: getattr(hit, name) for name in ("video", "name", "kind", "start_us", "end_us", "thumb_us")}
+    head |= {"span": hit.span.to_json(), "line": hit.line.to_json()}
+    matched = [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched]
+    words = {"text": hit.text, "pieces": [list(piece) for piece in hit.pieces], "language": hit.language}
+    return head | words | {"confidence": hit.confidence, "score": hit.score, "matched": matched}
 
 
 def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:

@@ -53,6 +53,10 @@ class PlannedTask:
     keys: Mapping[str, str]  # output -> result key
 
 
+Planned = Mapping[str, Sequence[PlannedTask]]  # by stage
+Inputs = Mapping[str, Sequence[str]]  # result keys by `stage.output`
+
+
 def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
     """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
     question = {"source": asdict(job_spec.source), **_stage_question(stage, job_spec)}
@@ -64,8 +68,7 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
     """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
-    keys = _keys(stage, job_spec, sha256, None, inputs)
-    spec = _task_spec(stage, job_spec, None, keys, inputs)
+    spec = _task_spec(stage, job_spec, None, _keys(stage, job_spec, sha256, None, inputs), inputs)
     return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
 
 
@@ -86,7 +89,7 @@ def plan(
         undivided: Iterable[tuple[int | None, Span | None]] = [(None, whole)]
         made[name] = []
         for chunk, span in enumerate(spans) if stage.scope is Scope.CHUNK else undivided:
-            draft, planned = _task(job, job_spec, facts, stage, chunk, span, made)
+            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made)
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
@@ -112,34 +115,23 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
     """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
-    doc = {
+    doc = {known: getattr(facts, known) for known in ("sha256", "size", "container", "title", "shot_at")} | {
         "video": video_id(job_spec.owner, facts.sha256),
         "name": name,
         "path": job_spec.source.path,
-        "sha256": facts.sha256,
-        "size": facts.size,
         "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
         "duration_us": int(facts.duration * 1_000_000),
         "width": width,
         "height": height,
         "rate": [video.rate.numerator, video.rate.denominator] if video and video.rate else None,
         "audio": bool(facts.audio),
-        "container": facts.container,
-        "title": facts.title,
-        "shot_at": facts.shot_at,
         "trial": job_spec.trial,
     }
     return canonical(doc).decode("ascii")
 
 
 def _task(
-    job: str,
-    job_spec: JobSpec,
-    facts: VideoFacts,
-    stage: StageSpec,
-    chunk: int | None,
-    span: Span | None,
-    made: Mapping[str, Sequence[PlannedTask]],
+    job: str, job_spec: JobSpec, sha256: str, stage: StageSpec, chunk: int | None, span: Span | None, made: Planned
 ) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
@@ -148,16 +140,14 @@ def _task(
         for output, key in p.keys.items():
             if need in (p.stage, f"{p.stage}.{output}"):
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
-    keys = _keys(stage, job_spec, facts.sha256, span, inputs)
+    keys = _keys(stage, job_spec, sha256, span, inputs)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
     id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
     return Draft(id, job, stage.name, chunk, spec, stage.lane, 0, met), PlannedTask(stage.name, chunk, keys)
 
 
-def _keys(
-    stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
+def _keys(stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Inputs) -> dict[str, str]:
     question = {
         "span": span.to_json() if span else None,
         "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
@@ -193,7 +183,7 @@ def _task_spec(
     job_spec: JobSpec,
     span: Span | None,
     keys: Mapping[str, str],
-    inputs: Mapping[str, Sequence[str]],
+    inputs: Inputs,
     needs: Sequence[str] = (),
 ) -> str:
     options = _options(stage, job_spec)

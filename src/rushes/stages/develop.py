@@ -5,10 +5,10 @@ import hashlib
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
-from rushes.media.developing.develop import Sink, develop
 from rushes.media.developing.frame_pack import FramePackWriter
 from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.developing.shots import shots
+from rushes.media.reading.frames import Sink, develop
 from rushes.media.reading.mp4_boxes import avc_codec
 from rushes.stages.port import Work
 

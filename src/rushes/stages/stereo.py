@@ -14,10 +14,10 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.video import VideoTrack
 from rushes.engines.images import decode_jpeg
 from rushes.engines.models.vision import gives_inverse
-from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import PackIndex, read_frame
 from rushes.media.joining.join import join
 from rushes.media.joining.packets import PieceFile
+from rushes.media.reading.frames import develop
 from rushes.media.reading.scaling import display_size
 from rushes.media.stereo.depth import (
     AUTO,

@@ -17,8 +17,8 @@ from rushes.media.developing.cut_metrics import (
     CutMetricsRecorder,
     join_metrics,
 )
-from rushes.media.developing.develop import develop
 from rushes.media.developing.shots import MIN_SHOT_FRAMES, boundaries, cuts, shots
+from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
 from tests.unit.film_work import chunks
 from tests.unit.media_files import Film, cfr, make

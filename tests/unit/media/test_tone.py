@@ -8,9 +8,9 @@ import pytest
 import simplejpeg
 
 from rushes.media.clips.clip import cut_clip
-from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import FramePackWriter, read_frame
 from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
 from rushes.media.reading.scaling import ToneMapper
 

@@ -100,7 +100,7 @@ def clip_from_proxy(
     part: tuple[Fraction, Fraction],
     scratch: Path,
     out: Path,
-    on_progress: Callable[[float], None],
+    on_progress: Progress,
 ) -> ClipFacts:
     """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
 
