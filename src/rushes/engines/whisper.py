@@ -17,6 +17,9 @@ _N_FRAMES = 30 * _MEL_HZ  # what the encoder was trained on: 1.35 CPU-seconds (b
 _MIN_FRAMES = 10 * _MEL_HZ
 _PADDING = 2 * _MEL_HZ  # of silence after the sound: 5 of 617 words wrong, clean to 6 dB of noise; 6 with all 30 s
 
+_DECODING = ("beam_size", "temperature", "no_repeat_ngram_size", "repetition_penalty")
+_THRESHOLDS = ("compression_ratio_threshold", "log_prob_threshold", "no_speech_threshold")
+
 
 class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
     """A loaded model. It keeps its last encoding, which language detection and repeated decoding share."""
@@ -51,15 +54,10 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         segments, _ = self.transcribe(
             pcm,
             language=language if self.model.is_multilingual else "en",
-            beam_size=options.beam_size,
-            temperature=options.temperature,
-            no_repeat_ngram_size=options.no_repeat_ngram_size,
-            repetition_penalty=options.repetition_penalty,
             word_timestamps=True,
             condition_on_previous_text=False,  # repetition must not carry over
-            compression_ratio_threshold=None,  # the caller judges the output
-            log_prob_threshold=None,
-            no_speech_threshold=None,
+            **{name: getattr(options, name) for name in _DECODING},
+            **dict.fromkeys(_THRESHOLDS),  # the caller judges the output
         )
         return Transcription(language, sure, tuple(_phrase(s) for s in segments))
 

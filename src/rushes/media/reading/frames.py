@@ -25,6 +25,7 @@ _MAX_LOST_SHARE = 10  # 1/10: a span that loses more is refused
 _SEEK_BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the span to seek; None: to the beginning
 
 
+Progress = Callable[[float], None]
 Damage = Callable[[int], None]  # called with the pts of a frame that cannot be decoded
 
 
@@ -194,7 +195,7 @@ def develop(
     facts: VideoFacts,
     span: Span,
     sinks: Sequence[Sink],
-    on_progress: Callable[[float], None],
+    on_progress: Progress,
     on_damage: Damage | None = None,
 ) -> int:
     """Show every frame of a span to every sink; how many there were.

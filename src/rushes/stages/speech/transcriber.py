@@ -81,15 +81,9 @@ def _split_cost(words: Sequence[Word], at: int) -> float:
 
 def _line(words: Sequence[Word], language: str, doubtful: bool) -> Observation:
     said = tuple((w.text.strip(), w.start, w.end, round(w.confidence, 3)) for w in words)
-    return Observation(
-        kind="speech",
-        span=Span(words[0].start, words[-1].end, BASE),
-        text=_text(words),
-        confidence=round(sum(w.confidence for w in words) / len(words), 3),
-        language=language,
-        words=said,
-        extra={"doubtful": True} if doubtful else {},
-    )
+    span, sure = Span(words[0].start, words[-1].end, BASE), round(sum(w.confidence for w in words) / len(words), 3)
+    extra = {"doubtful": True} if doubtful else {}
+    return Observation("speech", span, _text(words), sure, language, said, extra=extra)
 
 
 def _text(words: Sequence[Word]) -> str:
