@@ -20,7 +20,7 @@ import numpy as np
 _OURS = """
 import sys
 from pathlib import Path
-from rushes.media.developing.develop import develop
+from rushes.media.reading.frames import develop
 from rushes.media.developing.cut_metrics import CutMetricsRecorder, join_metrics
 from rushes.media.developing.frame_pack import FramePackWriter
 from rushes.media.developing.proxy import ProxyWriter

@@ -21,16 +21,15 @@ import imageio_ffmpeg
 
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
-from rushes.media.clips.clip import cut_clip
-from rushes.media.clips.proxy_clip import ProxyFiles as Reel
-from rushes.media.clips.proxy_clip import clip_from_proxy
+from rushes.media.clips.clip import ProxyFiles as Reel
+from rushes.media.clips.clip import clip_from_proxy, cut_clip
 from rushes.media.developing.audio import extract_audio
 from rushes.media.developing.cut_metrics import CutMetricsRecorder
-from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import FramePackWriter
+from rushes.media.developing.hls import SegmentIndex
 from rushes.media.developing.proxy import ProxyWriter
-from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.developing.shots import boundaries
+from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
 from rushes.plan.grid import grid
 

@@ -19,8 +19,7 @@ from rushes.domain.observation import Observation, load
 from rushes.domain.result import Manifest
 from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.faces import SAME_PERSON, unpack_embeddings
-from rushes.engines.models.text import input_side
+from rushes.engines.models.vision import SAME_PERSON, input_side, unpack_embeddings
 from rushes.jobs.intake import JobRequest
 from rushes.library import Library
 from rushes.plan.planner import results_of
@@ -69,7 +68,7 @@ def characters(folder: Path, profiles: Sequence[str]) -> None:
                 picture = decode_jpeg((folder / f"{name}.jpg").read_bytes())
                 found = [
                     line.text
-                    for line in engine.read_text(model, picture, input_side(profile))
+                    for line in engine.read_text(model, picture, input_side("text", profile))
                     if line.confidence >= 0.6
                 ]
                 bad += sum(_nearest(" ".join(line.split()), found) for line in lines)

@@ -19,9 +19,8 @@ from rushes.engines.port import RATE, DecodingOptions, Pcm, Phrase, Transcriptio
 from rushes.media.developing.audio import extract_audio
 from rushes.media.reading.probe import probe
 from rushes.settings import load, models_folder
-from rushes.stages.speech.pcm import PcmFile, open_pcm
 from rushes.stages.speech.transcriber import Transcriber
-from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
+from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
 
 JFK = "And so my fellow Americans ask not what your country can do for you ask what you can do for your country"
 DEFAULT = Path(__file__).parents[2] / "shared" / "samples"

@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from rushes.engines.images import decode_jpeg
 from rushes.engines.local import LocalEngine
 from rushes.engines.models.store import ModelStore
-from rushes.media.stereo.depth_maps import DepthWriter, read_map
-from rushes.media.stereo.grade import GradeOptions, grade_shots
-from rushes.media.stereo.temporal_depth import TemporalDepth
+from rushes.media.stereo.depth import DepthWriter, GradeOptions, TemporalDepth, grade_shots, read_map
 from rushes.media.stereo.warp import SUBPIXELS, Disparity, Planes, SubpixelPicture, dilate
 from rushes.settings import load, models_folder
 

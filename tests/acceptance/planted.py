@@ -13,7 +13,7 @@ from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_
 from rushes.domain.span import Span
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
-from rushes.engines.models.faces import pack_embeddings
+from rushes.engines.models.vision import pack_embeddings
 from rushes.library import Library
 
 SAMPLE, TICK = Fraction(1, 16000), Fraction(1, 90000)

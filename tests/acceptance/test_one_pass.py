@@ -19,7 +19,7 @@ from rushes.engines.local import LocalEngine
 from rushes.engines.port import RATE, Pcm
 from rushes.jobs.intake import missing_models
 from rushes.library import JobRequest, Library
-from rushes.media.reading import frames, probe, sample_timeline
+from rushes.media.reading import audio, frames, probe
 from rushes.stages.speech.windows import speech_ranges
 from tests.acceptance.conftest import ROOT, draw
 from tests.acceptance.one_process import work
@@ -95,7 +95,7 @@ def counts(seen_film: Path, tmp_path_factory: pytest.TempPathFactory) -> Counts:
             (av, "open"),
             (frames, "video_stream"),
             (probe, "video_stream"),
-            (sample_timeline, "audio_stream"),
+            (audio, "audio_stream"),
         ):
             patch.setattr(module, name, counts.opening(name, getattr(module, name)))
         engine: Any = Watched(LocalEngine(library.home.models, threads=2), counts)

@@ -16,13 +16,11 @@ from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 from rushes.media.developing.audio import PCM_RATE, extract_audio
-from rushes.media.developing.develop import develop
 from rushes.media.developing.proxy import ProxyWriter
-from rushes.media.reading.frames import decode
+from rushes.media.reading.audio import Resampler, SampleTimeline
+from rushes.media.reading.frames import decode, develop
 from rushes.media.reading.probe import probe
-from rushes.media.reading.resampling import Resampler
-from rushes.media.reading.sample_timeline import SampleTimeline
-from rushes.media.reading.tone_mapping import ToneMapper, is_hdr
+from rushes.media.reading.scaling import ToneMapper, is_hdr
 from rushes.media.timeline import shift_seconds
 from tests.media_kinds.films import make
 from tests.media_kinds.kinds import KINDS

@@ -8,9 +8,11 @@ from pathlib import Path
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
-from rushes.media.stereo.grade import Grade
-from rushes.stages import depth, develop, grade, join, probe, shots, stereo
+from rushes.media.stereo.depth import Grade
+from rushes.stages.develop import Develop, Shots
 from rushes.stages.port import Input, OutputDraft
+from rushes.stages.probe import Probe
+from rushes.stages.stereo import Depth, DepthGrade, Join, Stereo
 from tests.unit.film_work import FilmWork, chunks
 
 
@@ -29,23 +31,23 @@ class Made:
 
     @property
     def grades(self) -> list[Grade]:
-        return [Grade.from_json(row) for row in self.work.made["grade.grade"][0].json("grade.json")["shots"]]
+        return [Grade(**row) for row in self.work.made["grade.grade"][0].json("grade.json")["shots"]]
 
 
 def in_3d(film: Path, scratch: Path, seconds: int = 60, **options: Mapping[str, JSON]) -> Made:
     """A film in 3D, made in chunks of so many seconds."""
     os.environ.setdefault(FLAG, "1")
     work = FilmWork(film, scratch, engine=StubEngine(), models={"depth": "stub"})
-    work.run(probe.STAGE)
+    work.run(Probe())
     spans: list[Span | None] = [*chunks(work.facts, seconds)] if work.facts.video else [None]
     for span in spans:
-        work.run(develop.STAGE, span, wanted=["frames", "metrics"])
-    work.run(shots.STAGE)
+        work.run(Develop(), span, wanted=["frames", "metrics"])
+    work.run(Shots())
     packs = work.made["develop.frames"]
     for span, pack in zip(spans, packs, strict=True):
         work.made["develop.frames"] = [pack]
-        work.run(depth.STAGE, span, options=options.get("depth"))
-    work.run(grade.STAGE, options=options.get("grade"))
+        work.run(Depth(), span, options=options.get("depth"))
+    work.run(DepthGrade(), options=options.get("grade"))
     for span in spans:
-        work.run(stereo.STAGE, span, options=options.get("stereo"))
-    return Made(work, work.run(join.STAGE)["film"])
+        work.run(Stereo(), span, options=options.get("stereo"))
+    return Made(work, work.run(Join())["film"])

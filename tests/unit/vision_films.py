@@ -16,7 +16,10 @@ from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder
-from rushes.stages import develop, faces, objects, places, probe, read_text, segments
+from rushes.stages.detections import Faces, Objects, Places
+from rushes.stages.develop import Develop
+from rushes.stages.probe import Probe
+from rushes.stages.screen_text import ReadText, Segments
 from tests.unit.film_work import FilmWork, chunks
 
 MODELS = {
@@ -33,7 +36,7 @@ SLIDE = (
     "Three new offices opened in Berlin",
     "Outlook: stable through October",
 )
-SEEING = {s.spec.name: s for s in (read_text.STAGE, objects.STAGE, faces.STAGE, places.STAGE)}
+SEEING = {s.spec.name: s for s in (ReadText(), Objects(), Faces(), Places())}
 ROWS = {"read_text": "readings.jsonl", "objects": "objects.jsonl", "faces": "faces.jsonl", "places": "places.jsonl"}
 
 
@@ -83,15 +86,15 @@ def seen(
 ) -> dict[str, list[Observation]]:
     """What the stages see in a film that is cut into chunks of so many seconds; text also merged, as "segments"."""
     work = FilmWork(film, scratch, engine=engine or eyes(), models=models)
-    work.run(probe.STAGE)
+    work.run(Probe())
     for span in chunks(work.facts, seconds) if work.facts.video else [None]:
         work.made["develop.frames"] = []
-        work.run(develop.STAGE, span, wanted=["frames"])
+        work.run(Develop(), span, wanted=["frames"])
         for name in stages:
             work.run(SEEING[name], span, options=(options or {}).get(name))
     rows = {name: _rows(work, f"{name}.{SEEING[name].spec.outputs[0]}", ROWS[name]) for name in stages}
     if "read_text" in stages:
-        work.run(segments.STAGE)
+        work.run(Segments())
         rows["segments"] = _rows(work, "segments.segments", "segments.jsonl")
     return rows
 

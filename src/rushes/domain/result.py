@@ -1,4 +1,4 @@
-"""Results: outputs of tasks, never changed once written."""
+"""Results: what answers one question, once written never changed."""
 
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
@@ -14,12 +14,12 @@ class Artifact:
     sha256: str
     size: int
     media_type: str
-    publish: str | None = None  # a published name, linked after the commit
+    publish: str | None = None  # a name for people and other tools, made after the commit
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What produced a result; part of the manifest, never of artifacts."""
+    """What produced a result: stands in the manifest, never in artifact bytes."""
 
     run_id: str
     stage: str
@@ -34,7 +34,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The document that lists the artifacts of a result with hashes and provenance."""
+    """The small document that names a result's artifacts, their hashes and their provenance."""
 
     key: str
     output: str
@@ -64,10 +64,7 @@ class Manifest:
 
     def artifact(self, name: str) -> Artifact:
         """The artifact of that name. Raises KeyError."""
-        for artifact in self.artifacts:
-            if artifact.name == name:
-                return artifact
-        raise KeyError(name)
+        return {artifact.name: artifact for artifact in reversed(self.artifacts)}[name]
 
 
 class Result(NamedTuple):  # a tuple, as a lease is
@@ -77,19 +74,13 @@ class Result(NamedTuple):  # a tuple, as a lease is
     output: str
     manifest_sha256: str
     size: int = 0  # bytes of all its artifacts
-    count: int = 0  # type: ignore[assignment]  # observations; hides tuple.count, which nobody calls
+    count: int = 0  # type: ignore[assignment]  # observations inside; nobody counts fields
     schema_version: int = 1
-    publishes: bool = False  # whether an artifact has a published name
+    publishes: bool = False  # some artifact wants a published name
 
 
 def result_of(manifest: Manifest, manifest_sha256: str) -> Result:
-    """The ledger row of a manifest."""
-    return Result(
-        key=manifest.key,
-        output=manifest.output,
-        manifest_sha256=manifest_sha256,
-        size=sum(a.size for a in manifest.artifacts),
-        count=manifest.count,
-        schema_version=manifest.schema_version,
-        publishes=any(a.publish for a in manifest.artifacts),
-    )
+    """The ledger row that stands for a manifest."""
+    size, publishes = sum(a.size for a in manifest.artifacts), any(a.publish for a in manifest.artifacts)
+    version = manifest.schema_version
+    return Result(manifest.key, manifest.output, manifest_sha256, size, manifest.count, version, publishes)

@@ -1,4 +1,4 @@
-"""Pictures as models take them: RGB arrays, decoded, resized and cropped to the same numbers on every machine."""
+"""Pictures as models take them: decoded, resized and cropped to the same numbers on every machine; boxes likewise."""
 
 import av
 import numpy as np
@@ -8,12 +8,31 @@ from numpy.typing import NDArray
 
 from rushes.engines.port import Picture
 
+Boxes = NDArray[np.float64]  # n x (left, top, right, bottom)
 Points = NDArray[np.float64]  # n x (x, y), in pixels
 Floats = NDArray[np.float32]
-
 IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 IMAGENET_STD = np.array([0.229, 0.224, 0.225], np.float32)
 _BILINEAR = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
+
+
+def nms(boxes: Boxes, scores: NDArray[np.floating], iou_threshold: float) -> list[int]:
+    """Indices of the boxes that stay, best first: none overlaps a better one by more than the threshold."""
+    left = list(np.lexsort((np.arange(len(scores)), -scores)))
+    kept: list[int] = []
+    while left:
+        first = left.pop(0)
+        kept.append(int(first))
+        ious = _iou(boxes[first], boxes[left])
+        left = [n for n, s in zip(left, ious, strict=True) if s <= iou_threshold]
+    return kept
+
+
+def _iou(box: NDArray[np.float64], others: Boxes) -> NDArray[np.float64]:
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    both = np.prod(np.clip(high - low, 0, None), axis=1)
+    areas = np.prod(others[:, 2:] - others[:, :2], axis=1) + np.prod(box[2:] - box[:2])
+    return np.asarray(both / np.maximum(areas - both, 1e-9))
 
 
 def decode_jpeg(jpeg: bytes) -> Picture:
@@ -40,9 +59,8 @@ def nchw(picture: Picture, *, normalised: bool) -> Floats:
 def letterbox(picture: Picture, width: int, height: int) -> tuple[Picture, float]:
     """The picture scaled to fit into the top left of a black one, and the scale."""
     scale = min(width / picture.shape[1], height / picture.shape[0])
-    w, h = (
-        max(1, min(most, round(side * scale))) for most, side in ((width, picture.shape[1]), (height, picture.shape[0]))
-    )
+    sides = zip((width, height), picture.shape[1::-1], strict=True)
+    w, h = (max(1, min(most, round(side * scale))) for most, side in sides)
     canvas = np.zeros((height, width, 3), np.uint8)
     canvas[:h, :w] = resize(picture, w, h)
     return canvas, scale

@@ -38,45 +38,38 @@ class LocalEngine:
 
     def detect_language(self, model: str, pcm: Pcm) -> tuple[str, float]:
         """The language of up to 30 s of speech, and its probability."""
-        with self._lock:
-            return self._load("whisper", "Whisper", model).window_language(pcm)  # type: ignore[no-any-return]
+        return self._run("whisper", "Whisper", model, "window_language", pcm)  # type: ignore[no-any-return]
 
     def transcribe(self, model: str, pcm: Pcm, options: DecodingOptions) -> Transcription:
         """The words of up to 30 s of speech, with times."""
-        with self._lock:
-            return self._load("whisper", "Whisper", model).transcribe_window(pcm, options)  # type: ignore[no-any-return]
+        return self._run("whisper", "Whisper", model, "transcribe_window", pcm, options)  # type: ignore[no-any-return]
 
     def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
         """The lines of text in a picture."""
-        with self._lock:
-            if model == _TESSERACT:
+        if model == _TESSERACT:
+            with self._lock:
                 return self._import("nets.tesseract").Tesseract().read(picture, languages)  # type: ignore[no-any-return]
-            return self._load("nets.text", "PpOcr", model).read(picture, side)  # type: ignore[no-any-return]
+        return self._run("nets.text", "PpOcr", model, "read", picture, side)  # type: ignore[no-any-return]
 
     def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:
         """Objects with at least that confidence, most confident first."""
-        with self._lock:
-            return self._load("nets.objects", "EfficientDet", model).find(picture, least)  # type: ignore[no-any-return]
+        return self._run("nets.objects", "EfficientDet", model, "find", picture, least)  # type: ignore[no-any-return]
 
     def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:
         """Faces with at least that confidence, most confident first."""
-        with self._lock:
-            return self._load("nets.faces", "Faces", model).find(picture, least, side)  # type: ignore[no-any-return]
+        return self._run("nets.faces", "Faces", model, "find", picture, least, side)  # type: ignore[no-any-return]
 
     def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:
         """The likeliest scene classes with their probabilities, likeliest first."""
-        with self._lock:
-            return self._load("nets.places", "PlaceClassifier", model).classify(picture, most)  # type: ignore[no-any-return]
+        return self._run("nets.places", "PlaceClassifier", model, "classify", picture, most)  # type: ignore[no-any-return]
 
     def inverse_depth(self, model: str, picture: Picture, *, inverse: bool) -> NDArray[np.float32]:
         """A map of inverse depth."""
-        with self._lock:
-            return self._load("nets.depth", "DepthNet", model).inverse_depth(picture, inverse=inverse)  # type: ignore[no-any-return]
+        return self._run("nets.depth", "DepthNet", model, "inverse_depth", picture, inverse=inverse)  # type: ignore[no-any-return]
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
-        with self._lock:
-            return self._load("nets.sentences", "MiniLm", model).embed(texts)  # type: ignore[no-any-return]
+        return self._run("nets.sentences", "MiniLm", model, "embed", texts)  # type: ignore[no-any-return]
 
     def unload(self) -> None:
         """Unload every model; the next call loads it again."""
@@ -84,6 +77,10 @@ class LocalEngine:
             self._warm.clear()
             if self._timer:
                 self._timer.cancel()
+
+    def _run(self, room: str, name: str, model: str, method: str, *given: Any, **named: Any) -> Any:
+        with self._lock:
+            return getattr(self._load(room, name, model), method)(*given, **named)
 
     def _load(self, room: str, name: str, model: str) -> Any:
         if self._timer:

@@ -97,8 +97,10 @@ class SpeechEngine(Protocol):
         """The words of up to 30 s of speech, with times."""
 
 
-class VisionEngine(Protocol):
-    """Models for pictures and sentences. Every method raises ModelMissing if the weights are not on this machine."""
+class Engine(SpeechEngine, Protocol):
+    """Where inference runs: speech, pictures and sentences, under the same rule."""
+
+    loading: float  # seconds spent on loading models so far; estimates leave them out
 
     def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:
         """The lines of text in a picture, which is scaled down to `side` pixels on its longer side first."""
@@ -117,9 +119,3 @@ class VisionEngine(Protocol):
 
     def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding of length one for each sentence."""
-
-
-class Engine(SpeechEngine, VisionEngine, Protocol):
-    """Where inference runs."""
-
-    loading: float  # seconds spent on loading models so far; estimates leave them out

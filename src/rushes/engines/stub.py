@@ -8,18 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rushes.domain.errors import Refused
-from rushes.engines.port import (
-    RATE,
-    DecodingOptions,
-    Detection,
-    Face,
-    Pcm,
-    Phrase,
-    Picture,
-    TextLine,
-    Transcription,
-    Word,
-)
+from rushes.engines import port
+from rushes.engines.port import RATE, Pcm, Phrase, Picture, TextLine
 
 FLAG = "RUSHES_ALLOW_STUB"
 _WORDS = ("river", "stone", "lamp", "winter", "paper", "green", "seven", "bridge", "salt", "apple", "garden", "north")
@@ -57,29 +47,26 @@ class StubEngine:
         """Always English."""
         return "en", 1.0
 
-    def transcribe(self, model: str, pcm: Pcm, options: DecodingOptions) -> Transcription:  # noqa: ARG002 - the port's shape
+    def transcribe(self, model: str, pcm: Pcm, options: port.DecodingOptions) -> port.Transcription:  # noqa: ARG002 - the port's shape
         """A word for every 0.4 s of loud audio."""
-        words = [
-            self._word(pcm, at)
-            for a, b in self.detect_speech(pcm)
-            for at in range(a, b - _WORD_SAMPLES + 1, _WORD_SAMPLES)
-        ]
-        return Transcription(options.language or "en", 1.0, (Phrase(tuple(words), 0.9, 0.0, 1.0),) if words else ())
+        starts = (at for a, b in self.detect_speech(pcm) for at in range(a, b - _WORD_SAMPLES + 1, _WORD_SAMPLES))
+        words = tuple(self._word(pcm, at) for at in starts)
+        return port.Transcription(options.language or "en", 1.0, (Phrase(words, 0.9, 0.0, 1.0),) if words else ())
 
     def read_text(self, model: str, picture: Picture, side: int, languages: Sequence[str] = ()) -> Sequence[TextLine]:  # noqa: ARG002
         """A word in the middle of every picture that is not plain."""
         return [TextLine(word, 0.96, _corners(picture)) for word in _words_in(picture)]
 
-    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[Detection]:  # noqa: ARG002
+    def detect_objects(self, model: str, picture: Picture, least: float) -> Sequence[port.Detection]:  # noqa: ARG002
         """An object in the middle of every picture that is not plain."""
-        return [Detection(word, 0.9, _corners(picture)[0] + _corners(picture)[2]) for word in _words_in(picture)]
+        return [port.Detection(word, 0.9, _corners(picture)[0] + _corners(picture)[2]) for word in _words_in(picture)]
 
-    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[Face]:  # noqa: ARG002
+    def detect_faces(self, model: str, picture: Picture, least: float, side: int) -> Sequence[port.Face]:  # noqa: ARG002
         """A face in the middle of every picture that is not plain; whose it is depends on the picture."""
         corners = _corners(picture)
         middle = tuple((a + b) / 2 for a, b in zip(corners[0], corners[2], strict=True))
         embeddings = [tuple(float(w == word) for w in _WORDS) for word in _words_in(picture)]
-        return [Face(0.9, corners[0] + corners[2], (*corners, middle), embedding) for embedding in embeddings]
+        return [port.Face(0.9, corners[0] + corners[2], (*corners, middle), embedding) for embedding in embeddings]
 
     def classify_place(self, model: str, picture: Picture, most: int) -> Sequence[tuple[str, float]]:  # noqa: ARG002
         """A scene class for every picture that is not plain."""
@@ -97,9 +84,9 @@ class StubEngine:
         rows = np.array([np.bincount(w, minlength=64) for w in words], np.float32).reshape(-1, 64)
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
-    def _word(self, pcm: Pcm, at: int) -> Word:
+    def _word(self, pcm: Pcm, at: int) -> port.Word:
         sound = np.round(pcm[at : at + _WORD_SAMPLES] * 128).astype(np.int8).tobytes()
-        return Word(" " + _WORDS[zlib.crc32(sound) % len(_WORDS)], at, at + _WORD_SAMPLES, 0.9)
+        return port.Word(" " + _WORDS[zlib.crc32(sound) % len(_WORDS)], at, at + _WORD_SAMPLES, 0.9)
 
 
 def _words_in(picture: Picture) -> list[str]:

@@ -17,6 +17,9 @@ _N_FRAMES = 30 * _MEL_HZ  # what the encoder was trained on: 1.35 CPU-seconds (b
 _MIN_FRAMES = 10 * _MEL_HZ
 _PADDING = 2 * _MEL_HZ  # of silence after the sound: 5 of 617 words wrong, clean to 6 dB of noise; 6 with all 30 s
 
+_DECODING = ("beam_size", "temperature", "no_repeat_ngram_size", "repetition_penalty")
+_THRESHOLDS = ("compression_ratio_threshold", "log_prob_threshold", "no_speech_threshold")
+
 
 class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
     """A loaded model. It keeps its last encoding, which language detection and repeated decoding share."""
@@ -39,9 +42,8 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         """The language and its probability; 5 s take 0.1 CPU-seconds (base), an encoding of over 10 s is reused."""
         self._full = False
         few = 5 * _MEL_HZ * math.ceil(len(pcm) / RATE / 5)
-        return self._language(
-            pad_or_trim(self.feature_extractor(pcm)[..., :-1], few if few <= _MIN_FRAMES else _N_FRAMES)
-        )
+        frames = few if few <= _MIN_FRAMES else _N_FRAMES
+        return self._language(pad_or_trim(self.feature_extractor(pcm)[..., :-1], frames))
 
     def transcribe_window(self, pcm: Pcm, options: DecodingOptions) -> Transcription:
         """The words of up to 30 s of speech, with times."""
@@ -52,15 +54,10 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
         segments, _ = self.transcribe(
             pcm,
             language=language if self.model.is_multilingual else "en",
-            beam_size=options.beam_size,
-            temperature=options.temperature,
-            no_repeat_ngram_size=options.no_repeat_ngram_size,
-            repetition_penalty=options.repetition_penalty,
             word_timestamps=True,
             condition_on_previous_text=False,  # repetition must not carry over
-            compression_ratio_threshold=None,  # the caller judges the output
-            log_prob_threshold=None,
-            no_speech_threshold=None,
+            **{name: getattr(options, name) for name in _DECODING},
+            **dict.fromkeys(_THRESHOLDS),  # the caller judges the output
         )
         return Transcription(language, sure, tuple(_phrase(s) for s in segments))
 
@@ -85,9 +82,5 @@ def detect_speech(pcm: Pcm) -> list[tuple[int, int]]:
 
 def _phrase(segment: Any) -> Phrase:
     words = tuple(Word(w.word, round(w.start * RATE), round(w.end * RATE), float(w.probability)) for w in segment.words)
-    return Phrase(
-        words=words,
-        confidence=math.exp(min(0.0, segment.avg_logprob)),
-        no_speech_prob=float(segment.no_speech_prob),
-        compression_ratio=float(segment.compression_ratio),
-    )
+    confidence = math.exp(min(0.0, segment.avg_logprob))
+    return Phrase(words, confidence, float(segment.no_speech_prob), float(segment.compression_ratio))

@@ -1,4 +1,4 @@
-"""Files beside the film, under names that players read; never overwrites a file of somebody else."""
+"""Files beside the film or at a path that somebody names, never over a file that somebody else wrote."""
 
 import contextlib
 import errno
@@ -6,24 +6,31 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from rushes.domain.errors import NoRoom, Refused
-from rushes.files import (
-    DISK_FULL,
-    NEW,
-    NO_LINKS,
-    READ,
-    create_locked,
-    remove_abandoned,
-    sync,
-    sync_path,
-    write_all,
-)
+from rushes.files import DISK_FULL, NEW, NO_LINKS, READ, create_locked, remove_abandoned, sync, sync_path, write_all
 from rushes.telemetry import effect
 
 _EMPTY = hashlib.sha256(b"").hexdigest()  # a name that was taken by a writer who was killed before it could fill it
+
+
+def check_output_path(path: Path, endings: Collection[str]) -> None:
+    """Refuse a place where the file cannot be, or a name that promises something else.
+
+    Raises:
+        Refused: says why.
+    """
+    if path.exists():
+        raise Refused(f"{path} already exists", "Choose another name, or remove it first.")
+    if not path.parent.is_dir():
+        raise Refused(f"the folder {path.parent} does not exist", f"Create it first: mkdir -p {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise Refused(f"{path.parent} cannot be written by this user", "Choose another folder.")
+    if path.suffix.lower() not in endings:
+        better = f"{path.stem}{next(iter(endings))}"
+        raise Refused(f"{path.name}: the name must end in {' or '.join(endings)}", f"For example: {better}")
 
 
 def adjacent_path(film: Path, language: str, kind: str) -> Path:
@@ -33,11 +40,11 @@ def adjacent_path(film: Path, language: str, kind: str) -> Path:
 
 
 def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
-    """Write a file atomically; False if it already has these bytes.
+    """Write a file whole or not at all; False if it is there with these very bytes.
 
-    `was_ours` tells by its sha256 whether we wrote a file: only such a file is replaced.
+    `was_ours` says whether a content (by its sha256) was written by us: only that is ever replaced.
     Raises:
-        Refused: the file is not ours, or the folder cannot be written.
+        Refused: something is there that we did not write, or the folder cannot be written.
         NoRoom: the disk is full.
     """
     with _translate_errors(path):
@@ -56,7 +63,7 @@ def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> 
 
 
 def _content(path: Path) -> str | None:
-    """The sha256 of the file, None if it is missing."""
+    """The sha256 of what is there, None if nothing is."""
     try:
         file = os.open(path, READ)
     except FileNotFoundError:
@@ -69,7 +76,7 @@ def _content(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def _temporary(path: Path, data: bytes) -> Iterator[Path]:
-    """One hidden name per target, so that the next process takes over what a killed one left."""
+    """One hidden name per target, so that what a killed process left is taken over by the next."""
     temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
     file = _create_locked(temp)
     try:
@@ -78,7 +85,7 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
         yield temp
     finally:
         with contextlib.suppress(FileNotFoundError):
-            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it was renamed, and this one is of another process
+            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it has its name, and this one may be another's
                 temp.unlink()
         os.close(file)
 
@@ -94,7 +101,7 @@ def _create_locked(temp: Path) -> int:
 
 
 def _link(temp: Path, path: Path) -> None:
-    """Give the file its name unless that exists by now."""
+    """Give the file its name unless somebody has taken it meanwhile."""
     try:
         os.link(temp, path, follow_symlinks=False)
     except FileExistsError:

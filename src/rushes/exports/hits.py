@@ -1,11 +1,11 @@
-"""Search hits as CSV, JSON Lines and EDL. Pure."""
+"""Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
 
 from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import clock
-from rushes.exports.tables import write_csv
+from rushes.exports.tables import csv_bytes
 from rushes.exports.timelines import TimelineMedia, cmx3600
 from rushes.index.port import Hit
 
@@ -13,54 +13,41 @@ COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "langu
 
 
 def as_csv(hits: Iterable[Hit]) -> bytes:
-    """One row per hit; formulas are escaped with an apostrophe."""
-    spans = ((h, h.start_us, h.end_us) for h in hits)
-    rows = ((h.video, h.name, h.kind, clock(a), clock(b), a, b, h.language, h.confidence, h.text) for h, a, b in spans)
-    return write_csv(COLUMNS, rows)
+    """One row per hit; a text that a spreadsheet would run as a formula is led by an apostrophe."""
+    times = ((h, (clock(h.start_us), clock(h.end_us), h.start_us, h.end_us)) for h in hits)
+    return csv_bytes(COLUMNS, ((h.video, h.name, h.kind, *at, h.language, h.confidence, h.text) for h, at in times))
 
 
 def as_json_lines(hits: Iterable[Hit]) -> bytes:
-    """One object per hit, with all its fields."""
+    """One object per hit: everything it holds."""
     return b"".join(canonical(hit_doc(hit)) + b"\n" for hit in hits)
 
 
 def hit_doc(hit: Hit) -> dict[str, JSON]:
-    """A hit as JSON."""
-    return {
-        "video": hit.video,
-        "name": hit.name,
-        "kind": hit.kind,
-        "start_us": hit.start_us,
-        "end_us": hit.end_us,
-        "thumb_us": hit.thumb_us,
-        "span": hit.span.to_json(),
-        "line": hit.line.to_json(),
-        "text": hit.text,
-        "pieces": [list(piece) for piece in hit.pieces],
-        "language": hit.language,
-        "confidence": hit.confidence,
-        "score": hit.score,
-        "matched": [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched],
-    }
+    """A hit for programs."""
+    head = {name: getattr(hit, name) for name in ("video", "name", "kind", "start_us", "end_us", "thumb_us")}
+    head |= {"span": hit.span.to_json(), "line": hit.line.to_json()}
+    matched = [{"kind": m.kind, "span": m.span.to_json(), "text": m.text} for m in hit.matched]
+    words = {"text": hit.text, "pieces": [list(piece) for piece in hit.pieces], "language": hit.language}
+    return head | words | {"confidence": hit.confidence, "score": hit.score, "matched": matched}
 
 
 def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
-    """A CMX3600 list: the whole frames of each hit, as non-drop time code of its film.
+    """A CMX3600 list, cut after cut: whole frames that hold the hit, as non-drop time code of each film.
 
     Raises:
-        Refused: the films have variable or different frame rates.
+        Refused: the films have no constant rate, or not the same: one list cannot count their frames.
     """
     rates = {film.rate for film, _ in cuts}
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
         raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
-    notes = [(f"FROM CLIP NAME: {film.name}", f"COMMENT: {hit.text}") for film, hit in cuts]
-    frames = (_frames(film, hit) for film, hit in cuts)
-    return cmx3600(title, rate, ((start, end, note) for (start, end), note in zip(frames, notes, strict=True)))
+    rows = [(_frames(film, hit), {"FROM CLIP NAME": film.name, "COMMENT": hit.text}) for film, hit in cuts]
+    return cmx3600(title, rate, rows)
 
 
 def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:
-    """The frames of a hit, end exclusive, at least one."""
+    """The frames that hold a hit, end exclusive, at least one."""
     zero, rate = film.span.start * film.span.base, film.rate or 1
     start, end = ((t * hit.span.base - zero) * rate for t in (hit.span.start, hit.span.end))
     first = max(0, start.__floor__())

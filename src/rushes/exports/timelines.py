@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import quote
@@ -17,7 +17,7 @@ _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/
 
 @dataclass(frozen=True, slots=True)
 class TimelineMedia:
-    """The film of a timeline: the span of its video, and its frame rate if that is known."""
+    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
 
     name: str
     path: str
@@ -26,29 +26,25 @@ class TimelineMedia:
 
 
 def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
-    """A CMX3600 list of the shots as non-drop time code, ends exclusive.
+    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
 
     Raises:
-        Refused: the frame rate is variable.
+        Refused: the frames have no constant rate, so that time code cannot name them.
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
-        raise Refused(
-            f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
-        )
-    events = [(start, end, (f"FROM CLIP NAME: {film.name}",)) for start, end in cuts]
-    return cmx3600(film.name, film.rate, events)
+        hint = "Export otio, which is exact."
+        raise Refused(f"{film.name} has a variable frame rate, so an EDL would be wrong", hint)
+    return cmx3600(film.name, film.rate, [(cut, {"FROM CLIP NAME": film.name}) for cut in cuts])
 
 
-def cmx3600(title: str, rate: Fraction, events: Iterable[tuple[int, int, Sequence[str]]]) -> bytes:
-    """A CMX3600 list of (start frame, end frame, notes), recorded one after another."""
+def cmx3600(title: str, rate: Fraction, cuts: Iterable[tuple[tuple[int, int], Mapping[str, str]]]) -> bytes:
+    """The list itself: first and end frame of each cut, and what is noted of it."""
     fps = -(-rate.numerator // rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
-    lines = [f"TITLE: {_ascii(title, 70)}", "FCM: NON-DROP FRAME", ""]
-    at = 0
-    for n, (start, end, notes) in enumerate(events, 1):
-        times = [_timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines.append(f"{n:03d}  AX       V     C        {' '.join(times)}")
-        lines += [f"* {name}: {_ascii(text, 200)}" for name, _, text in (note.partition(": ") for note in notes)]
+    lines, at = [f"TITLE: {_ascii(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
+    for n, ((start, end), notes) in enumerate(cuts, 1):
+        times = " ".join(_timecode(t, fps) for t in (start, end, at, at + end - start))
+        lines += [f"{n:03d}  AX       V     C        {times}", *(f"* {k}: {_ascii(v, 200)}" for k, v in notes.items())]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
@@ -61,13 +57,8 @@ def otio(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
     else:
         whole, rate = film.span.end - film.span.start, 1 / film.span.base
         cuts = [(s.start - film.span.start, s.end - film.span.start) for s in shots]
-    media = {
-        "OTIO_SCHEMA": "ExternalReference.1",
-        "name": _valid(film.name),
-        "target_url": _url(film.path),
-        "available_range": _range(0, whole, rate),
-        "metadata": {},
-    }
+    media: JSON = {"OTIO_SCHEMA": "ExternalReference.1", "name": _valid(film.name), "target_url": _url(film.path)}
+    media |= {"available_range": _range(0, whole, rate), "metadata": {}}
     clips = [_clip(f"{film.name} {n}", _range(a, b, rate), media) for n, (a, b) in enumerate(cuts, 1)]
     return (json.dumps(_timeline(film.name, clips), indent=2) + "\n").encode("ascii")
 
@@ -96,20 +87,15 @@ def _timecode(frames: int, fps: int) -> str:
 
 
 def _ascii(text: str, longest: int) -> str:
-    """A text in printable ASCII."""
+    """A text that every editor takes."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 
 def _timeline(name: str, clips: list[JSON]) -> JSON:
     track = {"OTIO_SCHEMA": "Track.1", "kind": "Video", **_item("V1"), "children": clips}
     stack = {"OTIO_SCHEMA": "Stack.1", **_item("tracks"), "children": [track]}
-    return {
-        "OTIO_SCHEMA": "Timeline.1",
-        "name": _valid(name),
-        "global_start_time": None,
-        "metadata": {},
-        "tracks": stack,
-    }
+    head: JSON = {"OTIO_SCHEMA": "Timeline.1", "name": _valid(name), "global_start_time": None, "metadata": {}}
+    return head | {"tracks": stack}
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
@@ -121,11 +107,10 @@ def _item(name: str) -> dict[str, JSON]:
 
 
 def _range(start: int, end: int, rate: Fraction) -> JSON:
-    return {
-        "OTIO_SCHEMA": "TimeRange.1",
-        "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(start)},
-        "duration": {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(end - start)},
-    }
+    at, length = (
+        {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(value)} for value in (start, end - start)
+    )
+    return {"OTIO_SCHEMA": "TimeRange.1", "start_time": at, "duration": length}
 
 
 def _valid(text: str) -> str:

@@ -11,7 +11,7 @@ from rushes.domain.job import Job, JobState
 from rushes.domain.keys import short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
-from rushes.exports.output_path import check_output_path
+from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.control import announce_ready

@@ -9,7 +9,7 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from rushes.domain.video import AudioTrack, VideoTrack
-from rushes.media.reading.resampling import Resampler
+from rushes.media.reading.audio import Resampler
 
 _AAC_FRAME = 1024  # samples
 
@@ -30,37 +30,30 @@ def x264_stream(
 
 def x264_options(crf: int) -> dict[str, str]:
     """One thread and no processor-dependent choices, at 1.02 of the cost."""
-    return {
-        "preset": "veryfast",
-        "crf": str(crf),
-        "bf": "2",
-        "g": str(1 << 20),
-        "sc_threshold": "0",
-        "forced-idr": "1",
-        "threads": "1",
-        "flags": "+bitexact",
-        "x264-params": "cpu-independent=1:scenecut=0:keyint=infinite",
-    }
+    coding = {"preset": "veryfast", "crf": str(crf), "bf": "2"}
+    keys = {"g": str(1 << 20), "sc_threshold": "0", "forced-idr": "1"}
+    exact = {"threads": "1", "flags": "+bitexact", "x264-params": "cpu-independent=1:scenecut=0:keyint=infinite"}
+    return coding | keys | exact
 
 
 class AacEncoder:
-    """A bit-exact AAC stream in a layout and at a rate that every player supports; takes frames of any format."""
+    """A track as bit-exact AAC, in a channel layout and a sample rate that every player supports."""
 
     def __init__(self, out: av.container.OutputContainer, track: AudioTrack) -> None:
-        mono = track.channels == 1
+        layout = "mono" if track.channels == 1 else "stereo"
         self.rate = track.rate if track.rate in {44_100, 48_000} else 48_000
+        self.stream = out.add_stream("aac", rate=self.rate, options={"flags": "+bitexact", "threads": "1"})
+        self.stream.codec_context.layout = layout
+        self.stream.codec_context.bit_rate = 64_000 if layout == "mono" else 128_000
+        self._resampler = Resampler("fltp", layout, self.rate, _AAC_FRAME)
         self.samples = 0  # encoded so far
-        self.stream: AudioStream = out.add_stream("aac", rate=self.rate, options={"flags": "+bitexact", "threads": "1"})
-        self.stream.codec_context.layout = "mono" if mono else "stereo"
-        self.stream.codec_context.bit_rate = 64_000 if mono else 128_000
-        self._resampler = Resampler("fltp", "mono" if mono else "stereo", self.rate, _AAC_FRAME)
 
     def encode(self, frame: av.AudioFrame | None, start: int = 0) -> "Iterator[Packet[AudioStream]]":
-        """The packets after one more frame, whose samples count from `start`; None flushes."""
-        for part in self._resampler.push(frame):
-            part.pts, part.time_base = start + self.samples, Fraction(1, self.rate)
-            self.samples += part.samples
-            yield from self.stream.encode(part)
+        """The packets after one more frame; None flushes. `start` is the time of the first sample, in samples."""
+        for piece in self._resampler.push(frame):
+            piece.pts, piece.time_base = start + self.samples, Fraction(1, self.rate)
+            self.samples += piece.samples
+            yield from self.stream.encode(piece)
         if frame is None and self.samples:
             yield from self.stream.encode(None)
 

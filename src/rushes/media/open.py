@@ -133,10 +133,8 @@ def is_listed(stream: AudioStream | VideoStream) -> bool:
 def check_pixels(width: int, height: int, limits: Limits = LIMITS) -> None:
     """Raise BadMedia for pictures that would fill the memory."""
     if width * height > limits.pixels:
-        raise BadMedia(
-            f"its pictures are {width} x {height}, over the limit of {limits.pixels // 1_000_000} million pixels",
-            "Make a smaller copy, or raise max_pixels.",
-        )
+        limit = f"over the limit of {limits.pixels // 1_000_000} million pixels"
+        raise BadMedia(f"its pictures are {width} x {height}, {limit}", "Make a smaller copy, or raise max_pixels.")
 
 
 def create_file(path: Path, options: dict[str, str]) -> OutputContainer:
@@ -200,7 +198,5 @@ def _check_head(file: BinaryIO, name: str, limits: Limits) -> None:
 def _check_codec(stream: VideoStream | AudioStream, allowed: frozenset[str]) -> None:
     name = stream.codec_context.codec.name
     if name not in allowed:
-        raise BadMedia(
-            f"its {stream.type} codec {name} is not on the allow-list",
-            "Convert it to H.264 with another program, then run it again.",
-        )
+        hint = "Convert it to H.264 with another program, then run it again."
+        raise BadMedia(f"its {stream.type} codec {name} is not on the allow-list", hint)

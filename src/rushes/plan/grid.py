@@ -1,15 +1,16 @@
-"""The grid: one video cut into chunks at key frames, the same for every stage of a job."""
+"""The grid: one video cut into chunks at key frames; every stage of a job uses the same one."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 
 
 def grid(facts: VideoFacts, seconds: int, max_bytes: int = 0) -> tuple[Span, ...]:
-    """The chunks of a video, in order, without gaps: each begins at a key frame (audio alone: anywhere).
+    """The chunks of a video, in order, without gap: each begins at a key frame (sound alone: anywhere).
 
-    A chunk ends at the first key frame at or after `seconds` (or `max_bytes`) from its start.
+    A chunk ends at the first key frame at or after `seconds` (or the share of bytes) from its start.
     """
     if facts.video is None:
         return _sound_grid(facts.sound, seconds) if facts.sound else ()
@@ -33,10 +34,9 @@ def _picture_grid(track: VideoTrack, length: Fraction) -> tuple[Span, ...]:
     for key in track.keys:
         if key - bounds[-1] >= step and key < track.end:
             bounds.append(key)
-    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))
+    return tuple(Span(a, b, track.base) for a, b in pairwise([*bounds, track.end]))
 
 
 def _sound_grid(track: AudioTrack, seconds: int) -> tuple[Span, ...]:
     step = rescale_up(Fraction(seconds), track.base)
-    bounds = [*range(track.start, track.end, step)]
-    return tuple(Span(a, b, track.base) for a, b in zip(bounds, [*bounds[1:], track.end], strict=True))
+    return tuple(Span(a, min(a + step, track.end), track.base) for a in range(track.start, track.end, step))

@@ -18,7 +18,7 @@ from rushes.plan.grid import grid, trial_grid
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a job asks, as its payload carries it: with the facts of probe it decides the plan."""
+    """What a job asks, as its payload carries it: everything that decides the plan but what probe will find."""
 
     owner: str
     source: Fingerprint
@@ -28,8 +28,8 @@ class JobSpec:
     profile: str = "balanced"
     chunk_seconds: int = 60
     chunk_bytes: int = 0
-    take: int = 0  # of --again: earlier results are kept
-    trial: bool = False  # a few seconds from the middle, to measure the speed of this machine
+    take: int = 0  # --again asks anew: nothing is deleted
+    trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
 
     def to_text(self) -> str:
         """The payload."""
@@ -44,23 +44,25 @@ class JobSpec:
         return JobSpec(**doc)
 
 
+Keys = Mapping[str, str]  # result keys by output
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task of the plan and its result keys."""
+    """A task together with its question, while the plan is being made."""
 
     stage: str
     chunk: int | None
-    keys: Mapping[str, str]  # output -> result key
+    keys: Keys
+
+
+Planned = Mapping[str, Sequence[PlannedTask]]  # by stage
+Inputs = Mapping[str, Sequence[str]]  # result keys by `stage.output`
 
 
 def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
-    """The first task of a job. Its result key is of the fingerprint, because the content is not hashed yet."""
-    question = {
-        "source": asdict(job_spec.source),
-        "owner": job_spec.owner,
-        "take": job_spec.take,
-        **_stage_question(stage, job_spec),
-    }
+    """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
+    question = {"source": asdict(job_spec.source), **_stage_question(stage, job_spec)}
     subject = f"{job_spec.source.path}\n{job_spec.source.size}\n{job_spec.source.mtime_ns}"
     keys = {o: result_key(subject, question | {"output": o}) for o in stage.outputs}
     spec = _task_spec(stage, job_spec, None, keys, {})
@@ -68,16 +70,15 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
 
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
-    """The only task of a clip; its inputs (result keys by `stage.output`) exist already."""
-    keys = _keys(stage, job_spec, sha256, None, inputs)
-    spec = _task_spec(stage, job_spec, None, keys, inputs)
+    """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
+    spec = _task_spec(stage, job_spec, None, _keys(stage, job_spec, sha256, None, inputs), inputs)
     return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
 
 
 def plan(
     job: str, job_spec: JobSpec, facts: VideoFacts, specs: Mapping[str, StageSpec], probe_spec: str
 ) -> tuple[Draft, ...]:
-    """All tasks after the first, ordered chunk by chunk, every stage."""
+    """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
     spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
     made: dict[str, list[PlannedTask]] = {"probe": [PlannedTask("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
@@ -85,15 +86,13 @@ def plan(
         if name == "probe":
             continue
         if name not in specs:
-            raise NeverWorks(f"stage {name!r} is not installed on this machine", "Install its package, then retry.")
+            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
         stage = specs[name]
         whole = spans[0] if job_spec.trial else None
-        parts: Iterable[tuple[int | None, Span | None]] = (
-            enumerate(spans) if stage.scope is Scope.CHUNK else [(None, whole)]
-        )
+        undivided: Iterable[tuple[int | None, Span | None]] = [(None, whole)]
         made[name] = []
-        for chunk, span in parts:
-            draft, planned = _task(job, job_spec, facts, stage, chunk, span, made)
+        for chunk, span in enumerate(spans) if stage.scope is Scope.CHUNK else undivided:
+            draft, planned = _task(job, job_spec, facts.sha256, stage, chunk, span, made)
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
@@ -116,37 +115,26 @@ def needs_of(spec: str) -> tuple[str, ...]:
 
 
 def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
-    """Facts on the job row for lists and pages."""
+    """What is kept on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
-    doc = {
+    doc = {known: getattr(facts, known) for known in ("sha256", "size", "container", "title", "shot_at")} | {
         "video": video_id(job_spec.owner, facts.sha256),
         "name": name,
         "path": job_spec.source.path,
-        "sha256": facts.sha256,
-        "size": facts.size,
-        "start": [facts.start.numerator, facts.start.denominator],  # media time of film time zero
+        "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
         "duration_us": int(facts.duration * 1_000_000),
         "width": width,
         "height": height,
         "rate": [video.rate.numerator, video.rate.denominator] if video and video.rate else None,
         "audio": bool(facts.audio),
-        "container": facts.container,
-        "title": facts.title,
-        "shot_at": facts.shot_at,
         "trial": job_spec.trial,
     }
     return canonical(doc).decode("ascii")
 
 
 def _task(
-    job: str,
-    job_spec: JobSpec,
-    facts: VideoFacts,
-    stage: StageSpec,
-    chunk: int | None,
-    span: Span | None,
-    made: Mapping[str, Sequence[PlannedTask]],
+    job: str, job_spec: JobSpec, sha256: str, stage: StageSpec, chunk: int | None, span: Span | None, made: Planned
 ) -> tuple[Draft, PlannedTask]:
     wanted = [(need, p) for need in stage.needs for p in made[stage_of(need)]]
     upstream = [(need, p) for need, p in wanted if chunk is None or p.chunk in (None, chunk)]
@@ -155,21 +143,15 @@ def _task(
         for output, key in p.keys.items():
             if need in (p.stage, f"{p.stage}.{output}"):
                 inputs.setdefault(f"{p.stage}.{output}", []).append(key)
-    keys = _keys(stage, job_spec, facts.sha256, span, inputs)
+    keys = _keys(stage, job_spec, sha256, span, inputs)
     needs = [*dict.fromkeys(task_id(job, p.stage, p.chunk) for _, p in upstream if p.stage != "probe")]
     spec = _task_spec(stage, job_spec, span, keys, inputs, needs)
-    draft = Draft(
-        task_id(job, stage.name, chunk), job, stage.name, chunk, spec, stage.lane, needs=tuple(Need(n) for n in needs)
-    )
-    return draft, PlannedTask(stage.name, chunk, keys)
+    id, met = task_id(job, stage.name, chunk), tuple(map(Need, needs))
+    return Draft(id, job, stage.name, chunk, spec, stage.lane, 0, met), PlannedTask(stage.name, chunk, keys)
 
 
-def _keys(
-    stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
+def _keys(stage: StageSpec, job_spec: JobSpec, sha256: str, span: Span | None, inputs: Inputs) -> dict[str, str]:
     question = {
-        "owner": job_spec.owner,
-        "take": job_spec.take,
         "span": span.to_json() if span else None,
         "inputs": {name: list(keys) for name, keys in inputs.items() if not name.startswith("probe.")},
         "source": sha256,
@@ -179,13 +161,15 @@ def _keys(
 
 
 def _output_question(stage: StageSpec, job_spec: JobSpec, output: str) -> dict[str, JSON]:
-    """Only options that change an output are part of its result key."""
+    """Only the options that change an output are part of its question."""
     options = _options(stage, job_spec)
     return {"output": output, "options": {n: options[n] for n in stage.output_options.get(output, options)}}
 
 
 def _stage_question(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
     return {
+        "owner": job_spec.owner,
+        "take": job_spec.take,
         "stage": stage.name,
         "version": stage.version,
         "options": _options(stage, job_spec),
@@ -198,12 +182,7 @@ def _options(stage: StageSpec, job_spec: JobSpec) -> dict[str, JSON]:
 
 
 def _task_spec(
-    stage: StageSpec,
-    job_spec: JobSpec,
-    span: Span | None,
-    keys: Mapping[str, str],
-    inputs: Mapping[str, Sequence[str]],
-    needs: Sequence[str] = (),
+    stage: StageSpec, job_spec: JobSpec, span: Span | None, keys: Keys, inputs: Inputs, needs: Sequence[str] = ()
 ) -> str:
     options = _options(stage, job_spec)
     doc = {
@@ -223,5 +202,5 @@ def _task_spec(
 
 
 def _unblocks(stage: StageSpec) -> bool:
-    """Whether chunks wait for it: whole-video work that needs only probe (audio) goes first."""
+    """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
     return stage.scope is Scope.VIDEO and set(stage.needs) <= {"probe"}

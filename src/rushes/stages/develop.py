@@ -1,17 +1,20 @@
-"""Develop: the proxy piece, the frame pack and the cut metrics of a chunk, in one pass of the decoder."""
+"""Develop: one pass of the decoder over a chunk makes proxy piece, frame pack and cut metrics; shots follow."""
+
+import hashlib
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.developing.cut_metrics import CutMetricsRecorder
-from rushes.media.developing.develop import Sink, develop
+from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
 from rushes.media.developing.frame_pack import FramePackWriter
 from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.developing.shots import shots
+from rushes.media.reading.frames import Sink, develop
 from rushes.media.reading.mp4_boxes import avc_codec
 from rushes.stages.port import Work
 
 
 class Develop:
-    """Makes the wanted outputs of one chunk."""
+    """Makes what is wanted of the pictures of one chunk."""
 
     spec = StageSpec(
         "develop",
@@ -28,20 +31,21 @@ class Develop:
         """Save piece.mp4, frames.pack with frames.json, and metrics.bin; nothing where there are no pictures."""
         track = work.facts.video
         if track is None or work.span is None:
-            _save_nothing(work)
+            for output in work.wanted:
+                work.count(output, 0)
             return
         span = Span(work.span.start, work.span.end, track.base)
-        writers, damaged = _Writers(work, span), list[int]()
+        makers, damaged = _Makers(work, span), list[int]()
         try:
-            develop(work.footage(), work.facts, span, writers.sinks(), work.progress, damaged.append)
-            writers.save()
+            develop(work.footage(), work.facts, span, makers.sinks(), work.progress, damaged.append)
+            makers.save()
             _note_damage(work, [to_us(pts, track.base) for pts in damaged])
         finally:
-            writers.close()
+            makers.close()
 
 
-class _Writers:
-    """The sinks of the wanted outputs and their files."""
+class _Makers:
+    """The makers of the wanted outputs and their files."""
 
     def __init__(self, work: Work, span: Span) -> None:
         track = work.facts.video
@@ -55,22 +59,24 @@ class _Writers:
         self._proxy = ProxyWriter(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
-        """The wanted sinks."""
+        """Those that are wanted."""
         return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
 
     def close(self) -> None:
-        """Close the files, finished or not."""
-        for writer in (self._proxy, self._pack):
-            if writer:
-                writer.close()
+        """Close the files, whatever happened."""
+        if self._proxy:
+            self._proxy.close()
+        if self._pack:
+            self._pack.close()
 
     def save(self) -> None:
-        """Finish the files and save them."""
+        """Store what they made."""
         if self._proxy:
             layout = self._proxy.finish()
             self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
-            codec, (width, height) = avc_codec(layout.init_segment(self._piece)), self._proxy.size
-            self._work.note("proxy", **layout.facts(self._piece), width=width, height=height, codec=codec)
+            header = layout.init_segment(self._piece)
+            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
+            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(header))
         if self._pack:
             index = self._pack.finish()
             self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")
@@ -83,17 +89,26 @@ class _Writers:
 
 
 def _note_damage(work: Work, times: list[int]) -> None:
-    """Note in the manifests and the log which frames are concealed."""
+    """Say in the manifests and the log where pictures are not what the camera saw."""
     if times:
         some = ", ".join(clock(us) for us in times[:5])
-        work.log(f"{len(times)} frames cannot be decoded and are concealed: {some}")
+        work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)
 
 
-def _save_nothing(work: Work) -> None:
-    for output in work.wanted:
-        work.count(output, 0)
+class Shots:
+    """Joins the cut metrics of all chunks and decides."""
 
+    spec = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
 
-STAGE = Develop()
+    def run(self, work: Work) -> None:
+        """Save shots.json: a list in order of time, empty where there are no pictures."""
+        track = work.facts.video
+        parts = [p for p in work.inputs("develop", "metrics") if p.manifest.artifacts]
+        found = []
+        if track is not None:
+            metrics = join_metrics([CutMetrics.from_bytes(p.bytes("metrics.bin")) for p in parts])
+            found = [shot.to_json() for shot in shots(metrics, track.end, track.base)]
+        work.save_json("shots", "shots.json", found)
+        work.count("shots", len(found))

@@ -1,4 +1,4 @@
-"""Probe: the hash, the tracks and the possible chunk starts of a file."""
+"""Probe: what a file holds, who it is, and where chunks may begin."""
 
 from dataclasses import asdict
 
@@ -9,7 +9,7 @@ from rushes.stages.port import Work
 
 
 class Probe:
-    """Saves the facts of the original; its completion opens the plan."""
+    """Reads the original once and saves its facts; its completion opens the plan."""
 
     spec = StageSpec(
         "probe",
@@ -26,10 +26,7 @@ class Probe:
         limits = Limits(pixels=int(work.options["max_pixels"]), seconds=int(work.options["max_hours"]) * 3600)
         facts = probe(work.footage(), work.progress, limits)
         if facts.video and not facts.video.seekable:
-            work.log("the video is damaged or cannot be seeked: it is processed as one chunk")
+            work.log("the pictures are damaged or lack times: they are worked on in one piece")
         work.save_json("facts", "facts.json", facts.to_json())
-        if work.promised:  # an upload that arrived after the job: from now on it is this version
+        if work.promised:  # from here on it is this version, though the job is older than the file
             work.note("facts", source=asdict(work.promised))
-
-
-STAGE = Probe()

@@ -1,19 +1,28 @@
 """All stages: the built-in ones, and those of installed packages (entry point group `rushes.stages`)."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import is_name
 from rushes.domain.stage import StageSpec
+from rushes.stages.audio import Audio
+from rushes.stages.clip import Clip
+from rushes.stages.detections import Faces, Objects, Places
+from rushes.stages.develop import Develop, Shots
+from rushes.stages.playlist import Playlist
 from rushes.stages.port import Stage
+from rushes.stages.preview import Preview
+from rushes.stages.probe import Probe
+from rushes.stages.screen_text import ReadText, Segments
+from rushes.stages.stereo import Depth, DepthGrade, Join, Stereo
+from rushes.stages.transcripts import Transcribe, Transcript
 
-BUILT_IN = (
-    *("probe", "develop", "playlist", "shots", "audio", "transcribe", "transcript"),
-    *("read_text", "segments", "objects", "faces", "places", "clip"),
-    *("preview", "depth", "grade", "stereo", "join"),
+_BUILT_IN: tuple[Stage, ...] = (
+    *(Probe(), Develop(), Playlist(), Shots(), Audio(), Transcribe(), Transcript()),
+    *(ReadText(), Segments(), Objects(), Faces(), Places(), Clip()),
+    *(Preview(), Depth(), DepthGrade(), Stereo(), Join()),
 )
 GROUP = "rushes.stages"
 _RUNTIMES = {"objects": "ai_edge_litert", "places": "ai_edge_litert"}  # not available on every platform
@@ -25,8 +34,8 @@ def load_stages() -> dict[str, Stage]:
     Raises:
         Refused: a package offers something that is not a stage, or a name that is taken.
     """
-    available = [name for name in BUILT_IN if name not in _RUNTIMES or find_spec(_RUNTIMES[name])]
-    stages: dict[str, Stage] = {name: import_module(f"rushes.stages.{name}").STAGE for name in available}
+    named = {stage.spec.name: stage for stage in _BUILT_IN}
+    stages = {name: stage for name, stage in named.items() if name not in _RUNTIMES or find_spec(_RUNTIMES[name])}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         stage = point.load()
         name = _checked(stage, point.value)
@@ -44,11 +53,9 @@ def specs_of(stages: Mapping[str, Stage]) -> dict[str, StageSpec]:
 def _checked(stage: object, where: str) -> str:
     spec = getattr(stage, "spec", None)
     if not isinstance(spec, StageSpec) or not callable(getattr(stage, "run", None)):
-        raise Refused(
-            f"{where} is not a stage: it needs a `spec` and a `run(work)`", "See docs/guides/write-a-stage.md"
-        )
+        hint = "See docs/guides/write-a-stage.md"
+        raise Refused(f"{where} is not a stage: it needs a `spec` and a `run(work)`", hint)
     if not is_name(spec.name) or not spec.outputs or not all(map(is_name, spec.outputs)):
-        raise Refused(
-            f"{where}: {spec.name!r} or one of its outputs is an invalid name", "Use lower-case letters, digits and _."
-        )
+        hint = "Use lower-case letters, digits and _."
+        raise Refused(f"{where}: {spec.name!r} or one of its outputs is an invalid name", hint)
     return spec.name

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rushes.engines.nets.connected_components import connected_components, min_area_rectangle
-from rushes.engines.nets.nms import nms
+from rushes.engines.images import nms
+from rushes.engines.nets.text import connected_components, min_area_rectangle
 
 
 def flooded(mask: NDArray[np.bool_]) -> set[frozenset[tuple[int, int]]]:

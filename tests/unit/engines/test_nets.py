@@ -11,8 +11,8 @@ import pytest
 from rushes.domain.errors import ModelMissing
 from rushes.engines.images import resize
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.faces import SAME_PERSON, pack_embeddings, unpack_embeddings
 from rushes.engines.models.store import ModelStore
+from rushes.engines.models.vision import SAME_PERSON, pack_embeddings, unpack_embeddings
 from rushes.engines.port import Picture
 from tests.unit.vision_films import MEDIA, MODELS, SLIDE, eyes, photo, plain
 

@@ -9,11 +9,19 @@ import pytest
 
 from rushes.domain.errors import NeverWorks
 from rushes.engines.local import LocalEngine
-from rushes.engines.models.depth import gives_inverse
 from rushes.engines.models.store import ModelStore
-from rushes.media.stereo.depth_maps import DepthEntry, DepthWriter, map_size, read_map, weighted_quantile
-from rushes.media.stereo.grade import GradeOptions, grade_shot, grade_shots
-from rushes.media.stereo.temporal_depth import TemporalDepth
+from rushes.engines.models.vision import gives_inverse
+from rushes.media.stereo.depth import (
+    DepthEntry,
+    DepthWriter,
+    GradeOptions,
+    TemporalDepth,
+    grade_shot,
+    grade_shots,
+    map_size,
+    read_map,
+    weighted_quantile,
+)
 from tests.unit.vision_films import photo
 
 TENTH = Fraction(1, 10)

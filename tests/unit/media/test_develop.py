@@ -15,11 +15,11 @@ import simplejpeg
 from rushes.domain.span import Span
 from rushes.domain.video import VideoFacts
 from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
-from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import FramePackWriter, PackIndex, read_frame
-from rushes.media.developing.poster import choose_poster
+from rushes.media.developing.hls import SegmentIndex
 from rushes.media.developing.proxy import ProxyWriter
-from rushes.media.developing.segment_index import SegmentIndex
+from rushes.media.developing.trickplay import choose_poster
+from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 from tests.unit.film_work import chunks

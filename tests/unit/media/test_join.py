@@ -10,11 +10,9 @@ import pytest
 
 from rushes.domain.errors import TryAgain
 from rushes.media.joining import join as joining
-from rushes.media.joining.audio import copied_packets
-from rushes.media.joining.timed_text import plain_text, to_mov_text
-from rushes.media.reading.resampling import Resampler
-from rushes.media.stereo.ass import ass
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat
+from rushes.media.joining.packets import copied_packets, plain_text, to_mov_text
+from rushes.media.reading.audio import Resampler
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass
 from rushes.media.subtitles import Cue
 from tests.unit.film_work import room_for_one
 from tests.unit.media_files import Film, cfr, make
@@ -105,7 +103,7 @@ def test_a_film_that_lost_sound_on_the_way_is_not_done(tmp_path: Path, monkeypat
 def test_a_film_whose_sound_was_not_all_encoded_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Resampler.push
     monkeypatch.setattr(Resampler, "push", lambda *given: whole(*given)[1:])
-    with pytest.raises(TryAgain, match="samples of audio were encoded"):
+    with pytest.raises(TryAgain, match="samples of sound were encoded"):
         in_3d(rich(tmp_path / "x.mkv", tmp_path), tmp_path, 5)
 
 

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rushes.media.stereo.disparity import disparity_of, guided_upsample
-from rushes.media.stereo.grade import Grade
-from rushes.media.stereo.warp import SUBPIXELS, Disparity, Planes, SubpixelPicture, dilate, source_columns
+from rushes.media.stereo.depth import Grade
+from rushes.media.stereo.warp import (
+    SUBPIXELS,
+    Disparity,
+    Planes,
+    SubpixelPicture,
+    dilate,
+    disparity_of,
+    guided_upsample,
+    source_columns,
+)
 
 
 def picture(width: int = 64, height: int = 16, seed: int = 1) -> Planes:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.media.line_breaking import MAX_COLUMNS, columns
-from rushes.media.subtitles import MAX_CUE_MS, MIN_GAP_MS, Cue, cues, srt, text, vtt
+from rushes.media.subtitles import MAX_COLUMNS, MAX_CUE_MS, MIN_GAP_MS, Cue, columns, cues, srt, text, vtt
 
 BASE = Fraction(1, 16000)
 TIME = re.compile(r"^\d{2,}:\d\d:\d\d[,.]\d{3} --> \d{2,}:\d\d:\d\d[,.]\d{3}$")

@@ -8,11 +8,11 @@ import pytest
 import simplejpeg
 
 from rushes.media.clips.clip import cut_clip
-from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import FramePackWriter, read_frame
 from rushes.media.developing.proxy import ProxyWriter
+from rushes.media.reading.frames import develop
 from rushes.media.reading.probe import probe
-from rushes.media.reading.tone_mapping import ToneMapper
+from rushes.media.reading.scaling import ToneMapper
 
 PQ, HLG = 16, 18
 LEVELS = (0.0, 0.25, 0.58, 0.75)  # coded light; 0.58 is paper white in PQ, 0.75 in HLG

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rushes.domain.errors import BadMedia
 from rushes.engines.port import RATE, Pcm
 from rushes.media.reading.probe import probe
-from rushes.stages.audio import STAGE
+from rushes.stages.audio import Audio
 from rushes.stages.port import Input
 from rushes.stages.speech import windows as cutting
 from rushes.stages.speech.windows import MAX_LENGTH, Window, cut_windows, quietest_sample, speech_ranges
@@ -135,15 +135,19 @@ def film(path: Path, sound: Pcm | None, at: Fraction = Fraction(0)) -> Path:
             samples = np.round(sound * 32767).astype(np.int16)
             for n in range(0, len(samples), 4096):
                 frame = av.AudioFrame.from_ndarray(samples[None, n : n + 4096], "s16", "mono")
-                frame.sample_rate, frame.pts, frame.time_base = (RATE, n + int(at * RATE), Fraction(1, RATE))
+                frame.sample_rate, frame.pts, frame.time_base = (
+                    RATE,
+                    n + int(at * RATE),
+                    Fraction(1, RATE),
+                )
                 out.mux(audio.encode(frame))
             out.mux(audio.encode(None))
     return path
 
 
 def run(path: Path, scratch: Path) -> dict[str, Input]:
-    work = make_work(STAGE, probe(path), scratch, source=path, engine=engine())
-    STAGE.run(work)
+    work = make_work(Audio(), probe(path), scratch, source=path, engine=engine())
+    Audio().run(work)
     return {name.removeprefix("audio."): found for name, (found,) in results(work).items()}
 
 
@@ -171,11 +175,11 @@ def test_sound_that_cannot_be_decoded_spoils_only_itself(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("rushes.stages.audio.extract_audio", broken)
     source = write_wav(tmp_path / "a.wav", pcm_of(JFK))
-    work = make_work(STAGE, sound_facts(11, video_seconds=11), tmp_path, source=source)
-    STAGE.run(work)
+    work = make_work(Audio(), sound_facts(11, video_seconds=11), tmp_path, source=source)
+    Audio().run(work)
     assert results(work)["audio.windows"][0].json("windows.json")["windows"] == []
     with pytest.raises(BadMedia):
-        STAGE.run(make_work(STAGE, sound_facts(11), tmp_path, source=source))
+        Audio().run(make_work(Audio(), sound_facts(11), tmp_path, source=source))
 
 
 def test_the_same_film_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -190,6 +194,6 @@ def test_silence_has_no_windows(tmp_path: Path) -> None:
             return []
 
     source = film(tmp_path / "quiet.mkv", np.zeros(RATE, np.float32))
-    work = make_work(STAGE, probe(source), tmp_path, source=source, engine=Deaf())
-    STAGE.run(work)
+    work = make_work(Audio(), probe(source), tmp_path, source=source, engine=Deaf())
+    Audio().run(work)
     assert results(work)["audio.windows"][0].manifest.count == 0

@@ -19,17 +19,22 @@ import pytest
 from rushes.domain.keys import JSON
 from rushes.domain.observation import READINGS, Observation, dump
 from rushes.domain.span import Span
-from rushes.stages import audio, develop, playlist, probe, segments, shots, transcript
+from rushes.stages.audio import Audio
+from rushes.stages.develop import Develop, Shots
+from rushes.stages.playlist import Playlist
 from rushes.stages.port import OutputDraft, Stage
+from rushes.stages.probe import Probe
 from rushes.stages.registry import load_stages
-from rushes.stages.speech.transcript_lines import split_lines
+from rushes.stages.screen_text import Segments
+from rushes.stages.speech.transcriber import split_lines
+from rushes.stages.transcripts import Transcript
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.speech_kit import words
 from tests.unit.vision_films import MEDIA
 
 NOTED = Path(__file__).parent.with_name("stage_bytes.json")
 STAGES: dict[str, Stage] = {
-    s.STAGE.spec.name: s.STAGE for s in (probe, develop, playlist, shots, audio, transcript, segments)
+    s.spec.name: s for s in (Probe(), Develop(), Playlist(), Shots(), Audio(), Transcript(), Segments())
 }
 ELSEWHERE = {"clip", "preview", "grade", "stereo", "join"}  # made on request, or of what a model measured
 MACHINE = f"{platform.machine()} av {av.__version__}"
@@ -52,12 +57,12 @@ def _readings() -> list[Observation]:
 def _developed(folder: Path) -> FilmWork:
     engine: Any = _Deaf()
     work = FilmWork(MEDIA / "fixed.mov", folder, engine=engine)
-    work.run(probe.STAGE)
+    work.run(Probe())
     for span in chunks(work.facts, 2):
-        work.run(develop.STAGE, span)
-    work.run(audio.STAGE, wanted=["pcm", "windows"])  # the AAC encoder computes in floats: its bytes are a machine's
-    work.run(shots.STAGE)
-    work.run(playlist.STAGE)
+        work.run(Develop(), span)
+    work.run(Audio(), wanted=["pcm", "windows"])  # the AAC encoder computes in floats: its bytes are a machine's
+    work.run(Shots())
+    work.run(Playlist())
     return work
 
 
@@ -68,8 +73,8 @@ def _told(work: FilmWork) -> None:
         ("read_text", "readings.jsonl", dump(_readings()), READINGS),
     ):
         work.keep(stage, "lines", OutputDraft([work.artifact(name, data, kind)]))
-    work.run(transcript.STAGE)
-    work.run(segments.STAGE)
+    work.run(Transcript())
+    work.run(Segments())
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,17 @@ from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import canonical
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.stages import clip, probe
+from rushes.stages.clip import Clip
 from rushes.stages.port import OutputDraft
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, cfr, decoded, make, plain
 
 
 def clipped(film: Path, folder: Path, **options: object) -> FilmWork:
     work = FilmWork(film, folder)
-    work.run(probe.STAGE)
-    work.run(clip.STAGE, options=options)
+    work.run(Probe())
+    work.run(Clip(), options=options)
     return work
 
 
@@ -30,7 +31,12 @@ def test_a_clip_has_room_on_both_sides(tmp_path: Path) -> None:
     assert artifact.publish.startswith("videos/clips/vid_")
     assert artifact.publish.endswith("/clip_abc.mp4")
     assert [n for _, n in decoded(made.path("clip.mp4"))] == list(range(30, 60))
-    assert made.manifest.facts == {"start_us": 1_200_000, "end_us": 2_400_000, "frames": 30, "copied": 0}
+    assert made.manifest.facts == {
+        "start_us": 1_200_000,
+        "end_us": 2_400_000,
+        "frames": 30,
+        "copied": 0,
+    }
 
 
 def test_sound_alone_can_be_cut(tmp_path: Path) -> None:
@@ -57,7 +63,7 @@ def test_nonsense_is_refused_in_words(options: dict[str, object], tmp_path: Path
 def spoken(folder: Path) -> FilmWork:
     """Four seconds in which something is said after one and a half."""
     work = FilmWork(make(folder / "x.mp4", Film(cfr(4), tone=Fraction(4))), folder)
-    work.run(probe.STAGE)
+    work.run(Probe())
     said = Observation("speech", Span(1500, 2500, Fraction(1, 1000)), "hello there", 0.9)
     doc = {"language": "en", "lines": [said.to_json()]}
     artifact = work.artifact("transcript.json", canonical(doc), "application/json")
@@ -68,7 +74,7 @@ def spoken(folder: Path) -> FilmWork:
 @pytest.mark.parametrize("kind", ["track", "burnt"])
 def test_where_nobody_speaks_a_clip_has_no_subtitles(kind: str, tmp_path: Path) -> None:
     work = spoken(tmp_path)
-    work.run(clip.STAGE, options={"start_us": 0, "end_us": 1_000_000, "padding_ms": 0, "subtitles": kind})
+    work.run(Clip(), options={"start_us": 0, "end_us": 1_000_000, "padding_ms": 0, "subtitles": kind})
     path = work.made["clip.clip"][-1].path("clip.mp4")
     assert [n for _, n in decoded(path)] == list(range(25))
     with av.open(str(path)) as container:
@@ -79,7 +85,7 @@ def test_where_nobody_speaks_a_clip_has_no_subtitles(kind: str, tmp_path: Path) 
 def test_what_is_said_can_be_read_in_the_clip(kind: str, tmp_path: Path) -> None:
     work = spoken(tmp_path)
     asked = {"start_us": 1_000_000, "end_us": 3_000_000, "padding_ms": 0}
-    work.run(clip.STAGE, options=asked | {"subtitles": kind})
+    work.run(Clip(), options=asked | {"subtitles": kind})
     path = work.made["clip.clip"][-1].path("clip.mp4")
     assert [n for _, n in decoded(path)] == list(range(25, 75))
     with av.open(str(path)) as container:

@@ -12,12 +12,13 @@ import simplejpeg
 
 from rushes.media.developing.audio import extract_audio
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex
-from rushes.media.developing.hls import RenditionFile, media_playlist
-from rushes.media.developing.segment_index import Segment, SegmentIndex
-from rushes.media.developing.trickplay import sheets, thumbnails, webvtt
+from rushes.media.developing.hls import RenditionFile, Segment, SegmentIndex, media_playlist
+from rushes.media.developing.trickplay import sheets, tiles, webvtt
 from rushes.media.timeline import shift_seconds
-from rushes.stages import develop, playlist, probe
+from rushes.stages.develop import Develop
+from rushes.stages.playlist import Playlist
 from rushes.stages.port import OutputDraft
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, decoded, make, number_of, plain
 
@@ -26,11 +27,11 @@ MS = Fraction(1, 1000)
 
 def through_all_stages(film: Path, folder: Path, seconds: int = 5) -> tuple[FilmWork, dict[str, OutputDraft]]:
     work = FilmWork(film, folder)
-    work.run(probe.STAGE)
+    work.run(Probe())
     for span in chunks(work.facts, seconds) if work.facts.video else []:
-        work.run(develop.STAGE, span)
+        work.run(Develop(), span)
     work.keep("audio", "sound", _sound(work, folder))
-    return work, work.run(playlist.STAGE)
+    return work, work.run(Playlist())
 
 
 def _sound(work: FilmWork, folder: Path) -> OutputDraft:
@@ -178,7 +179,7 @@ def test_sheets_for_seeking_show_what_is_on_screen_every_ten_seconds(tmp_path: P
 
 def test_more_than_a_hundred_tiles_are_two_sheets() -> None:
     kept = PackedFrame(0, 0, 0, 9, "0", 0, 0)
-    shown = thumbnails([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
+    shown = tiles([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
     jpeg = simplejpeg.encode_jpeg(np.zeros((36, 64, 3), np.uint8))
     assert len(shown) == 102
     assert len(list(sheets(shown, (32, 18), lambda _: jpeg))) == 2

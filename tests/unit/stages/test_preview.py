@@ -6,7 +6,8 @@ import av
 import pytest
 
 from rushes.engines.stub import FLAG, StubEngine
-from rushes.stages import preview, probe
+from rushes.stages.preview import FRAMES, Preview
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, cfr, make
 
@@ -27,5 +28,5 @@ def lasting(path: Path, seconds: int) -> Path:
 def test_moments_after_the_last_picture_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FLAG, "1")
     work = FilmWork(lasting(tmp_path / "x.mp4", 10), tmp_path, engine=StubEngine(), models={"depth": "stub"})
-    work.run(probe.STAGE)
-    assert work.run(preview.STAGE)["preview"].facts["frames"] == preview.FRAMES
+    work.run(Probe())
+    assert work.run(Preview())["preview"].facts["frames"] == FRAMES

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from rushes.stages import develop, probe, shots
+from rushes.stages.develop import Develop, Shots
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, make
 
@@ -12,10 +13,10 @@ from tests.unit.media_files import Film, cfr, make
 def test_shots_are_saved_in_ticks_and_microseconds(seconds: int, tmp_path: Path) -> None:
     film = make(tmp_path / "x.mp4", Film(cfr(7), cuts=[50, 125], size=(320, 240)))
     work = FilmWork(film, tmp_path)
-    work.run(probe.STAGE)
+    work.run(Probe())
     for span in chunks(work.facts, seconds):
-        work.run(develop.STAGE, span, wanted=["metrics"])
-    saved = work.run(shots.STAGE)
+        work.run(Develop(), span, wanted=["metrics"])
+    saved = work.run(Shots())
     assert saved["shots"].count == 3
     assert work.made["shots.shots"][0].json("shots.json") == [
         {"start": 0, "end": 25600, "start_us": 0, "end_us": 2_000_000, "kind": "start"},
@@ -26,7 +27,7 @@ def test_shots_are_saved_in_ticks_and_microseconds(seconds: int, tmp_path: Path)
 
 def test_sound_alone_has_no_shots(tmp_path: Path) -> None:
     work = FilmWork(make(tmp_path / "x.m4a", Film([], tone=Fraction(1))), tmp_path)
-    work.run(probe.STAGE)
-    work.run(develop.STAGE)
-    work.run(shots.STAGE)
+    work.run(Probe())
+    work.run(Develop())
+    work.run(Shots())
     assert work.made["shots.shots"][0].json("shots.json") == []

@@ -10,10 +10,18 @@ import pytest
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.span import Span
-from rushes.media.stereo.depth_maps import DepthEntry, DepthIndex, DepthMap, read_map
+from rushes.media.stereo.depth import (
+    MAX_NEGATIVE_PARALLAX,
+    MAX_POSITIVE_PARALLAX,
+    MAX_STRENGTH,
+    REACH,
+    DepthEntry,
+    DepthIndex,
+    DepthMap,
+    TemporalDepth,
+    read_map,
+)
 from rushes.media.stereo.frame_packing import StereoFormat
-from rushes.media.stereo.grade import MAX_NEGATIVE_PARALLAX, MAX_POSITIVE_PARALLAX, MAX_STRENGTH
-from rushes.media.stereo.temporal_depth import REACH, TemporalDepth
 from rushes.stages.stereo import _near
 from tests.unit.media_files import Film, cfr, make, vfr
 from tests.unit.stereo_kit import Made, in_3d

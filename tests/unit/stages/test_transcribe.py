@@ -20,13 +20,11 @@ from rushes.engines.models.speech import parse_speech_models, speech_model
 from rushes.engines.port import RATE, SpeechEngine, Word
 from rushes.engines.stub import StubEngine
 from rushes.plan.grid import grid
-from rushes.stages.audio import STAGE as AUDIO
+from rushes.stages.audio import Audio
 from rushes.stages.port import Input
-from rushes.stages.speech.pcm import PcmFile, open_pcm
-from rushes.stages.speech.transcriber import Transcriber
-from rushes.stages.speech.transcript_lines import MAX_CHARACTERS, monotonic_words, split_lines
-from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
-from rushes.stages.transcribe import STAGE
+from rushes.stages.speech.transcriber import MAX_CHARACTERS, Transcriber, monotonic_words, split_lines
+from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
+from rushes.stages.transcripts import Transcribe
 from tests.unit.speech_kit import (
     JFK,
     JFK_WORDS,
@@ -60,7 +58,7 @@ def prepared(
     wav: Path, offset: int, engine: SpeechEngine, blobs: MemoryBlobs, scratch: Path
 ) -> dict[str, tuple[Input]]:
     """What the audio stage would have made of a WAV whose sample 0 lies at `offset`."""
-    work = make_work(AUDIO, sound_facts(1), scratch, blobs=blobs)
+    work = make_work(Audio(), sound_facts(1), scratch, blobs=blobs)
     sound = open_pcm(wav)
     found = cut_windows(speech_ranges(sound.samples, sound.read, engine.detect_speech), sound.read, sound.samples)
     work.save("pcm", "pcm.wav", wav, "audio/wav")
@@ -80,7 +78,7 @@ def transcribed(
     found: list[Observation] = []
     for chunk, span in enumerate(spans):
         work = make_work(
-            STAGE,
+            Transcribe(),
             facts,
             scratch,
             inputs=inputs,
@@ -90,7 +88,7 @@ def transcribed(
             engine=engine,
             **{"models": MODELS} | more,  # type: ignore[arg-type]
         )
-        STAGE.run(work)
+        Transcribe().run(work)
         (result,) = results(work)["transcribe.lines"]
         mine = list(load(result.bytes("lines.jsonl")))
         assert result.manifest.count == len(mine)

@@ -8,8 +8,8 @@ from rushes.blobs.memory import MemoryBlobs
 from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.stages.port import Input, Work
-from rushes.stages.speech.transcript_lines import split_lines
-from rushes.stages.transcript import STAGE, spoken_time
+from rushes.stages.speech.transcriber import split_lines
+from rushes.stages.transcripts import Transcript, spoken_time
 from tests.unit.speech_kit import PROVENANCE, make_work, results, sound_facts, words
 
 ENGLISH = split_lines(words("Good evening. Here is the news.", start=1), "en")
@@ -25,8 +25,8 @@ def run(tmp_path: Path, *chunks: list[Observation], start: Fraction = Fraction(0
         blob = blobs.put("me", dump(found))
         artifact = Artifact("lines.jsonl", blob.sha256, blob.size, "application/jsonl")
         inputs.append(Input(Manifest("k", "lines", (artifact,), PROVENANCE), "me", blobs))
-    work = make_work(STAGE, sound_facts(60, start), tmp_path, inputs={"transcribe.lines": inputs}, blobs=blobs)
-    STAGE.run(work)
+    work = make_work(Transcript(), sound_facts(60, start), tmp_path, inputs={"transcribe.lines": inputs}, blobs=blobs)
+    Transcript().run(work)
     (result,) = results(work)["transcript.transcript"]
     return work, result
 

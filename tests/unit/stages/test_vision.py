@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import unpack_embeddings
+from rushes.engines.models.vision import unpack_embeddings
 from rushes.engines.port import Picture
-from rushes.stages import develop, faces, probe
+from rushes.stages.detections import Faces
+from rushes.stages.develop import Develop
+from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, make
 from tests.unit.vision_films import MODELS, SEEING, SLIDE, eyes, film_of, photo, plain, seen
@@ -109,10 +111,10 @@ def test_sound_alone_gives_empty_results(tmp_path: Path) -> None:
 def test_directions_of_faces_lie_beside_them_row_by_row(tmp_path: Path) -> None:
     film = film_of(tmp_path / "x.mp4", [(framed("astronaut.jpg"), 12), (framed("coffee.jpg"), 12)])
     work = FilmWork(film, tmp_path, engine=eyes(), models=MODELS)
-    work.run(probe.STAGE)
+    work.run(Probe())
     span = work.facts.video.span if work.facts.video else None
-    work.run(develop.STAGE, span, wanted=["frames"])
-    saved = work.run(faces.STAGE, span)["faces"]
+    work.run(Develop(), span, wanted=["frames"])
+    saved = work.run(Faces(), span)["faces"]
     kept = unpack_embeddings(work.made["faces.faces"][0].bytes("embeddings.f16"), int(saved.facts["dimensions"]))
     assert kept.shape == (saved.count, 128)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=0.01)

@@ -6,9 +6,8 @@ import pytest
 
 from rushes.domain.observation import Observation, dump
 from rushes.domain.span import Span
-from rushes.engines.models.text import language_of
-from rushes.stages.vision.entities import find_entities
-from rushes.stages.vision.text_segments import merge_readings
+from rushes.engines.models.vision import language_of
+from rushes.stages.vision.text_segments import find_entities, merge_readings
 
 MS = Fraction(1, 1000)
 LOW, HIGH = (0.1, 0.8, 0.5, 0.06), (0.1, 0.1, 0.5, 0.06)
@@ -78,7 +77,7 @@ def test_an_observation_that_cannot_be_true_is_never_written() -> None:
         reading("a", 0, 1, float("nan")),
         reading("a", 0, 1, box=(0.8, 0, 0.5, 0.1)),
     ):
-        with pytest.raises(ValueError, match="not a valid observation"):
+        with pytest.raises(ValueError, match="no observation"):
             dump([wrong])
 
 

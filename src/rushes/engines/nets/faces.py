@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rushes.engines.images import Floats, Points, crop_parallelogram, letterbox, resize
-from rushes.engines.nets.nms import Boxes, nms
+from rushes.engines.images import Boxes, Floats, Points, crop_parallelogram, letterbox, nms, resize
 from rushes.engines.nets.onnx import Onnx
 from rushes.engines.port import Face, Picture
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rushes.engines.images import Floats, letterbox
-from rushes.engines.nets.nms import Boxes, nms
+from rushes.engines.images import Boxes, Floats, letterbox, nms
 from rushes.engines.nets.tflite import TfLite
 from rushes.engines.port import Detection, Picture
 
@@ -33,9 +32,8 @@ class EfficientDet:
         boxes = _decode_boxes(codes[some], self._anchors[some]) / scale
         boxes = np.clip(boxes, 0, [picture.shape[1], picture.shape[0]] * 2)
         kept = nms(boxes, likely[some], IOU_THRESHOLD)[:MAX_DETECTIONS]
-        return [
-            Detection(self._net.labels[best[some[n]]], float(likely[some[n]]), tuple(boxes[n].tolist())) for n in kept
-        ]
+        labels, sure = [self._net.labels[n] for n in best[some]], likely[some].tolist()
+        return [Detection(labels[n], sure[n], tuple(boxes[n].tolist())) for n in kept]
 
 
 def _anchors(side: int) -> Floats:
@@ -45,14 +43,8 @@ def _anchors(side: int) -> Floats:
         cells = -(-side // 2**level)
         stride = side / cells
         at = (np.arange(cells) + 0.5) * stride
-        shapes = [
-            (
-                ANCHOR_SCALE * stride * 2 ** (o / NUM_SCALES) / r**0.5,
-                ANCHOR_SCALE * stride * 2 ** (o / NUM_SCALES) * r**0.5,
-            )
-            for o in range(NUM_SCALES)
-            for r in ASPECT_RATIOS
-        ]
+        sizes = [ANCHOR_SCALE * stride * 2 ** (octave / NUM_SCALES) for octave in range(NUM_SCALES)]
+        shapes = [(size / ratio**0.5, size * ratio**0.5) for size in sizes for ratio in ASPECT_RATIOS]
         y, x, n = np.meshgrid(at, at, np.arange(len(shapes)), indexing="ij")
         found.append(np.stack([y, x, *np.array(shapes)[n].transpose(3, 0, 1, 2)], axis=-1).reshape(-1, 4))
     return np.concatenate(found).astype(np.float32)

@@ -22,9 +22,8 @@ class Onnx:
         first, *unused = self._session.get_inputs()
         self._inputs = [first.name, *(i.name for i in unused)]
         # Replaced weights may still be listed as inputs that nothing reads.
-        self._unused = {
-            i.name: np.zeros(i.shape, np.float32) for i in unused if all(isinstance(d, int) for d in i.shape)
-        }
+        fixed = [i for i in unused if all(isinstance(d, int) for d in i.shape)]
+        self._unused = {i.name: np.zeros(i.shape, np.float32) for i in fixed}
         self.shape: tuple[int | str, ...] = tuple(first.shape)
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 

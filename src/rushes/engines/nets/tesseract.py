@@ -26,13 +26,9 @@ class Tesseract:
         """The lines of a picture, in the order of Tesseract."""
         language = "+".join(_LANGUAGES.get(x, x) for x in languages) or "eng"
         height, width = picture.shape[:2]
-        done = subprocess.run(
-            [str(self._command), "stdin", "stdout", "-l", language, "--psm", "3", "tsv"],
-            input=f"P6 {width} {height} 255\n".encode() + picture.tobytes(),
-            capture_output=True,
-            check=False,
-            env=os.environ | {"OMP_THREAD_LIMIT": "1"},
-        )
+        call = [str(self._command), "stdin", "stdout", "-l", language, "--psm", "3", "tsv"]
+        pnm, env = f"P6 {width} {height} 255\n".encode() + picture.tobytes(), os.environ | {"OMP_THREAD_LIMIT": "1"}
+        done = subprocess.run(call, input=pnm, capture_output=True, check=False, env=env)
         if done.returncode:
             message = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise ModelMissing(f"tesseract: {message[0]}", "Install the Tesseract data of these languages.")

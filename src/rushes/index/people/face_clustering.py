@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
-from rushes.engines.models.faces import SAME_PERSON, unpack_embeddings
+from rushes.engines.models.vision import SAME_PERSON, unpack_embeddings
 from rushes.index.changes import Track
 from rushes.index.people import FaceLabel, Person
 from rushes.index.tracks import Box

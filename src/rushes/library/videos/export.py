@@ -13,7 +13,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
-from rushes.exports.output_path import check_output_path
+from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.passages import VISUAL_KINDS, ranges

@@ -12,15 +12,14 @@ from rushes.domain.job import Job
 from rushes.domain.keys import JSON, short, task_id
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
-from rushes.exports.output_path import check_output_path
+from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
 from rushes.library.videos.published import PublishedFilm
 from rushes.library.work.run import run, stopped
-from rushes.media.stereo.ass import ass
-from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, parse_format
+from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues
 from rushes.plan.planner import JobSpec, results_of
 from rushes.sources.folder import fingerprint

@@ -1,27 +1,31 @@
-"""Exact clips: the frames with start <= pts < end and the audio to the sample, times from zero."""
+"""Exact clips of an original or its proxy: frames with start <= time < end, sound to the sample, times from zero."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 from rushes.domain.errors import BadMedia
 from rushes.domain.span import Span, rescale_up
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.clips.audio import ClipAudio
-from rushes.media.clips.smart_cut import find_cut_points
-from rushes.media.clips.smart_cut_writer import SmartCutWriter
-from rushes.media.clips.video import ClipWork, FullEncoder
+from rushes.media.clips.encoding import ClipAudio, ClipWork, FullEncoder
+from rushes.media.clips.smart_cut import SmartCutWriter, find_cut_points
+from rushes.media.developing.hls import SegmentIndex
 from rushes.media.open import create_file
+from rushes.media.reading.probe import probe
+from rushes.media.timeline import shift_seconds
 
 Progress = Callable[[float], None]
+Part = tuple[Fraction, Fraction]  # start and end, in seconds of media time
+ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
 
 
 @dataclass(frozen=True, slots=True)
 class ClipFacts:
-    """What was cut: start and end in seconds of media time, frames, and how many of them were copied.
+    """What was cut: media time of its first moment and of its end, in seconds, its frames, and how many are copies.
 
-    `hidden` has the times of frames that could not be decoded and are concealed.
+    `hidden` has the times of pictures that could not be decoded and are hidden as well as possible.
     """
 
     start: Fraction
@@ -39,15 +43,15 @@ def cut_clip(
     out: Path,
     on_progress: Progress,
     *,
-    audio_path: Footage | None = None,
+    heard: Footage | None = None,
     smart: bool = True,
 ) -> ClipFacts:
-    """Cut a range of the film, in seconds of media time, clipped to the film.
+    """Cut a part of the film, given in seconds of media time; what lies outside the film is left out.
 
-    The audio comes from `audio_path` if given. Without `smart` every frame is encoded.
+    The sound comes from `heard`, if that is another file. Without `smart` every picture is encoded anew.
 
     Raises:
-        BadMedia: the range is empty.
+        BadMedia: there is nothing between the two moments.
     """
     track, sound = facts.video, facts.sound
     whole = [(t.start * t.base, t.end * t.base) for t in (track, sound) if t is not None]
@@ -57,31 +61,89 @@ def cut_clip(
     with create_file(out, {"movflags": "+faststart"}) as container:
         if track is None:
             assert sound is not None
-            ClipAudio(container, audio_path or path, sound, start, end).finish()
+            ClipAudio(container, heard or path, sound, start, end).finish()
             return ClipFacts(start, end, 0)
         span = _span(track, start, end)
 
-        def audio_from(zero: int) -> ClipAudio | None:
-            return (
-                ClipAudio(container, audio_path or path, sound, zero * span.base, span.end * span.base)
-                if sound
-                else None
-            )
+        def sounding(zero: int) -> ClipAudio | None:
+            return ClipAudio(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
 
-        return _cut(ClipWork(container, path, facts, track, span, audio_from, on_progress, []), smart)
+        return _cut(ClipWork(container, path, facts, track, span, sounding, on_progress, []), smart)
 
 
 def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
-    """The range of the video, at least one tick."""
+    """The part of the pictures, of which at least one moment is shown."""
     first, last = max(rescale_up(start, track.base), track.start), min(rescale_up(end, track.base), track.end)
     if first >= track.end or last <= track.start:
         raise BadMedia("there is no frame in that range", "Choose a longer range.")
     return Span(min(first, last - 1), last, track.base)
 
 
-def _cut(work: ClipWork, smart: bool) -> ClipFacts:
-    found = find_cut_points(work.path, work.track, work.span) if smart else None
-    zero, frames = SmartCutWriter(work, found).write() if found else FullEncoder(work).write()
-    base = work.span.base
-    hidden = tuple(pts * base for pts in work.hidden)
-    return ClipFacts(zero * base, work.span.end * base, frames, found.copied if found else 0, hidden)
+def _cut(order: ClipWork, smart: bool) -> ClipFacts:
+    found = find_cut_points(order.path, order.track, order.span) if smart else None
+    zero, frames = SmartCutWriter(order, found).write() if found else FullEncoder(order).write()
+    base = order.span.base
+    hidden = tuple(pts * base for pts in order.hidden)
+    return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyFiles:
+    """The files of a proxy in order of time: pictures and sound."""
+
+    pictures: Sequence[ProxyFile]
+    sounds: Sequence[ProxyFile]
+
+
+def clip_from_proxy(
+    proxy: ProxyFiles, facts: VideoFacts, part: Part, scratch: Path, out: Path, on_progress: Progress
+) -> ClipFacts:
+    """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
+
+    Raises:
+        BadMedia: the proxy has nothing there.
+    """
+    shift = shift_seconds(facts)
+    pictures = _concatenate(proxy.pictures, part, scratch / "pictures.mp4")
+    sound = _concatenate(proxy.sounds, part, scratch / "sound.mp4")
+    if pictures is None and sound is None:
+        raise BadMedia("the clip is outside the video", "Choose a start and an end within it.")
+    source = pictures or sound or out
+    seen = replace(probe(source), audio=probe(sound).audio if sound else ())
+    start, end = part[0] + shift, part[1] + shift
+    made = cut_clip(source, seen, start, end, out, on_progress, heard=sound)
+    hidden = tuple(moment - shift for moment in made.hidden)
+    return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
+
+
+def _concatenate(pieces: Sequence[ProxyFile], part: Part, out: Path) -> Path | None:
+    """The segments of a part in one file, or None if there are none.
+
+    Raises:
+        BadMedia: they do not share a header, or one is not there.
+    """
+    headers: set[bytes] = set()
+    with out.open("wb") as file:
+        for ask, layout in pieces:
+            start, end = (moment / layout.base for moment in part)
+            touched = [s for s in layout.segments if s.start < end and s.start + s.duration > start]
+            if touched:
+                path = ask()
+                header = layout.init_segment(path)
+                file.write(header if not headers else b"")
+                headers.add(header)
+                _append_range(file, path, touched[0].offset, touched[-1].offset + touched[-1].length)
+    if len(headers) > 1:
+        raise BadMedia("the format of the proxy changes within the clip", "Cut the clip from the original.")
+    return out if headers else None
+
+
+def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
+    """Segments that follow each other in a piece are one stretch of bytes."""
+    with path.open("rb") as piece:
+        piece.seek(start)
+        while (left := end - piece.tell()) > 0:
+            data = piece.read(min(left, 1 << 20))
+            if not data:
+                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+            file.write(data)

@@ -1,5 +1,6 @@
-"""Shot boundary detection, once per film, from the cut metrics of its chunks."""
+"""Where one shot ends and the next begins, at once or slowly: decided once per film, from what its chunks measured."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -9,19 +10,75 @@ from numpy.typing import NDArray
 
 from rushes.domain.keys import JSON
 from rushes.domain.span import Span
-from rushes.media.developing.cut_metrics import LAGS, PIXELS, CutMetrics
-from rushes.media.developing.gradual_transitions import gradual_transitions
+from rushes.media.developing.cut_metrics import HEIGHT, LAGS, PIXELS, WIDTH, CutMetrics
 
+_BLACK_LEVEL = 24.0  # mean brightness (of 255) below which nothing is seen
+_MIN_FADE = 30.0  # a fade changes brightness at least so much
+_RAMP_FRAMES = 12  # frames looked at on either side of black
+_MIN_STEADINESS = 0.8  # over five frames a dissolve changes five times as much as over one; motion comes back to itself
+_MIN_DISSOLVE = 8  # frames of a dissolve
+_MIN_DIFFERENCE = 20.0  # summed difference of a dissolve: as much as a cut that no motion makes
+
+Values = NDArray[np.float64]
 MIN_SHOT_FRAMES = 5  # frames of a shot
-_DUPLICATE = 0.15  # mean difference (of 255) below which a frame repeats the one before
-_STRONG_CUT = 20.0  # mean difference that no motion causes
-_WIDE_WINDOW, _NARROW_WINDOW = 12, 4  # frames on either side of a weak and of a strong peak
-_FLASH_RATIO = 0.4  # of the peak: a frame closer to the one before the peak is the same shot after a flash
+_DUPLICATE = 0.15  # mean difference (of 255) below which a frame repeats the one before: footage of few frames a second
+_STRONG_CUT = 20.0  # a difference that no motion makes
+_WIDE_WINDOW, _NARROW_WINDOW = 12, 4  # frames looked at on either side of a weak and of a strong peak
+_FLASH_RATIO = 0.4  # of the peak: closer than this to what was before is the same picture after a flash
+
+
+def gradual_transitions(metrics: CutMetrics) -> dict[int, str]:
+    """Where a slow change is half done, by number of frame: the darkest of a fade, the middle of a dissolve."""
+    dark = _fades(metrics)
+    found = {i: "dissolve" for i in _dissolves(metrics) if all(abs(i - f) > 4 * _RAMP_FRAMES for f in dark)}
+    return found | dict.fromkeys(dark, "fade")
+
+
+def _fades(metrics: CutMetrics) -> list[int]:
+    """Brightness falls to black or rises from it slowly, not at once."""
+    light = metrics.light / (WIDTH * HEIGHT)
+    runs = [(a, b) for a, b in _runs(light < _BLACK_LEVEL) if _is_fade(light, a, b)]
+    return [a + int(np.argmin(light[a:b])) for a, b in runs]
+
+
+def _dissolves(metrics: CutMetrics) -> list[int]:
+    """All of the picture changes steadily, then stands again."""
+    apart = metrics.apart / PIXELS
+    steps, far = apart[:, 0], apart[:, LAGS - 1]
+    steady = (far >= _MIN_STEADINESS * LAGS * steps) & (steps >= _MIN_DIFFERENCE / 60)
+    steady[:LAGS] = False
+    return [(a + b) // 2 - LAGS // 2 for a, b in _runs(steady) if _is_dissolve(steps, a, b)]
+
+
+def _is_fade(light: Values, first: int, last: int) -> bool:
+    before, after = light[max(0, first - _RAMP_FRAMES) : first + 1], light[last - 1 : last + _RAMP_FRAMES][::-1]
+    return any(_is_ramp(side) for side in (before, after))
+
+
+def _is_ramp(side: Values) -> bool:
+    """Whether brightness goes down to black in several steps of which none does most of it."""
+    falls = -np.diff(side)
+    total = float(side.max() - side[-1]) if len(side) else 0.0
+    return bool(total >= _MIN_FADE and len(falls) and falls.max() <= 0.6 * total and falls.min() >= -0.1 * total)
+
+
+def _is_dissolve(steps: Values, first: int, last: int) -> bool:
+    inside = steps[first:last]
+    if len(inside) < _MIN_DISSOLVE or inside.sum() < _MIN_DIFFERENCE or inside.max() > 2 * float(np.median(inside)):
+        return False
+    calm = np.concatenate([steps[max(1, first - 12) : max(1, first - LAGS)], steps[last + 1 : last + 8]])
+    return bool(calm.size and np.median(calm) <= float(np.median(inside)) / 2)
+
+
+def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """First and end of each stretch of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A shot of the film."""
+    """A part of the film from one cut to the next."""
 
     span: Span
     kind: str  # how it begins: start, cut, fade, dissolve
@@ -43,7 +100,7 @@ def shots(metrics: CutMetrics, end: int, base: Fraction) -> list[Shot]:
 
 
 def boundaries(metrics: CutMetrics) -> dict[int, str]:
-    """How each new shot begins, by number of its first frame; gradual transitions count where no cut is near."""
+    """How each new shot begins, by number of its first frame; a slow change counts where no cut is near."""
     found = dict.fromkeys(cuts(metrics), "cut")
     for i, kind in sorted(gradual_transitions(metrics).items()):
         near = (0, *found, len(metrics.pts))
@@ -53,16 +110,15 @@ def boundaries(metrics: CutMetrics) -> dict[int, str]:
 
 
 def cuts(metrics: CutMetrics) -> list[int]:
-    """Numbers of the first frames after hard cuts."""
-    differences = metrics.differences / PIXELS
-    steps = differences[:, 0]
-    inside = range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
-    peaks = [i for i in inside if _is_peak(steps, i) and not _is_flash(differences, i)]
-    return _space_out(peaks, steps)
+    """Numbers of the frames that begin a new shot."""
+    apart = metrics.apart / PIXELS
+    steps = apart[:, 0]
+    inner = range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
+    return _space_out([i for i in inner if _is_peak(steps, i) and not _is_flash(apart, i)], steps)
 
 
 def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
-    """Whether a difference stands out from those around it, without repeated frames."""
+    """Whether a difference stands out from those around it, frames that only repeat the one before left out."""
     step = steps[i]
     if step < 5:
         return False
@@ -75,21 +131,21 @@ def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
 
 
 def _motion_level(nearest_first: NDArray[np.float64]) -> float:
-    """The largest of the three nearest differences, without repeated frames."""
+    """The largest of the three nearest differences that are not repeats."""
     moving = nearest_first[nearest_first > _DUPLICATE][:3]
     return float(moving.max()) if moving.size else 0.0
 
 
 def _second_largest(steps: NDArray[np.float64]) -> float:
-    """The second largest: two cuts in a few frames are no motion."""
+    """The largest but one: two cuts in a few frames are one, not motion."""
     return float(np.sort(steps)[-2]) if steps.size > 1 else 0.0
 
 
-def _is_flash(differences: NDArray[np.float64], i: int) -> bool:
-    """Whether the previous picture returns within a few frames, or has just returned."""
-    limit = _FLASH_RATIO * differences[i, 0]
-    came = any(differences[i, lag - 1] < limit for lag in range(2, LAGS + 1) if i >= lag)
-    comes = any(differences[i + k, k] < limit for k in range(1, LAGS) if i + k < len(differences))
+def _is_flash(apart: NDArray[np.float64], i: int) -> bool:
+    """Whether the picture before comes back within a few frames, or has just come back."""
+    limit = _FLASH_RATIO * apart[i, 0]
+    came = any(apart[i, lag - 1] < limit for lag in range(2, LAGS + 1) if i >= lag)
+    comes = any(apart[i + k, k] < limit for k in range(1, LAGS) if i + k < len(apart))
     return came or comes
 
 

@@ -1,6 +1,6 @@
-"""Joins the pieces of all chunks with the audio, chapters and subtitles of the original, and verifies the film.
+"""One film from the pieces of its chunks, with the sound, the chapters and the subtitles of the original, verified.
 
-What can be copied is not decoded; memory stays constant.
+Nothing is decoded that can be copied, and memory stays constant.
 """
 
 import heapq
@@ -15,65 +15,61 @@ from av.packet import Packet
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import Footage, VideoFacts, VideoTrack
-from rushes.media.joining.audio import COPYABLE_CODECS, add_subtitle_stream, copied_packets, encoded_packets
-from rushes.media.joining.timed_text import TEXT_CODECS, plain_text
-from rushes.media.joining.video import PieceFile, add_video_stream, video_packets
+from rushes.media.joining.packets import (
+    COPYABLE_CODECS,
+    TEXT_CODECS,
+    PieceFile,
+    add_subtitle_stream,
+    add_video_stream,
+    copied_packets,
+    encoded_packets,
+    plain_text,
+    video_packets,
+)
 from rushes.media.open import create_file, open_footage, translate_errors
 from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
-_MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round audio times
-_MAX_LAST_PACKET = Fraction(1, 5)  # seconds: the last packet may lack a duration, and encoders pad theirs
+_MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round the times of sound
+# Seconds: the last packet may not say how long it lasts, and an encoder fills its own.
+_MAX_LAST_PACKET = Fraction(1, 5)
 
 
 @dataclass(frozen=True, slots=True)
 class FilmContents:
-    """What a film contains: frames, the sum of their pts, and the end of each audio track in seconds."""
+    """What a film holds: pictures, their summed times in ticks, where each track of sound ends, in seconds."""
 
     frames: int
     times: int
     sounds: tuple[Fraction, ...]
-    texts: tuple[Cue, ...] = ()  # of the first subtitle track
-
-
-@dataclass(slots=True)
-class _FrameCount:
-    """Counts video packets and sums their pts."""
-
-    frames: int = 0
-    times: int = 0
-
-    def add(self, packet: Packet) -> None:  # type: ignore[type-arg]
-        """Count one packet."""
-        self.frames += 1
-        self.times += packet.pts or 0
+    texts: tuple[Cue, ...] = ()  # of its first track of subtitles
 
 
 def join(
     source: Footage,
     facts: VideoFacts,
-    pieces: Sequence[PieceFile],
+    parts: Sequence[PieceFile],
     layout: str,
     out: Path,
     on_progress: Callable[[float], None] = lambda _done: None,
 ) -> FilmContents:
-    """Write the film; `layout` is its stereo mode ("" if it has none).
+    """Write the film; `layout` says how two views lie in its pictures ("" if in none of the known ways).
 
     Raises:
-        TryAgain: the file read back differs from what was written.
+        TryAgain: what was written is not what was given.
     """
     track = facts.video
     assert track is not None
     options = {"strict": "unofficial", "movflags": "+faststart", "video_track_timescale": str(timescale(track.base))}
     with open_footage(source) as original, create_file(out, options) as film:
-        made = _FilmWriter(film, original, source, facts, track).write(pieces, layout, on_progress)
+        made = _FilmWriter(film, original, source, facts, track).write(parts, layout, on_progress)
     _check_read_back(made, read_back(out))
     _check_audio_ends(made, facts)
     return made
 
 
 class _FilmWriter:
-    """Muxes a film."""
+    """A film being written."""
 
     def __init__(
         self, film: OutputContainer, original: InputContainer, source: Footage, facts: VideoFacts, track: VideoTrack
@@ -81,36 +77,36 @@ class _FilmWriter:
         self._film, self._original, self._source, self._facts, self._track = film, original, source, facts, track
         self._zero = facts.start
         self._ends: dict[int, Fraction] = {}
-        self._cues: dict[int, list[Cue]] = {}
+        self._texts: dict[int, list[Cue]] = {}
 
-    def write(self, pieces: Sequence[PieceFile], layout: str, on_progress: Callable[[float], None]) -> FilmContents:
-        """Mux all streams in decode order."""
+    def write(self, parts: Sequence[PieceFile], layout: str, on_progress: Callable[[float], None]) -> FilmContents:
+        """All of it, in order of time."""
         scale, base = timescale(self._track.base), self._track.base
-        seen = _FrameCount()
-        stream = add_video_stream(self._film, pieces[0].file(), layout)
-        shown = video_packets(pieces, stream, base, self._zero, scale)
+        frames = times = 0
+        stream = add_video_stream(self._film, parts[0].file(), layout)
+        shown = video_packets(parts, stream, base, self._zero, scale)
         rest = self._rest()
         self._film.metadata.update({"title": self._facts.title} if self._facts.title else {})
         self._film.set_chapters(_chapters(self._original, self._zero))
         for packet in heapq.merge(shown, *rest, key=_decode_time):
             if packet.stream is stream:
-                seen.add(packet)
+                frames, times = frames + 1, times + (packet.pts or 0)
                 on_progress(float((packet.pts or 0) / (scale * max(self._facts.duration, Fraction(1, 1000)))))
             else:
                 self._note(packet)
             self._film.mux(packet)
-        texts = tuple(self._cues[min(self._cues)]) if self._cues else ()
-        return FilmContents(seen.frames, seen.times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
+        texts = tuple(self._texts[min(self._texts)]) if self._texts else ()
+        return FilmContents(frames, times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
 
     def _note(self, packet: Packet) -> None:  # type: ignore[type-arg]
         if packet.stream.type == "audio":
             self._ends[packet.stream.index] = _end(packet)
         elif lines := plain_text(bytes(packet), "mov_text"):
             cue = Cue(packet.pts or 0, int(_end(packet) * 1000), tuple(lines.splitlines()))
-            self._cues.setdefault(packet.stream.index, []).append(cue)
+            self._texts.setdefault(packet.stream.index, []).append(cue)
 
     def _rest(self) -> list[Iterator[Packet]]:  # type: ignore[type-arg]
-        """Audio, copied where MP4 can hold it, else as AAC; subtitles that are text."""
+        """Sound as it is where the container can hold it, else as AAC; subtitles that are text."""
         found: list[Iterator[Packet]] = []  # type: ignore[type-arg]
         taken = {}
         for track in self._facts.audio:
@@ -127,27 +123,27 @@ class _FilmWriter:
 
 
 def read_back(path: Path) -> FilmContents:
-    """What a film contains, by its packets."""
-    seen, ends = _FrameCount(), dict[int, Fraction]()
+    """What a joined film holds, read from its packets."""
+    frames, times, ends = 0, 0, dict[int, Fraction]()
     with open_footage(path) as film, translate_errors(path.name):
         for packet in film.demux(*film.streams.video[:1], *film.streams.audio):
             if packet.dts is None:
                 continue
             if packet.stream.type == "video":
-                seen.add(packet)
+                frames, times = frames + 1, times + (packet.pts or 0)
             else:
                 ends[packet.stream.index] = _end(packet)
-    return FilmContents(seen.frames, seen.times, tuple(ends[n] for n in sorted(ends)))
+    return FilmContents(frames, times, tuple(ends[n] for n in sorted(ends)))
 
 
 def _check_read_back(made: FilmContents, found: FilmContents) -> None:
     same = (made.frames, made.times, len(made.sounds)) == (found.frames, found.times, len(found.sounds))
     if not same or any(abs(a - b) > _MAX_ROUNDING for a, b in zip(made.sounds, found.sounds, strict=True)):
-        raise TryAgain(f"the joined film is not whole: {made} was written, {found} was read back")
+        raise TryAgain(f"the joined film is not whole: {made} was written, {found} is there")
 
 
 def _check_audio_ends(made: FilmContents, facts: VideoFacts) -> None:
-    """Raise unless every audio track ends where it ends in the original."""
+    """Every track of sound must end where it ends in the original."""
     ends = [track.end * track.base - facts.start for track in facts.audio]
     if len(ends) != len(made.sounds) or any(
         abs(a - b) > _MAX_LAST_PACKET for a, b in zip(made.sounds, ends, strict=True)

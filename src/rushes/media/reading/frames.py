@@ -1,9 +1,10 @@
 """Decoded frames of exactly one span: each with start <= pts < end, once, in order, or an error."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Protocol
 
 import av
 from av.container import InputContainer
@@ -24,6 +25,7 @@ _MAX_LOST_SHARE = 10  # 1/10: a span that loses more is refused
 _SEEK_BACK_SECONDS = (0, 1, 2, 4, 8, 16, 32, None)  # how far before the span to seek; None: to the beginning
 
 
+Progress = Callable[[float], None]
 Damage = Callable[[int], None]  # called with the pts of a frame that cannot be decoded
 
 
@@ -179,3 +181,34 @@ class _Decoding:
         """Raise BadMedia, unless the footage is known to be damaged."""
         if not self.track.damaged:
             raise BadMedia(f"the frame at {clock(to_us(pts, self.track.base))} {what}")
+
+
+class Sink(Protocol):
+    """Something that is made of frames as they come by."""
+
+    def add(self, pts: int, frame: av.VideoFrame) -> None:
+        """Take the next frame; it may not be kept, and `pts` is its time whatever the frame says later."""
+
+
+def develop(
+    path: Footage,
+    facts: VideoFacts,
+    span: Span,
+    sinks: Sequence[Sink],
+    on_progress: Progress,
+    on_damage: Damage | None = None,
+) -> int:
+    """Show every frame of a span to every sink; how many there were.
+
+    Raises:
+        BadMedia: a frame is lost, see `decode`.
+    """
+    count = 0
+    for frame in decode(path, facts, span, on_damage=on_damage):
+        pts = frame.pts or 0
+        for sink in sinks:
+            sink.add(pts, frame)
+        count += 1
+        if count % 25 == 0:
+            on_progress((pts - span.start) / max(1, span.end - span.start))
+    return count

@@ -22,9 +22,8 @@ class ParameterSets:
         """Parse extradata: an avcC record or Annex B. Raises BadMedia if the record is truncated."""
         if extradata[:1] != b"\x01":
             found = list(_split_annex_b(extradata))
-            return ParameterSets(
-                tuple(u for u in found if _nal_type(u) == _SPS), tuple(u for u in found if _nal_type(u) == _PPS)
-            )
+            sps, pps = (tuple(u for u in found if _nal_type(u) == kind) for kind in (_SPS, _PPS))
+            return ParameterSets(sps, pps)
         sps, at = _read_list(extradata, 5, 31)
         pps, _ = _read_list(extradata, at, 255)
         return ParameterSets(sps, pps, (extradata[4] & 3) + 1)

@@ -1,6 +1,6 @@
-"""Frame packing: two views in one picture, side by side, top and bottom, or as an anaglyph."""
+"""Frame packing: two views in one picture, side by side, top and bottom, or as an anaglyph, and their subtitles."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,12 +10,30 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rushes.domain.errors import NeverWorks
-from rushes.domain.keys import JSON
-from rushes.domain.video import VideoTrack
-from rushes.media.reading.scaling import BICUBIC, NEAREST, Size, display_size, plane_rows
+from rushes.media.reading.scaling import BICUBIC, NEAREST, Size, plane_rows
 from rushes.media.stereo.warp import Planes
+from rushes.media.subtitles import Cue
 
 Matrix = tuple[tuple[int, int, int], ...]  # rows of weights of red, green and blue, in 1/1000
+_NONE = (0, 0, 0)
+_LUMA = (299, 587, 114)
+_RIGHT_COLOUR: Matrix = (_NONE, (0, 1000, 0), (0, 0, 1000))
+_WIDTH, _HEIGHT = 1920, 1080  # of the canvas, which players scale
+_SIZE, _MARGIN = 64, 60
+_HEAD = """[Script Info]
+ScriptType: v4.00+
+PlayResX: {width}
+PlayResY: {height}
+WrapStyle: 2
+
+[V4+ Styles]
+Format: Name, Fontname, Fontsize, PrimaryColour, OutlineColour, BackColour, Bold, BorderStyle, Outline, Shadow, \
+ScaleX, ScaleY, Alignment, MarginL, MarginR, MarginV
+Style: Eye,Sans,{size},&H00FFFFFF,&H00000000,&H00000000,0,1,3,0,{wide},{high},2,0,0,0
+
+[Events]
+Format: Layer, Start, End, Style, Text
+"""
 
 
 class StereoFormat(StrEnum):
@@ -56,9 +74,6 @@ PACKINGS = {
     StereoFormat.DUBOIS: Packing(name="anaglyph"),
     StereoFormat.GREY: Packing(name="anaglyph-grey"),
 }
-_NONE = (0, 0, 0)
-_LUMA = (299, 587, 114)
-_RIGHT_COLOUR: Matrix = (_NONE, (0, 1000, 0), (0, 0, 1000))
 # Red, green and blue from the left and from the right view; Dubois' are least squares for common glasses.
 _ANAGLYPH_MATRICES: dict[StereoFormat, tuple[Matrix, Matrix]] = {
     StereoFormat.COLOUR: (((1000, 0, 0), _NONE, _NONE), _RIGHT_COLOUR),
@@ -89,11 +104,6 @@ class FramePacker:
         self._scalers = VideoReformatter(), VideoReformatter()
         self._to_yuv = VideoReformatter()
 
-    @staticmethod
-    def of(options: Mapping[str, JSON], track: VideoTrack) -> "FramePacker":
-        """The packer of a stage, by its options `format` and `height`."""
-        return FramePacker(parse_format(str(options["format"])), display_size(track, int(options["height"])))
-
     def pack(self, left: Planes, right: Planes, like: av.VideoFrame) -> av.VideoFrame:
         """Both views in one picture, with the colour tags of the original."""
         eyes = [_to_frame(planes, like) for planes in (left, right)]
@@ -108,10 +118,8 @@ class FramePacker:
         return _to_frame((y, u, v), like)
 
     def _anaglyph(self, left: av.VideoFrame, right: av.VideoFrame, like: av.VideoFrame) -> av.VideoFrame:
-        both = [
-            s.reformat(eye, format="rgb24", interpolation=NEAREST, threads=1)
-            for s, eye in zip(self._scalers, (left, right), strict=True)
-        ]
+        eyes = zip(self._scalers, (left, right), strict=True)
+        both = [s.reformat(eye, format="rgb24", interpolation=NEAREST, threads=1) for s, eye in eyes]
         mixed = np.zeros((self.eye[1], self.eye[0], 3), np.int32)
         for eye, matrix in zip(both, _ANAGLYPH_MATRICES[self.format], strict=True):
             _add_mixed(mixed, eye.to_ndarray().astype(np.uint8, copy=False), matrix)
@@ -145,3 +153,29 @@ def _copy_colour_tags(frame: av.VideoFrame, like: av.VideoFrame) -> av.VideoFram
     frame.colorspace, frame.color_range = like.colorspace, like.color_range
     frame.color_trc, frame.color_primaries = like.color_trc, like.color_primaries
     return frame
+
+
+def ass(cues: Sequence[Cue], packing: Packing) -> str:
+    """Cues in Advanced SubStation Alpha form, at the bottom centre of each view."""
+    wide, high = (100 // n if packing.squeezed else 100 for n in (packing.across, packing.down))
+    full = ((_WIDTH, packing.across), (_HEIGHT, packing.down))
+    width, height = (side * (1 if packing.squeezed else n) for side, n in full)
+    head = _HEAD.format(width=width, height=height, size=_SIZE, wide=wide, high=high)
+    return head + "".join(_dialogue(cue, x, y) for cue in cues for x, y in _positions(packing, width, height))
+
+
+def _positions(packing: Packing, width: int, height: int) -> list[tuple[int, int]]:
+    across, down = width // packing.across, height // packing.down
+    low = down - _MARGIN * down // _HEIGHT
+    return [(across * x + across // 2, down * y + low) for y in range(packing.down) for x in range(packing.across)]
+
+
+def _dialogue(cue: Cue, x: int, y: int) -> str:
+    text = "\\N".join(line.replace("\\", "/").replace("{", "(").replace("}", ")") for line in cue.lines)
+    return f"Dialogue: 0,{_time(cue.start)},{_time(cue.end)},Eye,{{\\pos({x},{y})}}{text}\n"
+
+
+def _time(ms: int) -> str:
+    seconds, hundredths = divmod(max(0, ms) // 10, 100)
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}.{hundredths:02d}"

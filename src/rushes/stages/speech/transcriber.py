@@ -1,24 +1,93 @@
 """The transcriber: decodes speech windows, again with other options while the output looks wrong."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from rushes.domain.observation import Observation
+from rushes.domain.span import Span
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.speech import SpeechModels
 from rushes.engines.port import RATE, DecodingOptions, Pcm, SpeechEngine, Transcription, Word
 from rushes.stages.speech import hallucinations
-from rushes.stages.speech.pcm import PcmFile
-from rushes.stages.speech.transcript_lines import monotonic_words, split_lines
-from rushes.stages.speech.windows import Range, Window
+from rushes.stages.speech.windows import PcmFile, Range, Window
 
+BASE = Fraction(1, RATE)
+MAX_PAUSE = 2 * RATE  # speakers pause inside a sentence, and search finds phrases within a line
+MAX_CHARACTERS = 160
+
+_SENTENCE_END = re.compile(r"[.!?。！？…]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
+_COMMA = re.compile(r"[,;:、，；：—–-]+[\"'”’»)\]]*$")  # noqa: RUF001 - other scripts
+_ABBREVIATION = re.compile(
+    r"^[\"'“‘«(\[]*(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|nr|bzw|ca|approx|fig|vol|[a-z]|(?:[a-z]\.)+[a-z])\.$",  # noqa: RUF001
+    re.IGNORECASE,
+)
 _MIN_LANGUAGE_PROBABILITY = 0.6
 _MIN_LANGUAGE_SAMPLES = 3 * RATE
 _LANGUAGE_CONTEXT = 30 * RATE
 _LANGUAGE_SAMPLES = 5 * RATE  # 0.1 CPU-seconds instead of 1.3 (base)
 _BEAM_SIZES = {"fast": 1, "balanced": 5, "high_quality": 5}
+
+
+def split_lines(words: Sequence[Word], language: str, *, doubtful: bool = False) -> list[Observation]:
+    """Split words at sentence ends and pauses, and again above 160 characters."""
+    return [_line(part, language, doubtful) for unit in _sentences(words) for part in _split_long(unit)]
+
+
+def monotonic_words(words: Iterable[Word], start: int, end: int) -> list[Word]:
+    """Words with increasing times inside a range, each at least 20 ms long where that is possible."""
+    out: list[Word] = []
+    at = start
+    for word in words:
+        first = min(max(word.start, at), end)
+        at = min(max(word.end, first + RATE // 50), end)
+        out.append(Word(word.text, first, at, word.confidence))
+    return out
+
+
+def _sentences(words: Sequence[Word]) -> list[list[Word]]:
+    units: list[list[Word]] = []
+    for n, word in enumerate(words):
+        before = words[n - 1] if n else None
+        if before is None or word.start - before.end > MAX_PAUSE or _ends_sentence(before.text, word.text):
+            units.append([])
+        units[-1].append(word)
+    return units
+
+
+def _ends_sentence(text: str, following: str) -> bool:
+    """Whether a sentence ends with this word: a full stop, not of an abbreviation, and no lower case after it."""
+    text, following = text.strip(), following.strip()
+    return bool(_SENTENCE_END.search(text)) and not _ABBREVIATION.match(text) and not following[:1].islower()
+
+
+def _split_long(words: list[Word]) -> list[list[Word]]:
+    if len(_text(words)) <= MAX_CHARACTERS or len(words) == 1:
+        return [words]
+    at = min(range(1, len(words)), key=lambda n: _split_cost(words, n))
+    return [*_split_long(words[:at]), *_split_long(words[at:])]
+
+
+def _split_cost(words: Sequence[Word], at: int) -> float:
+    """Cost of a split before word `at`: uneven halves cost, a comma or a pause is a bonus."""
+    before, after = len(_text(words[:at])), len(_text(words[at:]))
+    pause = (words[at].start - words[at - 1].end) / RATE
+    comma = bool(_COMMA.search(words[at - 1].text))
+    return abs(before - after) / (before + after) - 0.4 * comma - min(0.4, pause)
+
+
+def _line(words: Sequence[Word], language: str, doubtful: bool) -> Observation:
+    said = tuple((w.text.strip(), w.start, w.end, round(w.confidence, 3)) for w in words)
+    span, sure = Span(words[0].start, words[-1].end, BASE), round(sum(w.confidence for w in words) / len(words), 3)
+    extra = {"doubtful": True} if doubtful else {}
+    return Observation("speech", span, _text(words), sure, language, said, extra=extra)
+
+
+def _text(words: Sequence[Word]) -> str:
+    return re.sub(r"\s+", " ", "".join(w.text for w in words)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +159,7 @@ class Transcriber:
         yield model, replace(again, no_repeat_ngram_size=3, repetition_penalty=1.1)
         if other := self.models.other(language):
             yield other, again
-        yield (
-            self.models.of(language),
-            replace(again, beam_size=1 if first.beam_size > 1 else 2, repetition_penalty=1.2),
-        )
+        yield model, replace(again, beam_size=1 if first.beam_size > 1 else 2, repetition_penalty=1.2)
 
     def _pcm(self, window: Window) -> Pcm:
         return np.concatenate([self.pcm.read(a, b) for a, b in window.groups])

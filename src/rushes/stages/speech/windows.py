@@ -4,9 +4,11 @@ A window holds groups: ranges of speech with less than 0.8 s of silence inside. 
 longer silences, which are not decoded. All positions are samples of the pcm.
 """
 
+import wave
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +17,6 @@ from rushes.engines.port import RATE, Pcm
 
 Range = tuple[int, int]
 Read = Callable[[int, int], Pcm]  # samples from, to
-
 GROUP_GAP = RATE * 8 // 10
 TARGET_LENGTH = RATE * 20  # 20 s beat 10 and 28: 0, 4 and 12 errors in 153 words
 MAX_LENGTH = RATE * 28
@@ -25,6 +26,28 @@ _QUIET_LENGTH = RATE * 3 // 10
 _PADDING = RATE // 4
 _BLOCK = RATE * 600
 _MARGIN = 512 * 312  # 10 s: the VAD is recurrent and settles by then; it steps by 512 samples
+
+
+@dataclass(frozen=True, slots=True)
+class PcmFile:
+    """A WAV file and how many samples it holds."""
+
+    path: Path
+    samples: int
+
+    def read(self, start: int, end: int) -> Pcm:
+        """Samples as floats from -1 to 1, clipped to the file."""
+        start, end = max(0, start), min(end, self.samples)
+        with wave.open(str(self.path), "rb") as w:
+            w.setpos(min(start, self.samples))
+            raw = w.readframes(max(0, end - start))
+        return np.frombuffer(raw, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def open_pcm(path: Path) -> PcmFile:
+    """The pcm artifact, to be read by range."""
+    with wave.open(str(path), "rb") as w:
+        return PcmFile(path, w.getnframes())
 
 
 @dataclass(frozen=True, slots=True)

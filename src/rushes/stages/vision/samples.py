@@ -12,10 +12,32 @@ from rushes.engines.images import decode_jpeg
 from rushes.engines.port import Picture
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex, read_frame
 from rushes.stages.port import Work
-from rushes.stages.vision.relative_boxes import relative_box
 
+Box = tuple[float, float, float, float]
+
+_DIGITS = 4
 FRAMES = ("probe", "develop.frames")  # needs of the stages that see samples
 CONFIDENCE_DIGITS = 3
+
+
+def relative_box(edges: Sequence[float], picture: Picture) -> Box:
+    """x, y, width, height of left, top, right, bottom in pixels."""
+    left, top, right, bottom = edges
+    height, width = picture.shape[:2]
+    x, y = round(left / width, _DIGITS), round(top / height, _DIGITS)
+    return x, y, round((right - left) / width, _DIGITS), round((bottom - top) / height, _DIGITS)
+
+
+def relative_points(corners: Sequence[Sequence[float]], picture: Picture) -> list[list[float]]:
+    """Points given in pixels, as [x, y]."""
+    height, width = picture.shape[:2]
+    return [[round(x / width, _DIGITS), round(y / height, _DIGITS)] for x, y in corners]
+
+
+def bounding_box(corners: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom of some points."""
+    xs, ys = [c[0] for c in corners], [c[1] for c in corners]
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""Read text: the lines of text in the sampled frames of a chunk."""
+"""Screen text: read in the sampled frames of a chunk, then merged over the whole film, with its entities."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
+from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump, load
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
-from rushes.engines.models.text import input_side, language_of
+from rushes.engines.models.vision import input_side, language_of
 from rushes.stages.port import Work
-from rushes.stages.vision.relative_boxes import bounding_box, relative_points
-from rushes.stages.vision.samples import FRAMES, SampledFrame, sampled_frames
-from rushes.stages.vision.text_segments import is_certain
+from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
+from rushes.stages.vision.text_segments import find_entities, is_certain, merge_readings
 
 
 class ReadText:
@@ -38,11 +38,27 @@ class ReadText:
 def _lines(work: Work, frame: SampledFrame) -> Iterator[Observation]:
     languages = [bcp47(str(x)) for x in work.options["languages"]]
     profile, least = str(work.options["profile"]), float(work.options["min_confidence"])
-    for line in work.engine.read_text(work.models["text"], frame.picture, input_side(profile), languages):
+    for line in work.engine.read_text(work.models["text"], frame.picture, input_side("text", profile), languages):
         if line.confidence >= least:
             language = language_of(line.text, languages)
             extra = {"polygon": relative_points(line.corners, frame.picture)}
             yield frame.observation("text", line.text, line.confidence, bounding_box(line.corners), language, extra)
 
 
-STAGE = ReadText()
+class Segments:
+    """Merges the readings of all chunks."""
+
+    spec = StageSpec("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
+
+    def run(self, work: Work) -> None:
+        """Save segments.jsonl: texts and, right after each, the entities in it."""
+        parts = work.inputs("read_text", "lines")
+        found = merge_readings(line for part in parts for line in load(part.bytes("readings.jsonl")))
+        rows = [row for text in found for row in (text, *_entities(text))]
+        work.save_observations("segments", "segments.jsonl", rows, kinds=["entity", "text"], texts=len(found))
+
+
+def _entities(text: Observation) -> Iterator[Observation]:
+    for found in find_entities(text.text):
+        extra = {"type": found.type, **found.meaning}
+        yield replace(text, kind="entity", text=found.text, extra=extra)

@@ -7,15 +7,43 @@ from typing import Any
 
 import av
 import numpy as np
+from av.audio.fifo import AudioFifo
+from av.audio.resampler import AudioResampler
 from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from rushes.domain.video import AudioTrack, Footage
 from rushes.media.open import audio_stream, open_footage
 
+_BLOCK = 8192  # samples at a time: a call costs more than the samples of one frame
 _MAX_JITTER = Fraction(20, 1000)  # seconds: timestamps jitter by less, and more is audible
 _LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "quad", 5: "5.0", 6: "5.1", 7: "6.1", 8: "7.1"}
 _PREROLL = 1  # seconds decoded before the start, for the state of the decoder
+
+
+class Resampler:
+    """A resampler that accepts a change of format in the middle of a track; ignores timestamps."""
+
+    def __init__(self, kind: str, layout: str, rate: int, size: int | None = None) -> None:
+        self._target = (kind, layout, rate, size)
+        self._source: tuple[str, str, int] | None = None
+        self._resampler, self._fifo = AudioResampler(*self._target), AudioFifo()
+
+    def push(self, frame: av.AudioFrame | None) -> list[av.AudioFrame]:
+        """The output after one more frame; None flushes."""
+        source = (frame.format.name, frame.layout.name, frame.sample_rate) if frame else None
+        out = []
+        if source != self._source and self._source:
+            out = self._drain() + self._resampler.resample(None)
+            self._resampler, self._fifo = AudioResampler(*self._target), AudioFifo()
+        self._source = source
+        if frame is not None:
+            self._fifo.write(frame)
+        return out + self._drain() if self._fifo.samples >= _BLOCK else out
+
+    def _drain(self) -> list[av.AudioFrame]:
+        frame = self._fifo.read()
+        return self._resampler.resample(frame) if frame else []
 
 
 class SampleTimeline:
