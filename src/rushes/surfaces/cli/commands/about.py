@@ -1,7 +1,5 @@
 """This machine and this home: doctor, config."""
 
-import click
-
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
@@ -9,37 +7,28 @@ from rushes.surfaces.cli.session import Session
 
 
 @command("doctor", "rushes doctor", "rushes doctor --json | jq 'select(.ok == false)'")
-@click.pass_obj
 def doctor(session: Session) -> int:
     """Check this machine and this home; exit 1 if a check fails."""
     checks = open_library(session).doctor()
-    if session.json:
-        session.rows("check", checks)
-    else:
-        for c in checks:
-            session.out.block("ok" if c.ok else "failed", DONE if c.ok else TROUBLE, f"{c.name:<8} {c.detail}")
-        for c in checks:
-            if not c.ok and c.hint:
-                session.out.block("do", DONE, f"{c.name:<8} {c.hint}")
+    session.rows("check", checks)
+    for c in checks:
+        session.block("ok" if c.ok else "failed", DONE if c.ok else TROUBLE, f"{c.name:<8} {c.detail}")
+    for c in checks:
+        if not c.ok and c.hint:
+            session.block("do", DONE, f"{c.name:<8} {c.hint}")
     return 0 if all(c.ok for c in checks) else 1
 
 
 @command("show", "rushes config show", "RUSHES_SLOTS=1 rushes config show", "rushes config show --json")
-@click.pass_obj
 def config_show(session: Session) -> None:
     """Show every setting, its value and where the value comes from."""
     library = open_library(session)
     rows = [(s.name, s.value, s.origin) for s in library.list_settings()]
-    if session.json:
-        settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
-        session.document({"home": library.folder, "settings": settings})
-        return
+    settings = {name: {"value": value, "origin": origin} for name, value, origin in rows}
+    session.document({"home": library.folder, "settings": settings})
     columns = [Column("setting"), Column("value", wide=True), Column("from")]
-    session.out.table(
-        columns, [[n, str(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows]
-    )
+    session.table(columns, [[n, str(v), (origin, DONE) if origin == "default" else origin] for n, v, origin in rows])
     session.remark((f"home {library.folder}", DONE))
 
 
 config = CliGroup("config", help="Show the settings in effect.", commands=[config_show])
-COMMANDS = {"doctor": doctor, "config": config}

@@ -38,7 +38,6 @@ PADDING = 2.0  # seconds around a hit, so that its words can be followed
     type=click.Choice(["track", "burnt"]),
     help="Add subtitles as a track, or burn them into the picture.",
 )
-@click.pass_obj
 def clip(
     session: Session,
     video: str,
@@ -58,10 +57,8 @@ def clip(
     extra = extra if padding is None else padding
     text, ms = subtitles or "", round(extra * 1000)
     made = library.clip(name, begin, finish, ms, out or None, proxy=proxy, subtitles=text, signals=True)
-    if session.json:
-        session.document(made)
-        return
-    session.out.line(relative_path(made.path))
+    session.document(made)
+    session.line(relative_path(made.path))
     span = f"{clock(made.start_us)}-{clock(made.end_us)}" + (f" with {extra:g} s on both sides" if extra else "")
     session.remark((f"{span}, {size(made.size)}{'' if made.made else ', already existed'}", DONE))
     if made.shortened:
@@ -72,7 +69,6 @@ def clip(
 @click.argument("video")
 @click.argument("kind")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write to this file; - is stdout.")
-@click.pass_obj
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Export subtitles, text or shots of a video, for other tools.
 
@@ -102,6 +98,3 @@ def _wanted(video: str, start: str | None, end: str | None) -> tuple[str, int, i
     if start is None or end is None:
         raise Refused(f"{'--from' if start is None else '--to'} is missing", "For example: --from 12:41 --to 12:45.5")
     return video, parse_timecode(start), parse_timecode(end), 0.0
-
-
-COMMANDS = {"clip": clip, "export": export}

@@ -26,7 +26,6 @@ from rushes.surfaces.words import plural, size, time_range, timecode
 @command("add", "rushes add ~/Films", "rushes add urgent.mp4 --priority 10", "rushes worker --until-idle")
 @paths_argument
 @request_options
-@click.pass_obj
 def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     """Add videos as jobs and leave the work to a worker.
 
@@ -37,9 +36,8 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     for one in added:
         report_added(session, one)
     report_skipped(session, added)
-    if session.json:
-        session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
-    elif any(a.created for a in added):
+    session.message("summary", jobs=sum(a.created for a in added), errors=sum(a.error is not None for a in added))
+    if any(a.created for a in added):
         session.remark((next_step(library.jobs.workers()), DONE))
     return _code([one.error for one in added if not one.skipped])
 
@@ -47,7 +45,6 @@ def add(session: Session, /, paths: Sequence[str], **words: Any) -> int:
 @command("estimate", "rushes estimate ~/Films", "rushes estimate long.mkv --profile high_quality --json")
 @paths_argument
 @request_options
-@click.pass_obj
 def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     """Estimate how long a run would take on this machine.
 
@@ -67,12 +64,11 @@ def report_added(session: Session, one: IntakeResult) -> None:
         session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)
     elif one.error:
         errors.show(session.err, str(one.error), do=one.error.advice)
-    elif one.job and session.json:
-        session.message("job", path=one.path, job=one.job.id, created=one.created, state=one.job.state)
     elif one.job:
+        session.message("job", path=one.path, job=one.job.id, created=one.created, state=one.job.state)
         finished = one.job.state is JobState.COMPLETED
         word = "added" if one.created else "already done" if finished else "already added"
-        session.out.line(f"{one.job.id}  {one.job.name}", (f"  {word}", DONE))
+        session.line(f"{one.job.id}  {one.job.name}", (f"  {word}", DONE))
 
 
 def _code(errors: Sequence[RushesError | None]) -> int:
@@ -102,7 +98,7 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
     rows = [_estimate_row(PurePath(e.path).name, [e]) for e in good]
     rows += [_estimate_row("total", good)] if len(good) > 1 else []
     columns = [Column("video", wide=True), Column("length", right=True), Column(""), Column("takes"), Column("stores")]
-    session.out.table(columns, rows)
+    session.table(columns, rows)
     if good:
         measured = "measured just now" if any(e.measured for e in good) else "from earlier runs on this machine"
         session.remark((f"p50-p90, {measured}", DONE))
@@ -129,7 +125,6 @@ def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:
 @click.argument("places", nargs=-1, metavar="[DIR|s3://BUCKET/PREFIX]...")
 @request_options
 @click.option("--once", is_flag=True, help="Add what is there now and stop.")
-@click.pass_obj
 def watch(session: Session, /, places: Sequence[str], once: bool, **words: Any) -> int:
     """Add new videos in folders and buckets automatically.
 
@@ -144,7 +139,9 @@ def watch(session: Session, /, places: Sequence[str], once: bool, **words: Any) 
             if one.created or one.error:
                 report_added(session, one)
                 added.append(one)
-    _report(session, added)
+    new = sum(one.created for one in added)
+    session.message("summary", jobs=new, errors=sum(one.error is not None for one in added))
+    session.remark((f"{plural(new, 'video')} added", DONE))
     return 128 + stop.number if stop.number else 3 if any(one.error for one in added) else 0
 
 
@@ -170,14 +167,3 @@ class _Stop:
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         self.number = number
         self._over.set()
-
-
-def _report(session: Session, added: Sequence[IntakeResult]) -> None:
-    new, bad = sum(one.created for one in added), sum(one.error is not None for one in added)
-    if session.json:
-        session.message("summary", jobs=new, errors=bad)
-    else:
-        session.remark((f"{plural(new, 'video')} added", DONE))
-
-
-COMMANDS = {"add": add, "estimate": estimate, "watch": watch}

@@ -46,7 +46,6 @@ LOOK_SECONDS = 0.5
     "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
 )
 @click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier list.")
-@click.pass_obj
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first.
 
@@ -55,11 +54,9 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     library = open_library(session)
     now = active_jobs(library.jobs.workers())
     page = _page(library, state, now, cursor, limit)
-    if session.json:
-        session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
-        return
+    session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
     columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
-    session.out.table(columns, [_row(job, now) for job in page.rows])
+    session.table(columns, [_row(job, now) for job in page.rows])
     if not page.rows:
         session.remark(
             f"no job is {state}. List all with: rushes jobs ls" if state else "no jobs yet. Start with: rushes run PATH"
@@ -71,29 +68,25 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
 
 @command("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")
 @_JOB
-@click.pass_obj
 def show(session: Session, job: str) -> None:
     """Show one job, stage by stage."""
     library = open_library(session)
     row = library.jobs.find(job)
     tasks = library.jobs.tasks(row.id)
-    if session.json:
-        session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
-        return
-    session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
+    session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
+    session.line((header(row), HEAD), (f"  {row.id}", DONE))
     word = active_jobs(library.jobs.workers()).word(row)
-    session.out.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
+    session.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
-    session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
+    session.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
     if row.counts.failures or row.counts.losses:
         losses = plural(row.counts.losses, "lost attempt")
-        session.out.line((f"{plural(row.counts.failures, 'failed attempt')}, {losses}", DONE))
+        session.line((f"{plural(row.counts.failures, 'failed attempt')}, {losses}", DONE))
     _hint(session, row)
 
 
 @command("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
 @_JOB
-@click.pass_obj
 def why(session: Session, job: str) -> None:
     """Explain what a job is waiting for.
 
@@ -102,22 +95,19 @@ def why(session: Session, job: str) -> None:
     library = open_library(session)
     row = library.jobs.find(job)
     reasons = library.jobs.why(row.id)
-    if session.json:
-        session.document({"job": row.id, "state": row.state, "reasons": reasons})
-        return
+    session.document({"job": row.id, "state": row.state, "reasons": reasons})
     waiting = sum(r.tasks for r in reasons)
     running = max(0, row.counts.total - row.counts.done - waiting)
     now = f", {running} running" if running else ""
     rest = f"; {waiting} not running" if waiting else ""
-    session.out.line(f"{row.counts.done} of {plural(row.counts.total, 'task')} done{now}{rest}")
+    session.line(f"{row.counts.done} of {plural(row.counts.total, 'task')} done{now}{rest}")
     for r in reasons:
-        session.out.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
+        session.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
 
 
 @command("pause", "rushes jobs pause job_7f3k", "rushes jobs pause job_7f3k --now")
 @_JOB
 @click.option("--now", is_flag=True, help="Give running chunks back instead of finishing them.")
-@click.pass_obj
 def pause(session: Session, job: str, now: bool) -> None:
     """Pause a job; running chunks finish first."""
     order = JobCommand.PAUSE_NOW if now else JobCommand.PAUSE
@@ -126,7 +116,6 @@ def pause(session: Session, job: str, now: bool) -> None:
 
 @command("resume", "rushes jobs resume job_7f3k")
 @_JOB
-@click.pass_obj
 def resume(session: Session, job: str) -> None:
     """Resume a paused job."""
     _report(session, _control(session, job, JobCommand.RESUME), "resumed", "rushes jobs why")
@@ -134,7 +123,6 @@ def resume(session: Session, job: str) -> None:
 
 @command("cancel", "rushes jobs cancel job_7f3k")
 @_JOB
-@click.pass_obj
 def cancel(session: Session, job: str) -> None:
     """Cancel a job; finished results are kept.
 
@@ -146,7 +134,6 @@ def cancel(session: Session, job: str) -> None:
 @command("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
 @_JOB
 @click.option("--stage", default="", metavar="STAGE", help="Only tasks of this stage.")
-@click.pass_obj
 def retry(session: Session, job: str, stage: str) -> None:
     """Retry failed tasks of a job now.
 
@@ -157,11 +144,9 @@ def retry(session: Session, job: str, stage: str) -> None:
     tasks = library.jobs.retry(row.id, stage)
     now = library.jobs.get(row.id)
     back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
-    if session.json:
-        session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
-        return
+    session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
     again = f"{plural(len(tasks), 'task')} of {row.name} will be retried" if tasks else "nothing to retry"
-    session.out.line(
+    session.line(
         f"{row.name}: continues, {now.counts.done} of {plural(now.counts.total, 'task')} done" if back else again
     )
     if tasks or back:
@@ -172,7 +157,6 @@ def retry(session: Session, job: str, stage: str) -> None:
 @click.argument("job")
 @click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the job is finished.")
-@click.pass_obj
 def events(session: Session, job: str, after: int, follow: bool) -> None:
     """Show the numbered events of a job, live with --follow.
 
@@ -188,14 +172,14 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
         day = _new_day(session, event, day)
         session.out.row(*_event_row(event, session))
         for words in _long(event, session):
-            session.out.block("", DONE, words)
+            session.block("", DONE, words)
 
 
 def _new_day(session: Session, event: Event, day: date | None) -> date:
     """Print the date and time zone once a day; rows then need only the time."""
     at = local_time(event.at)
     if session.out.terminal and at.date() != day:
-        session.out.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
+        session.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
     return at.date()
 
 
@@ -279,12 +263,9 @@ def _hint(session: Session, job: Job) -> None:
 
 
 def _report(session: Session, job: Job, word: str, next_command: str) -> None:
-    if session.json:
-        session.document(_doc(job))
-    else:
-        session.out.line(f"{job.name}: {word}")
-        session.remark((f"next: {next_command} {job.id}", DONE))
+    session.document(_doc(job))
+    session.line(f"{job.name}: {word}")
+    session.remark((f"next: {next_command} {job.id}", DONE))
 
 
 jobs = CliGroup("jobs", "List and control jobs.", [ls, show, events, why, pause, resume, cancel, retry])
-COMMANDS = {"jobs": jobs}

@@ -14,22 +14,18 @@ from rushes.surfaces.words import size
 
 
 @command("ls", "rushes models ls", "rushes models ls --json")
-@click.pass_obj
 def ls(session: Session) -> None:
     """List the known models, and which are on this machine."""
     kept = open_library(session, create=True).models.ls()
-    if session.json:
-        session.rows("model", [_doc(k) for k in kept])
-        return
+    session.rows("model", [_doc(k) for k in kept])
     columns = [Column("model"), Column("for"), Column("size", right=True), Column("licence"), Column("")]
-    session.out.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
+    session.table([*columns, Column("about", wide=True)], [_row(k) for k in kept])
     if not all(k.present for k in kept):
         session.remark(("download the missing ones with: rushes models pull", DONE))
 
 
 @command("pull", "rushes models pull", "rushes models pull whisper-base")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
-@click.pass_obj
 def pull(session: Session, names: Sequence[str]) -> None:
     """Download models, all unless named.
 
@@ -40,46 +36,39 @@ def pull(session: Session, names: Sequence[str]) -> None:
         paths = open_library(session, create=True).models.pull(names, pulling.look)
     finally:
         pulling.close()
-    if session.json:
-        session.message("summary", models=paths)
-        return
+    session.message("summary", models=paths)
     for path in paths:
-        session.out.line(str(path))
+        session.line(str(path))
 
 
 @command("verify", "rushes models verify")
-@click.pass_obj
 def verify(session: Session) -> int:
     """Check the models on this machine.
 
     Reads every file and compares it with its hash; exit 1 if one is damaged.
     """
     damages = open_library(session, create=True).models.verify()
-    if session.json:
-        session.document({"damaged": damages})
-    for damage in damages if not session.json else ():
-        session.out.line(("damaged", TROUBLE), f"  {damage.model}  {damage.file}: {damage.why}")
+    session.document({"damaged": damages})
+    for damage in damages:
+        session.line(("damaged", TROUBLE), f"  {damage.model}  {damage.file}: {damage.why}")
     if damages:
         session.remark(("next: rushes models pull", DONE))
-    elif not session.json:
-        session.out.line("no damage")
+    else:
+        session.line("no damage")
     return int(bool(damages))
 
 
 @command("bench", "rushes models bench", "rushes models bench ppocr-v6-small")
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
-@click.pass_obj
 def benchmark(session: Session, names: Sequence[str]) -> None:
     """Say how long each model takes here.
 
     Runs the models that are here, all unless named, on a generated picture or sound.
     """
     paces = open_library(session, create=True).bench_models(names)
-    if session.json:
-        session.document(paces)
-        return
+    session.document(paces)
     columns = [Column("model"), Column("asked about"), Column("CPU s", right=True), Column("loading s", right=True)]
-    session.out.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
+    session.table(columns, [[p.model, p.subject, f"{p.cpu_seconds:.3f}", f"{p.loading:.1f}"] for p in paces])
 
 
 def _row(kept: ModelStatus) -> list[Part]:
@@ -93,4 +82,3 @@ def _doc(kept: ModelStatus) -> dict[str, object]:
 
 
 models = CliGroup("models", "The weights on this machine.", [ls, pull, verify, benchmark])
-COMMANDS = {"models": models}

@@ -31,7 +31,6 @@ from rushes.surfaces.cli.views.summary import Notes
 @click.option(
     "--beside/--no-beside", default=None, help="Write subtitles and a sidecar file next to the video (default: yes)."
 )
-@click.pass_obj
 def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bool | None, **words: Any) -> int:
     """Process videos now: make them watchable, searchable and ready to cut.
 
@@ -89,6 +88,3 @@ def _expecting(library: Library, notes: Notes) -> Callable[[JobProgress], tuple[
         return found
 
     return expect
-
-
-COMMANDS = {"run": run}

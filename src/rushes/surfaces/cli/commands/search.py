@@ -7,7 +7,7 @@ import click
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
-from rushes.surfaces.cli.command import CliCommand
+from rushes.surfaces.cli.command import CliCommand, command
 from rushes.surfaces.cli.library_option import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD
 from rushes.surfaces.cli.session import Session
@@ -25,17 +25,15 @@ class SearchCommand(CliCommand):
         return super().parse_args(ctx, hidden)
 
 
-@click.command(
+@command(
     "search",
+    "rushes search budget",
+    """rushes search '"ask not" country -budget'""",
+    "rushes search 'holi* OR vacation' --limit 5 --json",
+    "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
+    "rushes search '~what it costs' --order time",
+    "rushes search person:anna --export edl > anna.edl",
     cls=SearchCommand,
-    examples=[
-        "rushes search budget",
-        """rushes search '"ask not" country -budget'""",
-        "rushes search 'holi* OR vacation' --limit 5 --json",
-        "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
-        "rushes search '~what it costs' --order time",
-        "rushes search person:anna --export edl > anna.edl",
-    ],
 )
 @click.argument("query", nargs=-1)
 @click.option(
@@ -51,7 +49,6 @@ class SearchCommand(CliCommand):
     help="Best hits first, or in the order of recording.",
 )
 @click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to stdout, for other tools.")
-@click.pass_obj
 def search(
     session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None
 ) -> None:
@@ -88,12 +85,8 @@ def result_doc(query: str, found: SearchResult) -> dict[str, object]:
         "took_ms": round(found.took_ms, 1),
         "cursor": found.cursor,
         "facets": found.facets,
-        "hits": [_hit_doc(hit) for hit in found.hits],
+        "hits": [{"ref": reference(hit), **hit_doc(hit)} for hit in found.hits],
     }
-
-
-def _hit_doc(hit: Hit) -> dict[str, object]:
-    return {"ref": reference(hit), **hit_doc(hit)}
 
 
 def _report(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
@@ -121,15 +114,10 @@ def _report(session: Session, library: Library, words: str, video: str, found: S
 
 def _report_library(session: Session, library: Library) -> None:
     known = library.summary()
-    if session.json:
-        session.document({"query": "", "summary": known, "hits": []})
-        return
-    session.out.line(describe_library(library))
+    session.document({"query": "", "summary": known, "hits": []})
+    session.line(describe_library(known))
     for kind, labels in known.labels.items():
         shown = "  ".join(f"{text} ({count})" for text, count in list(labels.items())[:8])
-        session.out.block(kind, DONE, shown)
+        session.block(kind, DONE, shown)
     if known.videos:
-        session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
-
-
-COMMANDS = {"search": search}
+        session.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))

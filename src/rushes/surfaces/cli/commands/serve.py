@@ -25,7 +25,6 @@ from rushes.surfaces.cli.session import Session
     "--slots", type=click.IntRange(1), metavar="N", help="Chunks that each worker processes at the same time."
 )
 @click.option("--setup", is_flag=True, help="Print a link for creating the first account from another machine.")
-@click.pass_obj
 def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool) -> int:
     """Serve the library to browsers and to programs over HTTP.
 
@@ -53,10 +52,8 @@ def serve(session: Session, host: str, port: int, workers: int, slots: int | Non
 
 def _report(session: Session, url: str, code: str, *, is_open: bool) -> None:
     setup = f"{url}/setup?code={code}" if code else ""
-    if session.json:
-        session.message("serving", url=url, open=is_open, setup=setup)
-        return
-    session.out.line(url)
+    session.message("serving", url=url, open=is_open, setup=setup)
+    session.line(url)
     if is_open:
         session.remark(("open to everyone on this machine only; Ctrl-C stops it", NOW))
     if setup:
@@ -81,6 +78,3 @@ def _check_port(host: str, port: int) -> None:
             s.bind((host, port))
         except OSError as e:
             raise Refused(f"cannot listen on {host}:{port}: {e.strerror}", "Choose another port with --port.") from e
-
-
-COMMANDS = {"serve": serve}

@@ -55,15 +55,12 @@ _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colou
 @command("preview", "rushes stereo preview holiday.mp4", "rushes stereo preview holiday.mp4 --strength 2.5")
 @click.argument("path", type=click.Path())
 @depths_options("anaglyph")
-@click.pass_obj
-def preview_(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
+def preview_frames(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
     """Render eight frames of a video in 3D and suggest a strength; takes seconds."""
     library = _opened(session, depth_model)
     made = preview(library.home, path, StereoOptions(output=depth_output, **words), signals=True)
-    if session.json:
-        session.document(made)
-        return
-    session.out.line(relative_path(made.path))
+    session.document(made)
+    session.line(relative_path(made.path))
     session.remark((f"strength {made.strength:g}, convergence {made.convergence:g} (percent of the width)", DONE))
     chosen = f"--strength {made.strength:g} (without it, each shot gets its own)"
     session.remark((f"next: rushes stereo make {path} {chosen}", NOW))
@@ -87,7 +84,6 @@ def preview_(session: Session, /, path: str, depth_model: str | None, depth_outp
     type=click.Path(dir_okay=False),
     help="Output file (default: next to the video, with a name that 3D players recognise).",
 )
-@click.pass_obj
 def make(
     session: Session,
     /,
@@ -114,10 +110,8 @@ def make(
         )
     for job in ran.jobs if not ran.exit_code else ():
         film = write_film(library.home, job, Path(out) if out else None)
-        if session.json:
-            session.message("film", **{name: getattr(film, name) for name in film.__slots__})
-            continue
-        session.out.line(relative_path(film.path))
+        session.message("film", **{name: getattr(film, name) for name in film.__slots__})
+        session.line(relative_path(film.path))
         session.remark((f"{film.frames} frames, {size(film.size)}{'' if film.made else ', already existed'}", DONE))
     _report_unfinished(session, ran)
     return ran.exit_code
@@ -135,4 +129,4 @@ def _opened(session: Session, depth_model: str | None) -> Library:
     return open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
 
 
-COMMANDS = {"stereo": CliGroup("stereo", "Convert a video to 3D, or preview it in seconds.", [preview_, make])}
+stereo = CliGroup("stereo", "Convert a video to 3D, or preview it in seconds.", [preview_frames, make])

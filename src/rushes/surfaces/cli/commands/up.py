@@ -30,7 +30,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the te
     metavar="N",
     help="Chunks that each worker processes at the same time.",
 )
-@click.pass_obj
 def up(session: Session, folder: str, workers: int, slots: int) -> int:
     """Try a fleet on this machine: servers and workers in one command.
 
@@ -46,8 +45,7 @@ def up(session: Session, folder: str, workers: int, slots: int) -> int:
     finally:
         _stop(session, fleet)
     code = 128 + signals[0]
-    if session.json:
-        session.message("summary", folder=fleet.folder, code=code, resumable=True)
+    session.message("summary", folder=fleet.folder, code=code, resumable=True)
     return code
 
 
@@ -82,17 +80,13 @@ def _last(log: Path) -> str:
 
 
 def _report_part(session: Session, part: Part) -> None:
-    if session.json:
-        session.message("part", name=part.name, address=part.address, pid=part.process.pid, log=part.log)
-    else:
-        session.remark(f"{part.name:<11} ", (part.address, DONE))
+    session.message("part", name=part.name, address=part.address, pid=part.process.pid, log=part.log)
+    session.remark(f"{part.name:<11} ", (part.address, DONE))
 
 
 def _report_use(session: Session, fleet: Fleet) -> None:
-    if session.json:
-        session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.settings)
-        return
-    session.out.line(f"export RUSHES_HOME={shlex.quote(str(fleet.home))}")
+    session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.settings)
+    session.line(f"export RUSHES_HOME={shlex.quote(str(fleet.home))}")
     session.remark(("run that in another terminal, then: rushes run VIDEO.mp4", DONE))
     session.remark((f"addresses for other machines and programs: {fleet.home}/rushes.toml,", DONE))
     session.remark((f"e.g. RUSHES_STORE={fleet.settings['store']}", DONE))
@@ -106,6 +100,3 @@ def _stop(session: Session, fleet: Fleet) -> None:
     session.remark((f"stopping; running chunks have {GRACE_SECONDS} s to finish, Ctrl-C again stops at once", NOW))
     fleet.stop()
     session.remark((f"stopped; the data is kept in {fleet.folder}", DONE))
-
-
-COMMANDS = {"up": up}

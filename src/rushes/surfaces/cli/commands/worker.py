@@ -30,7 +30,6 @@ SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
     help="How long running chunks may take to finish after a stop signal.",
 )
 @click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
-@click.pass_obj
 def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
     """Process the jobs that were added, until stopped.
 
@@ -69,23 +68,16 @@ def _fetch_teller(session: Session) -> OnFetch:
 
 def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
     limits, home = worker.shell.state.limits, library.folder
-    if session.json:
-        fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
-        session.message("worker", worker=worker.shell.me.id, home=home, **fields)
-        return
+    fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
+    session.message("worker", worker=worker.shell.me.id, home=home, **fields)
     takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
     session.remark(f"working for {home}", (f"  {takes}", DONE))
 
 
 def _end(session: Session, view: WorkerView, code: int) -> None:
-    if session.json:
-        counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
-        session.message("summary", **counted, code=code, resumable=code in STOPPED)
-        return
+    counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
+    session.message("summary", **counted, code=code, resumable=code in STOPPED)
     end = "stopped; what it held is given back" if code in STOPPED else "nothing is left to do"
     session.remark(task_summary(view), (f"; {end}", DONE))
     if view.count["dead"]:
         session.remark(("next: rushes failed ls", DONE))
-
-
-COMMANDS = {"worker": worker}

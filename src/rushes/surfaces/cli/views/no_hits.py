@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from rushes.domain.job import FINAL
 from rushes.library import Library
+from rushes.library.search import Summary
 from rushes.library.videos import Video
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
@@ -29,15 +30,14 @@ def report_no_hits(session: Session, library: Library, query: str, video: str) -
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
     elif videos:
         session.remark((_others(library, query, video) or _try(query, video), DONE))
-    session.remark((describe_library(library), DONE))
+    session.remark((describe_library(library.summary()), DONE))
     unfinished = [v for v in videos if v.state not in FINAL]
     if unfinished:
         session.remark((f"{plural(len(unfinished), 'video')} not finished yet: rushes jobs ls", DONE))
 
 
-def describe_library(library: Library) -> str:
+def describe_library(known: Summary) -> str:
     """3 videos, 1:12:05: speech 240, text 118 (en de)."""
-    known = library.summary()
     if not known.videos:
         return "no videos yet. Start with: rushes run PATH"
     kinds = ", ".join(f"{kind} {n}" for kind, n in known.kinds.items()) or "no text"
