@@ -15,6 +15,11 @@ from rushes.surfaces.words import ActiveJobs
 FILES = "/files/"
 
 
+def _same(shape: type[Any], source: object) -> dict[str, Any]:
+    """What a shape has in common with what it is made from."""
+    return {name: getattr(source, name) for name in shape.__slots__ if hasattr(source, name)}
+
+
 @dataclass(frozen=True, slots=True)
 class JobShape:
     """One video through one recipe."""
@@ -36,21 +41,8 @@ class JobShape:
     @staticmethod
     def of(job: Job, active: ActiveJobs) -> "JobShape":
         """From the ledger's row."""
-        return JobShape(
-            id=job.id,
-            name=job.name,
-            recipe=job.recipe,
-            state=job.state.value,
-            word=active.word(job),
-            paused=job.paused,
-            priority=job.priority,
-            counts=job.counts,
-            video=video_of(job),
-            last_event=job.last_event,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
-        )
+        changed = {"state": job.state.value, "word": active.word(job), "video": video_of(job)}
+        return JobShape(**_same(JobShape, job) | changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +71,7 @@ class TaskShape:
     @staticmethod
     def of(task: Task) -> "TaskShape":
         """From the ledger's row."""
-        same = {name: getattr(task, name) for name in TaskShape.__slots__ if hasattr(task, name)}
-        return TaskShape(**same | {"state": task.state.value, "attempt": task.fence})
+        return TaskShape(**_same(TaskShape, task) | {"state": task.state.value, "attempt": task.fence})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +121,9 @@ class HitShape:
     @staticmethod
     def of(hit: Hit) -> "HitShape":
         """From the index."""
-        return HitShape(
-            video=hit.video,
-            name=hit.name,
-            kind=hit.kind,
-            start_us=hit.start_us,
-            end_us=hit.end_us,
-            line_start_us=hit.line.start_us,
-            line_end_us=hit.line.end_us,
-            pieces=hit.pieces,
-            text=hit.text,
-            score=hit.score,
-            language=hit.language,
-            confidence=hit.confidence,
-            thumb=f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg",
-        )
+        thumb = f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg"
+        start, end = hit.line.start_us, hit.line.end_us
+        return HitShape(**_same(HitShape, hit), line_start_us=start, line_end_us=end, thumb=thumb)
 
 
 @dataclass(frozen=True, slots=True)

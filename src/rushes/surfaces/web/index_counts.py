@@ -2,15 +2,15 @@
 
 import threading
 import time
-from collections.abc import Sequence
 
 from fastapi import Request
 
+from rushes.library import Library
 from rushes.library.search import Summary
-from rushes.library.videos import Video
 from rushes.surfaces.http.deps import library_of
 
 KEPT_SECONDS = 30.0
+NEWEST = 6  # videos that are looked at: when they change, sums are counted again
 
 
 class IndexCounts:
@@ -20,19 +20,16 @@ class IndexCounts:
         self._kept: tuple[float, object, Summary] | None = None
         self._guard = threading.Lock()
 
-    def of(self, request: Request, newest: Sequence[Video]) -> Summary:
-        """The sums; `newest` are videos that a page has read anyway: when they change, sums are counted again."""
-        seen = [(v.id, v.state) for v in newest[:6]]
+    def of(self, library: Library) -> Summary:
+        """The sums."""
+        seen = [(v.id, v.state) for v in library.videos.page("", NEWEST)[0]]
         with self._guard:
             if self._kept is None or self._kept[1] != seen or time.monotonic() > self._kept[0] + KEPT_SECONDS:
-                self._kept = (time.monotonic(), seen, library_of(request).summary())
+                self._kept = (time.monotonic(), seen, library.summary())
             return self._kept[2]
 
 
-def index_counts(request: Request, newest: Sequence[Video]) -> Summary:
+def index_counts(request: Request) -> Summary:
     """The sums for a page."""
-    state = request.app.state
-    if not hasattr(state, "figures"):
-        state.figures = IndexCounts()
-    kept: IndexCounts = state.figures
-    return kept.of(request, newest)
+    kept: IndexCounts = request.app.state.index_counts
+    return kept.of(library_of(request))

@@ -1,7 +1,7 @@
 """This machine and this home: doctor, config."""
 
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column
 from rushes.surfaces.cli.session import Session
 

@@ -7,13 +7,12 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.made_counts import MadeCounts, count_made, shots_of
 from rushes.surfaces.cli.views.states import video_parts
-from rushes.surfaces.cli.views.video_line import container, recipe_of, shape
+from rushes.surfaces.cli.views.video_line import MadeCounts, container, count_made, recipe_of, shape, shots_of
 from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecode
 
 

@@ -6,7 +6,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.span import clock
 from rushes.library.videos.export import SPOKEN
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path

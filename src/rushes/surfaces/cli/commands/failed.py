@@ -7,7 +7,7 @@ import click
 from rushes.domain.task import Task
 from rushes.library.jobs import Cause, FailureGroup
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.states import next_step

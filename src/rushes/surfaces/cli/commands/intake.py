@@ -14,8 +14,7 @@ from rushes.domain.job import JobState
 from rushes.library import Estimate, IntakeResult
 from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options
+from rushes.surfaces.cli.options import open_library, paths_argument, request_of, request_options
 from rushes.surfaces.cli.screen import DONE, NOW, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.states import next_step

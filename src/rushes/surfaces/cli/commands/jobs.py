@@ -14,7 +14,7 @@ from rushes.domain.task import Task
 from rushes.library import Library
 from rushes.library.jobs import Page
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
 from rushes.surfaces.cli.views.states import StateWord, next_step, page_of, state_part

@@ -12,11 +12,11 @@ from rushes.library import Library, RunReport, VerifyReport
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
-from rushes.surfaces.cli.views.no_hits import describe_library
+from rushes.surfaces.cli.views.hits import describe_library
 from rushes.surfaces.cli.views.progress import Watcher, watcher
 from rushes.surfaces.words import plural, size
 

@@ -6,7 +6,7 @@ import click
 
 from rushes.library import ModelStatus
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Column, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.model_download import DownloadView

@@ -4,7 +4,7 @@ import click
 
 from rushes.domain.span import clock
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import parse_timecode

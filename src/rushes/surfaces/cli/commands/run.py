@@ -10,8 +10,7 @@ from rushes.library import JobRequest, Library, RunReport
 from rushes.library.videos.beside import WrittenFile
 from rushes.library.work.progress import FilmsAdded, JobProgress, ModelProgress
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.request_options import paths_argument, request_of, request_options
+from rushes.surfaces.cli.options import open_library, paths_argument, request_of, request_options
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.model_download import DownloadView

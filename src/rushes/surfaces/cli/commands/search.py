@@ -8,11 +8,10 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
 from rushes.surfaces.cli.command import CliCommand, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, HEAD
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.no_hits import describe_library, report_no_hits
-from rushes.surfaces.cli.views.quotes import quote_parts, reference
+from rushes.surfaces.cli.views.hits import describe_library, quote_parts, reference, report_no_hits
 from rushes.surfaces.words import plural
 
 

@@ -8,7 +8,7 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library import needed
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 

@@ -11,8 +11,7 @@ from rushes.library import Library, RunReport
 from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.request_options import paths_argument
+from rushes.surfaces.cli.options import open_library, paths_argument
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path

@@ -8,8 +8,7 @@ from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
 from rushes.library.work.home_worker import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import Overrides, open_library
-from rushes.surfaces.cli.request_options import names
+from rushes.surfaces.cli.options import Overrides, names, open_library
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary

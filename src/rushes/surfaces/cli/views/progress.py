@@ -19,9 +19,8 @@ from rushes.library.work.progress import (  # fmt: skip
 )
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.disk_space import fields, words
 from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
-from rushes.surfaces.words import plural, speed_factor, time_range
+from rushes.surfaces.words import plural, size, speed_factor, time_range
 
 CELLS = 20
 STATUS_SECONDS = 1.0
@@ -160,7 +159,7 @@ class Bars(Watcher):
         lines = [self._row(row) for row in shown]
         lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
         if not self._space.enough:
-            lines.append(self._cut(self._screen.styled((words(self._space), NOW))))
+            lines.append(self._cut(self._screen.styled((space_words(self._space), NOW))))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -196,9 +195,6 @@ class Plain(Watcher):
         self._session, self._ended, self._signals = session, Ended(), 0
         self._heads = Heads(session.remark, expect)
 
-    def begin(self, films: int) -> None:
-        """Nothing to print yet."""
-
     def stop(self) -> None:
         """Say what is done about it."""
         self._signals += 1
@@ -206,7 +202,7 @@ class Plain(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """Say so."""
-        self._session.remark((words(space), NOW))
+        self._session.remark((space_words(space), NOW))
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print what ended since the last snapshot."""
@@ -231,7 +227,7 @@ class Lines(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
-        self._session.message("status", **fields(space))
+        self._session.message("status", **space_fields(space))
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print each running stage of each job."""
@@ -369,3 +365,16 @@ def _line(snapshot: JobProgress, row: Row) -> dict[str, object]:
         "speed_x": round(row.speed, 2) if row.speed else None,
         "errors": snapshot.job.counts.dead,
     }
+
+
+def space_words(space: DiskSpace) -> str:
+    """How much there is, how much there has to be, and that nothing needs to be done here."""
+    if space.enough:
+        return "disk space is available again: continuing"
+    return f"disk nearly full: {size(space.free)} free, {size(space.reserve)} kept free; continues when there is space"
+
+
+def space_fields(space: DiskSpace) -> dict[str, object]:
+    """The same for programs: a status that belongs to no job."""
+    counted = {"bytes_free": space.free, "bytes_kept_free": space.reserve}
+    return {"stage": "room", "enough": space.enough, **counted, "message": space_words(space)}

@@ -17,8 +17,7 @@ from rushes.surfaces.cli import errors
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.made_counts import MadeCounts, count_made
-from rushes.surfaces.cli.views.video_line import facts_of
+from rushes.surfaces.cli.views.video_line import MadeCounts, count_made, facts_of
 from rushes.surfaces.words import duration, plural, speed_factor, time_range
 
 FEW = 5  # videos (and failures) that get a line each

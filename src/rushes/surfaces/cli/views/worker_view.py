@@ -18,8 +18,7 @@ from rushes.domain.task import Lease
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import shorten
-from rushes.surfaces.cli.views.disk_space import fields, words
-from rushes.surfaces.cli.views.progress import stopping
+from rushes.surfaces.cli.views.progress import space_fields, space_words, stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
@@ -144,9 +143,9 @@ class WorkerView:
 
     def _print_space(self, space: DiskSpace) -> None:
         if self._session.json:
-            self._session.message("status", **fields(space))
+            self._session.message("status", **space_fields(space))
         else:
-            self._session.remark((words(space), NOW))
+            self._session.remark((space_words(space), NOW))
 
     def _print(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")

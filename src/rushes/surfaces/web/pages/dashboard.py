@@ -1,18 +1,16 @@
 """The first page: what there is, what is being worked on, what needs somebody, and a way in."""
 
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
 from rushes.library.jobs import JobProgress, video_of
-from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.deps import LibraryDep, expected_of
 from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
@@ -53,7 +51,7 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         request,
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
-        summary=index_counts(request, newest),
+        summary=index_counts(request),
         room=library.free_bytes(),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
@@ -80,11 +78,7 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
 
 
 def _running(library: Library, job: Job) -> Running:
-    seen = library.jobs.watch(job.id).look()
-    expected = None
-    with suppress(RushesError):  # what probe found was cleared away
-        expected = library.expected(job) if job.facts else None
-    return Running(job, seen, video_of(job), expected)
+    return Running(job, library.jobs.watch(job.id).look(), video_of(job), expected_of(library, job))
 
 
 def _fleet(library: Library) -> Fleet:

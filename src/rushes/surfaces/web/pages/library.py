@@ -1,6 +1,6 @@
 """The library: posters, facets and bulk actions; filters live in the address and stay after an action."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from rushes.domain.job import JobState
 from rushes.library import JobRequest, Library
+from rushes.library.search import Summary
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
@@ -38,16 +39,15 @@ def show_library(
     cursor: Cursor = "",
 ) -> Response:
     """Posters, newest first."""
-    newest, _ = library.videos.page("", 6)
-    keep = _filter(name, state, lang)
+    summary, keep = index_counts(request), _filter(name, state, lang)
     found, more = _having(library, has, keep, cursor) if has else _page(library, keep, cursor)
     return render(
         request,
         "library.html",
         tiles=tiles(library, found),
         cursor=seal(more, _of(has)) if more else "",
-        summary=index_counts(request, newest),
-        facets=_facets(request, newest),
+        summary=summary,
+        facets=_facets(summary),
         filtered=bool(name or state or lang or has),
         view="list" if view == "list" else "grid",
         recipes=list(library.recipes()),
@@ -89,11 +89,12 @@ def _of(has: str) -> str:
 def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
     """What a filter keeps; something rare may need several pages, so that none reads the whole library."""
     found: list[Video] = []
-    at, looked, more = unseal(cursor, _of("")), 0, True
-    while more and looked < LOOKED_AT and len(found) < PAGE:
+    at = unseal(cursor, _of(""))
+    for _ in range(LOOKED_AT // PAGE):
         some, at = library.videos.page(at, PAGE)
         found += filter(keep, some)
-        looked, more = looked + PAGE, bool(at)
+        if not at or len(found) >= PAGE:
+            break
     return found, at
 
 
@@ -104,13 +105,11 @@ def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: s
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
     found = library.videos.get_many(ids)
-    return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
-        shown
-    ) > at + PAGE else ""
+    more = str(at + PAGE) if len(shown) > at + PAGE else ""
+    return [found[id] for id in ids if id in found and keep(found[id])], more
 
 
-def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
-    known = index_counts(request, newest)
+def _facets(known: Summary) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
     spoken = [(code, language_name(code), None) for code in list(known.languages)[:8] if code]
     rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
         ("State", "state", [(s, s, None) for s in STATES]),

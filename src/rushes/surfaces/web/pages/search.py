@@ -51,7 +51,6 @@ def show_search(
     cursor: Cursor = "",
 ) -> Response:
     """Hits, or what there is to find."""
-    newest, _ = library.videos.page("", 6)
     asks = bool(q.strip())
     found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
     return render(
@@ -66,19 +65,18 @@ def show_search(
         facets=_facets(q, order, video, found),
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
-        summary=index_counts(request, newest),
+        summary=index_counts(request),
         working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
         notes=NOTES,
     )
 
 
 @router.get("/search/complete")
-def complete(request: Request, library: LibraryDep, q: Asked = "") -> JSONResponse:
+def complete(request: Request, q: Asked = "") -> JSONResponse:
     """Whole queries that begin like this one."""
-    newest, _ = library.videos.page("", 6)
     before, _, last = q.rpartition(" ")
     begun = f"{before} " if before else ""
-    return JSONResponse([begun + word for word in _completions(last, index_counts(request, newest))[:COMPLETIONS]])
+    return JSONResponse([begun + word for word in _completions(last, index_counts(request))[:COMPLETIONS]])
 
 
 def _completions(last: str, known: Summary) -> list[str]:

@@ -4,14 +4,16 @@ import difflib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rushes.domain.job import FINAL
+from rushes.domain.span import clock
 from rushes.library import Library
-from rushes.library.search import Summary
+from rushes.library.search import Hit, Piece, Summary
 from rushes.library.videos import Video
-from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.screen import DONE, MARK, Part
 from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.text import clean
 from rushes.surfaces.words import plural, timecode
 
 VIDEOS = 20  # whose words are compared
@@ -79,3 +81,39 @@ def _words(library: Library, videos: Iterable[Video]) -> frozenset[str]:
 def _closest(word: str, known: frozenset[str]) -> str:
     near = [w for w in known if abs(len(w) - len(word)) < 3]
     return next(iter(difflib.get_close_matches(word, near, 1, SIMILAR)), "")
+
+
+_DOTS = "..."
+
+
+def reference(hit: Hit) -> str:
+    """`VIDEO@12:41.000-12:45.000`; the end is rounded up, so that the last word is whole."""
+    end = -(-hit.end_us // 1000) * 1000
+    return f"{hit.video}@{clock(hit.start_us)}-{clock(end)}"
+
+
+def quote_parts(pieces: Sequence[Piece], room: int, *, utf8: bool) -> list[Part]:
+    """The line in quotes, found words marked, cut to so many cells around the first of them (0 = all)."""
+    tidy = [(clean(text, utf8=utf8), found) for text, found in pieces]
+    whole = sum(len(text) for text, _ in tidy)
+    start, end = _window(tidy, whole, room - 2) if room else (0, whole)
+    parts: list[Part] = ['"' + (_DOTS if start else "")]
+    at = 0
+    for text, found in tidy:
+        some = text[max(0, start - at) : max(0, end - at)]
+        at += len(text)
+        parts += [(some, MARK) if found else some] if some else []
+    return [*parts, (_DOTS if end < whole else "") + '"']
+
+
+def _window(pieces: Sequence[Piece], whole: int, room: int) -> tuple[int, int]:
+    if whole <= room:
+        return 0, whole
+    room -= 2 * len(_DOTS)
+    first = 0
+    for text, found in pieces:
+        if found:
+            break
+        first += len(text)
+    start = min(max(0, first - room // 3), max(0, whole - room))
+    return start, start + room
