@@ -10,12 +10,12 @@ from pathlib import Path
 import av
 import numpy as np
 import numpy.typing as npt
-from film import earth, hills, rocket, sea, specs
+from film import cards, earth, hills, rocket, sea
 from film.shapes import HEIGHT, WIDTH, Picture
 
 FPS, VOICE_RATE, AHEAD = 25, 16_000, 6
 SOUND = VOICE_RATE // FPS  # samples under one picture: both end together
-SCENES = ((specs.title, 4), (hills.draw, 7), (sea.draw, 6), (rocket.draw, 7), (earth.draw, 8), (specs.end, 4))
+SCENES = ((cards.title, 4), (hills.draw, 7), (sea.draw, 6), (rocket.draw, 7), (earth.draw, 8), (cards.end, 4))
 CUTS = (4, 11, 17, 24, 32)  # seconds; what a finder of shots should find
 VOICE_AT = (4.6, 19.6)  # seconds; eleven seconds each
 VOICE = Path(__file__).parent / "demo_media" / "jfk.flac"

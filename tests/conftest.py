@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rushes.blobs.s3.location import BucketLocation
+from rushes.blobs.bucket_location import BucketLocation
 from rushes.servers import seaweed, valkey
 from rushes.servers.process import Running
 from tests.servers_aws import KEY, SECRET, make_bucket, ministack

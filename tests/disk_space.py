@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from rushes.blobs import documents
+from rushes.blobs import local_disk
 
 
 def report_free_bytes(patch: pytest.MonkeyPatch, free: Callable[[], int]) -> None:
     """From now on blob stores of this process report so many free bytes."""
     disk = SimpleNamespace(statvfs=lambda _folder: SimpleNamespace(f_bavail=free(), f_frsize=1))
-    patch.setattr(documents, "os", disk)
+    patch.setattr(local_disk, "os", disk)

@@ -20,7 +20,7 @@ TOKEN = "a-long-and-secret-token"
 def test_it_does_not_listen_to_strangers_without_a_token_or_an_account(home: Path) -> None:
     with Library(home) as library:
         for address in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
-            with pytest.raises(NotAllowed, match="nobody has a password") as no:
+            with pytest.raises(NotAllowed, match="there is no password") as no:
                 create(library, address)
             assert "rushes serve --setup" in no.value.advice
         for address in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):

@@ -174,7 +174,7 @@ def test_a_table_of_jobs_asks_as_often_however_many_rows_it_has(shelves: tuple[S
 
 def test_a_filter_that_nothing_fits_does_not_read_the_whole_library(shelves: tuple[Serving, Serving]) -> None:
     with counted(shelves[1]) as count:
-        assert "Nothing matches" in shelves[1].http.get("/library?name=nowhere").text
+        assert "No videos match" in shelves[1].http.get("/library?name=nowhere").text
     assert count.statements < 1000
 
 

@@ -138,7 +138,7 @@ def test_a_clip_may_be_cut_from_the_proxy(developed: Serving) -> None:
 
 def test_subtitles_of_a_clip_need_words_and_a_known_way(developed: Serving) -> None:
     ask = {"video_id": only_video(developed)["id"], "t_start": 2.0, "t_end": 3.0}
-    assert "nobody has listened" in developed.post("/api/v1/clips", ask | {"subtitles": "burnt"}, 400)["detail"]
+    assert "has no transcript yet" in developed.post("/api/v1/clips", ask | {"subtitles": "burnt"}, 400)["detail"]
     assert developed.post("/api/v1/clips", ask | {"subtitles": "sung"}, 422)["errors"][0]["at"] == "body.subtitles"
 
 

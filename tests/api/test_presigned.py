@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import read_document
-from rushes.blobs.s3.location import BucketLocation
 from rushes.blobs.s3.multipart import S3Multipart
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import TaskState
@@ -208,7 +208,7 @@ def test_what_a_lifecycle_rule_cleared_is_told(server: Serving, large: bytes) ->
     bucket, kept = server.library.home.multipart, server.library.uploads.get(at.rpartition("/")[2])
     assert bucket
     bucket.abort(kept.key, kept.multipart)
-    assert "cleared" in server.post(f"{at}/parts", status=400)["detail"]
+    assert "deleted from the bucket" in server.post(f"{at}/parts", status=400)["detail"]
     assert server.get(f"/api/v1/jobs/{job}")["state"] == "cancelled"
 
 

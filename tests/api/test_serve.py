@@ -66,7 +66,7 @@ def test_it_is_refused_where_strangers_are_and_with_the_reason(home: Path) -> No
     argv = [*PROGRAM, "--home", str(home), "serve", "--host", "0.0.0.0", "--port", "0"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 4
-    assert "nobody has a password" in json.loads(done.stdout.splitlines()[-1])["message"]
+    assert "there is no password" in json.loads(done.stdout.splitlines()[-1])["message"]
 
 
 def test_setup_shows_where_the_first_account_is_made(home: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.documents import read_document
-from rushes.blobs.s3.location import BucketLocation
 from rushes.surfaces.web.pages import add
 from rushes.uploads import direct
 from tests.api.kit import Serving, serving
@@ -42,15 +42,15 @@ def test_an_upload_cut_in_the_middle_goes_on_after_a_reload(
 
     page.route("**/api/v1/uploads/*", cut)
     page.locator("[data-files]").set_input_files(large)
-    page.get_by_role("button", name="Send 1 film").click()
-    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
+    page.get_by_role("button", name="Upload and process 1 video").click()
+    expect(page.locator("[data-file]")).to_contain_text("connection lost")
     (upload,) = empty.library.uploads.all()
     assert (upload.offset, upload.state) == (PART, "open")
     goes_on_after_a_reload(page, large, "night launch.mp4")
     (upload,) = empty.library.uploads.all()
     assert (upload.offset, upload.state) == (large.stat().st_size, "arrived")
     complaints.clear()  # the line was cut on purpose
-    page.get_by_role("link", name="See its job").click()
+    page.get_by_role("link", name="Open job").click()
     expect(page.locator("h1")).to_have_text("night launch.mp4")
 
 
@@ -60,7 +60,7 @@ def goes_on_after_a_reload(page: Page, film: Path, told: str) -> None:
     expect(page.locator("[data-unfinished]")).to_contain_text(told)
     page.unroute_all(behavior="ignoreErrors")
     page.locator("[data-files]").set_input_files(film)
-    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
+    expect(page.locator("[data-file] [data-state]")).to_have_text("uploaded")
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_a_film_goes_straight_to_the_bucket_and_goes_on_after_a_reload(
     page.route(f"{seaweed_s3.endpoint}/**", cut)
     with page.expect_response(lambda answer: "partNumber=1" in answer.url and answer.ok):
         page.locator("[data-files]").set_input_files(large)
-        page.get_by_role("button", name="Send 1 film").click()
-    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
+        page.get_by_role("button", name="Upload and process 1 video").click()
+    expect(page.locator("[data-file]")).to_contain_text("connection lost")
     goes_on_after_a_reload(page, large, "5.2 MB of")
     (upload,) = bucketed.library.uploads.all()
     assert (upload.state, bool(upload.multipart)) == ("arrived", True)
@@ -103,8 +103,8 @@ def test_a_bucket_that_the_browser_cannot_reach_is_left_alone(
     page = opened(bucketed, "/add")
     page.route(f"{seaweed_s3.endpoint}/**", lambda route: route.abort())
     page.locator("[data-files]").set_input_files(large)
-    page.get_by_role("button", name="Send 1 film").click()
-    expect(page.locator("[data-file] [data-state]")).to_have_text("arrived")
+    page.get_by_role("button", name="Upload and process 1 video").click()
+    expect(page.locator("[data-file] [data-state]")).to_have_text("uploaded")
     states = {u.state: bool(u.multipart) for u in bucketed.library.uploads.all()}
     assert states == {"refused": True, "arrived": False}
     complaints[:] = [c for c in complaints if seaweed_s3.endpoint not in c]
@@ -116,9 +116,9 @@ def test_an_upload_is_given_up(opened: Open, empty: Serving, large: Path, compla
         "**/api/v1/uploads/*", lambda route: route.abort() if route.request.method == "PATCH" else route.continue_()
     )
     page.locator("[data-files]").set_input_files(large)
-    page.get_by_role("button", name="Send 1 film").click()
-    expect(page.locator("[data-file]")).to_contain_text("waiting for the line")
-    page.get_by_role("button", name="Give up night launch.mp4").click()
+    page.get_by_role("button", name="Upload and process 1 video").click()
+    expect(page.locator("[data-file]")).to_contain_text("connection lost")
+    page.get_by_role("button", name="Discard night launch.mp4").click()
     expect(page.locator("[data-file]")).to_have_count(0)
     page.reload()
     expect(page.locator("[data-unfinished]")).to_have_count(0)
@@ -131,9 +131,9 @@ def test_a_film_that_is_here_is_not_sent_and_an_estimate_is_made_for_others(
 ) -> None:
     page = opened(served, "/add")
     page.locator("[data-files]").set_input_files([footage / NAME, large])
-    expect(page.locator("[data-file]").first).to_contain_text("already here")
+    expect(page.locator("[data-file]").first).to_contain_text("already in the library")
     expect(page.locator("[data-file]").last).to_contain_text("ready")
-    expect(page.get_by_role("button", name="Send 1 film")).to_be_enabled()
+    expect(page.get_by_role("button", name="Upload and process 1 video")).to_be_enabled()
     page.get_by_label("subtitles").check()
     expect(page.locator('[data-estimate="subtitles"]')).to_be_visible()
     expect(page.locator('[data-estimate="searchable"]')).to_be_hidden()
@@ -146,7 +146,7 @@ def test_what_is_no_footage_is_refused_with_the_reason(
     paper.write_bytes(b"%PDF-1.7\n" + b"x" * 5000)
     page = opened(empty, "/add")
     page.locator("[data-files]").set_input_files(paper)
-    page.get_by_role("button", name="Send 1 film").click()
+    page.get_by_role("button", name="Upload and process 1 video").click()
     expect(page.locator("[data-file]")).to_contain_text("is a PDF, not footage")
     complaints.clear()
 
@@ -155,13 +155,13 @@ def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
     opened: Open, empty: Serving, footage: Path
 ) -> None:
     page = opened(empty, "/add?from=folder", java_script_enabled=False)
-    page.get_by_role("textbox", name="Place").fill(str(footage))
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("textbox", name="Folder or bucket").fill(str(footage))
+    page.get_by_role("button", name="Browse", exact=True).click()
     expect(page.locator(".found")).to_contain_text(NAME)
     page.get_by_label("subtitles").check()
-    page.get_by_label("Remember this place").check()
-    page.get_by_role("button", name="Add 1 film").click()
-    expect(page.locator("[data-toasts]")).to_contain_text("1 film taken in")
+    page.get_by_label("Save this location").check()
+    page.get_by_role("button", name="Add 1 video").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("1 video added")
     (job,) = empty.library.jobs.page().rows
     assert (job.name, job.recipe) == (NAME, "subtitles")
     page.goto("/add?from=folder")
@@ -170,5 +170,5 @@ def test_a_folder_of_the_server_is_looked_at_and_taken_in_without_script(
 
 def test_a_place_that_is_not_there_is_said_so(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/add?from=folder&place=/no/such/folder")
-    expect(page.get_by_text("file not found or folder")).to_be_visible()
-    expect(page.get_by_role("button", name="Look at a place first")).to_be_disabled()
+    expect(page.get_by_text("no such file or folder")).to_be_visible()
+    expect(page.get_by_role("button", name="Choose a location first")).to_be_disabled()

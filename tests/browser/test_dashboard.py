@@ -19,8 +19,8 @@ def test_before_the_first_video_it_is_a_way_in(opened: Open, empty: Serving, pic
 
 def test_from_the_first_visit_to_the_job_of_the_sample(opened: Open, empty: Serving) -> None:
     page = opened(empty, "/")
-    page.get_by_role("button", name="Try the sample film").click()
-    expect(page.locator("[data-toasts]")).to_contain_text("taken in")
+    page.get_by_role("button", name="Try the sample video").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("was added")
     expect(page.get_by_text("No worker is running")).to_be_visible()
     (job,) = empty.library.jobs.page().rows
     assert job.name == "rushes-sample.mp4"

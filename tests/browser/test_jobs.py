@@ -58,10 +58,10 @@ def test_filters_stay_in_the_address_after_an_action(opened: Open, empty: Servin
     jobs = [submit(empty.ledger, name, tasks=2) for name in ("one", "two")]
     page = opened(empty, "/jobs")
     page.get_by_label("any recipe").select_option("searchable")
-    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    expect(page.get_by_text("No jobs match")).to_be_visible()
     page.goto("/jobs?state=waiting")
-    page.get_by_label("Choose one.mp4").check()
-    expect(page.locator("[data-chosen]")).to_have_text("1 chosen")
+    page.get_by_label("Select one.mp4").check()
+    expect(page.locator("[data-chosen]")).to_have_text("1 selected")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("[data-toasts]")).to_contain_text("1 job paused")
     expect(page).to_have_url(f"{empty.url}/jobs?state=waiting")
@@ -82,7 +82,7 @@ def test_without_script_a_job_is_cancelled_all_the_same(opened: Open, empty: Ser
     page = opened(empty, f"/jobs/{job.id}", java_script_enabled=False)
     page.locator("#job-actions").get_by_role("button", name="Cancel").click()
     expect(page.locator("#job-word")).to_have_text("cancelled")
-    expect(page.locator("[data-toasts]")).to_contain_text("What is done stays")
+    expect(page.locator("[data-toasts]")).to_contain_text("Finished results are kept")
 
 
 def test_history_is_replayed_from_any_number(opened: Open, empty: Serving) -> None:
@@ -93,7 +93,7 @@ def test_history_is_replayed_from_any_number(opened: Open, empty: Serving) -> No
     expect(page.locator("#job-events tr").first).to_contain_text(f"#{last}")
     page.get_by_role("button", name="Replay").click()
     expect(page.locator("#job-events tr").first).to_contain_text(f"#{last}")
-    page.get_by_label("from number").fill("4")
+    page.get_by_label("after number").fill("4")
     page.get_by_role("button", name="Replay").click()
     expect(page.locator("#job-events tr").first).to_contain_text("#5")
     expect(page.locator("#job-events tr")).to_have_count(last - 4)

@@ -20,9 +20,9 @@ def test_the_library_as_a_list_can_be_shown(opened: Open, served: Serving, pictu
 
 def test_a_filter_lives_in_the_address_and_can_be_cleared(opened: Open, served: Serving) -> None:
     page = opened(served, "/library")
-    page.get_by_role("link", name="needs you").click()
-    expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
-    assert "state=needs+you" in page.url
+    page.get_by_role("link", name="failed").click()
+    expect(page.get_by_role("heading", name="No videos match")).to_be_visible()
+    assert "state=failed" in page.url
     page.get_by_role("link", name="Clear filters").last.click()
     expect(page.locator(".tile")).not_to_have_count(0)
 
@@ -40,13 +40,13 @@ def test_a_hostile_name_is_only_text(opened: Open, served: Serving, film: str) -
 
 
 def test_chosen_videos_are_processed_and_the_filter_stays(opened: Open, served: Serving, film: str) -> None:
-    page = opened(served, "/library?state=complete")
+    page = opened(served, "/library?state=done")
     page.locator(f'.tile[data-video="{film}"] input').check(force=True)
-    expect(page.locator("[data-bulk-count]")).to_have_text("1 chosen")
+    expect(page.locator("[data-bulk-count]")).to_have_text("1 selected")
     page.get_by_label("Recipe").select_option("text")
     page.get_by_role("button", name="Process").click()
-    expect(page.locator("[data-toasts]")).to_contain_text("1 job for text")
-    assert page.url.endswith("/library?state=complete")
+    expect(page.locator("[data-toasts]")).to_contain_text("1 job started with the recipe text")
+    assert page.url.endswith("/library?state=done")
     job = next(j for j in served.library.jobs.page().rows if j.recipe == "text")
     served.library.jobs.cancel(job.id)
 
@@ -56,7 +56,7 @@ def test_without_script_the_library_is_all_there(opened: Open, served: Serving, 
     expect(page.locator(f'.tile[data-video="{film}"]')).to_have_count(1)
     page.get_by_label("Filter by name or folder").fill("no such film")
     page.get_by_label("Filter by name or folder").press("Enter")
-    expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
+    expect(page.get_by_role("heading", name="No videos match")).to_be_visible()
 
 
 def test_a_page_that_is_not_there_says_so_in_words(
@@ -73,7 +73,7 @@ def test_chosen_videos_and_a_video_on_its_page_are_deleted_after_a_second_look(o
     for box in page.locator(".tile input").all()[:2]:
         box.check(force=True)
     page.locator(".bulkbar summary").click()
-    page.get_by_role("button", name="Delete the chosen videos").click()
+    page.get_by_role("button", name="Delete the selected videos").click()
     expect(page.locator("[data-toasts]")).to_contain_text("2 videos deleted. Originals in folders")
     expect(page.locator(".tile")).to_have_count(1)
     page.locator(".tile a").first.click()

@@ -52,29 +52,29 @@ def test_people_can_be_shown(opened: Open, crowd: Serving, pictures: Path) -> No
 def test_somebody_is_named_and_it_is_taken_back(opened: Open, crowd: Serving) -> None:
     page = opened(crowd, "/people")
     page.goto(_card(page, 3))
-    page.get_by_label("Who is it?").fill('Anna <b>"O"</b>')
+    page.get_by_label("Name", exact=True).fill('Anna <b>"O"</b>')
     page.get_by_role("button", name="Save name").click()
     expect(page.locator(".person").first).to_contain_text('Anna <b>"O"</b>')
-    expect(page.get_by_text("1 named, 2 not yet")).to_be_visible()
+    expect(page.get_by_text("1 named, 2 unnamed")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("0 named, 3 not yet")).to_be_visible()
+    expect(page.get_by_text("0 named, 3 unnamed")).to_be_visible()
 
 
 def test_two_who_are_one_are_merged(opened: Open, crowd: Serving) -> None:
     page = opened(crowd, "/people")
     for box in page.locator(".person", has_text="1 face").get_by_role("checkbox").all():
         box.check()
-    page.get_by_role("button", name="Merge into one").click()
+    page.get_by_role("button", name="Merge").click()
     expect(page.locator(".person")).to_have_count(2)
-    expect(page.locator("[data-toasts]")).to_contain_text("are one now")
+    expect(page.locator("[data-toasts]")).to_contain_text("merged")
 
 
 def test_a_face_of_somebody_else_is_taken_out_without_script(opened: Open, crowd: Serving) -> None:
     page = opened(crowd, "/people", java_script_enabled=False)
     page.goto(_card(page, 3))
-    page.get_by_label("Take out").first.check()
-    page.get_by_label("Who are they?").fill("Bert")
-    page.get_by_role("button", name="Take out").click()
+    page.get_by_label("Separate:").first.check()
+    page.get_by_label("Name of the other person").fill("Bert")
+    page.get_by_role("button", name="Separate").click()
     expect(page.locator(".person", has_text="Bert")).to_contain_text("1 face")
     expect(page.locator(".person", has_text="2 faces")).to_have_count(1)
 
@@ -82,13 +82,13 @@ def test_a_face_of_somebody_else_is_taken_out_without_script(opened: Open, crowd
 def test_somebody_is_hidden_and_shown_again(opened: Open, crowd: Serving) -> None:
     page = opened(crowd, "/people")
     page.goto(_card(page, 3))
-    page.get_by_role("button", name="hide").click()
+    page.get_by_role("button", name="Hide").click()
     expect(page.locator(".person")).to_have_count(2)
-    page.get_by_role("link", name="Show the 1 hidden").click()
+    page.get_by_role("link", name="Show 1 hidden").click()
     page.goto(_card(page, 3))
     page.get_by_role("button", name="Show again").click()
     expect(page.locator(".person")).to_have_count(3)
 
 
 def test_before_anybody_was_seen_it_says_how_they_come(opened: Open, empty: Serving) -> None:
-    expect(opened(empty, "/people").get_by_text("Nobody here yet")).to_be_visible()
+    expect(opened(empty, "/people").get_by_text("No people yet")).to_be_visible()

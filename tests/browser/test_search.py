@@ -28,7 +28,7 @@ def test_from_words_to_a_clip_in_the_downloads(opened: Open, served: Serving, tm
     hit = page.locator(".hit").first
     expect(hit.locator("mark").first).to_have_text("your country")
     hit.get_by_role("button", name="Clip").click()
-    expect(page.locator("[data-toasts]")).to_contain_text("being cut")
+    expect(page.locator("[data-toasts]")).to_contain_text("Cutting the clip")
     assert served.library.work(slots=1, until_idle=True) == 0
     with page.expect_download() as download:
         page.locator("[data-toasts]").get_by_role("link", name="Download").click()

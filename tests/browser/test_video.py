@@ -58,7 +58,7 @@ def test_the_keys_of_a_player(opened: Open, served: Serving, film: str) -> None:
     page.keyboard.press("i")
     expect(page.locator("[data-in]")).to_have_value("0:05.000")
     page.set_viewport_size({"width": 390, "height": 844})  # a phone has no keys
-    page.get_by_role("button", name="To here").click()
+    page.get_by_role("button", name="End here").click()
     expect(page.locator("[data-out]")).to_have_value("0:05.001")
     page.set_viewport_size({"width": 1440, "height": 900})
     page.keyboard.press("l")
@@ -66,9 +66,9 @@ def test_the_keys_of_a_player(opened: Open, served: Serving, film: str) -> None:
     page.keyboard.press(">")
     assert page.evaluate("document.querySelector('video').playbackRate") == 1.25
     page.keyboard.press("?")
-    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("heading", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_hidden()
     page.keyboard.press("/")
     expect(page.get_by_label("Search")).to_be_focused()
 
@@ -92,8 +92,8 @@ def test_tabs_hold_what_is_known(opened: Open, served: Serving, film: str) -> No
     expect(page.get_by_role("tab", name="People")).to_be_focused()
     person = served.get("/api/v1/people")[0]["id"]
     expect(page.get_by_role("tabpanel")).to_contain_text(f"Person {person[-4:]}")
-    page.get_by_role("link", name="Who is it?").first.click()
-    expect(page.get_by_label("Who is it?")).to_be_focused()
+    page.get_by_role("link", name="Name this person").first.click()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
 
 
 def test_boxes_lie_over_the_picture(opened: Open, served: Serving, film: str) -> None:
@@ -111,14 +111,14 @@ def test_a_correction_is_kept(opened: Open, served: Serving, film: str) -> None:
     line = page.locator(".transcript li").first
     line.hover()
     line.get_by_role("link", name="Correct this line").click()
-    line.get_by_label("What is said").fill("And so, my fellow <b>Americans</b>: ask not")
-    line.get_by_role("button", name="Keep").click()
+    line.get_by_label("Transcript line").fill("And so, my fellow <b>Americans</b>: ask not")
+    line.get_by_role("button", name="Save").click()
     expect(line.locator(".badge")).to_have_text("edited")
     page.reload()
     expect(line.locator("[data-text]")).to_have_text("And so, my fellow <b>Americans</b>: ask not")
     assert page.locator(".transcript b").count() == 0
     assert "<b>Americans</b>" in served.http.get(f"/api/v1/videos/{film}/exports/txt").text
-    line.get_by_role("button", name="Take the correction back").click()
+    line.get_by_role("button", name="Undo the correction").click()
     expect(page.locator(".transcript li").first).not_to_contain_text("<b>")
 
 
@@ -159,7 +159,7 @@ def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: 
     expect(page.locator("[data-selection-length]")).to_contain_text("frames")
     page.get_by_label("Subtitles").select_option("burnt")
     page.get_by_role("button", name="Clip", exact=True).click()
-    expect(page.locator("[data-toasts]")).to_contain_text("being cut")
+    expect(page.locator("[data-toasts]")).to_contain_text("Cutting the clip")
     assert served.library.work(slots=1, until_idle=True) == 0
     with page.expect_download() as download:
         page.locator("[data-toasts]").get_by_role("link", name="Download").click()
@@ -189,8 +189,8 @@ def test_a_film_in_3d_plays_in_place_of_the_flat_one(opened: Open, served: Servi
 def test_without_script_a_line_is_corrected_by_a_form(opened: Open, served: Serving, film: str) -> None:
     page = opened(served, f"/videos/{film}", java_script_enabled=False)
     page.get_by_role("link", name="Correct this line").first.click()
-    page.get_by_label("What is said").fill("said by a form")
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_label("Transcript line").fill("said by a form")
+    page.get_by_role("button", name="Save").click()
     expect(page.locator("[data-transcript]")).to_contain_text("said by a form")
-    page.get_by_role("button", name="Take the correction back").click()
+    page.get_by_role("button", name="Undo the correction").click()
     expect(page.locator("[data-transcript]")).not_to_contain_text("said by a form")

@@ -18,12 +18,13 @@ from subprocess import PIPE
 
 import pytest
 
-from rushes.blobs.documents import address, free_bytes, read_document, remove_unfinished
+from rushes.blobs.bucket_location import BucketLocation
+from rushes.blobs.documents import address, read_document
 from rushes.blobs.folder import FolderBlobs
+from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.blobs.memory import MemoryBlobs
 from rushes.blobs.port import Blobs, ByteRange
 from rushes.blobs.s3 import S3Blobs
-from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.domain.keys import blob_key
 

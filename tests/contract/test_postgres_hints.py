@@ -33,10 +33,10 @@ IDLE = f"SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {_LOCK} AN
 NEVER_LOOKS = """
 import sys
 from rushes.__main__ import main
-from rushes.library import weights
+from rushes.library import home_worker
 from rushes.transport.notify import Notify
 from rushes.worker import core, intake
-weights.missing_models = lambda *_: ()
+home_worker.missing_models = lambda *_: ()
 Notify.look_seconds = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
 sys.exit(main())
 """
@@ -115,7 +115,7 @@ def test_a_hint_that_fails_fails_no_job_and_counts_as_not_sent(db: Postgres, cap
     db.notifier = lambda _, task: Notification("SELECT 1 / 0", {}, lambda: sent.append(task))
     assert ledger.submit(NEW, FIRST).created
     assert ledger.job(NEW.id).id == NEW.id
-    assert "nobody was told of work" in caplog.text
+    assert "hints were not sent" in caplog.text
     assert sent == []
     assert not ledger.submit(NEW, FIRST).created
 

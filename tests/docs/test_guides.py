@@ -48,7 +48,7 @@ def understand(words: list[str]) -> None:
     while isinstance(command, click.Group):
         name = words.pop(0)
         command = command.get_command(click.Context(command), name)
-        assert command, f"there is no command {name!r}"
+        assert command, f"unknown command {name!r}"
     assert command
     parent = click.Context(main, obj=Session(), **main.context_settings)
     command.make_context(command.name, words, parent=parent).close()

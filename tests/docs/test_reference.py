@@ -69,6 +69,6 @@ def test_every_message_type_that_a_command_writes_is_explained(maker: ModuleType
 def test_the_help_of_export_names_every_kind() -> None:
     command = main.get_command(click.Context(main), "export")
     assert command
-    named = re.search(r"KIND: (.+?)\. It", command.help or "")
+    named = re.search(r"KIND: (.+?)\. Writes", command.help or "")
     assert named
     assert set(re.split(r",\s+", named[1])) == set(KINDS)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.blobs.documents import TEMP
+from rushes.blobs.local_disk import TEMP
 from rushes.domain.errors import NoRoom
 from rushes.files import DISK_FULL, create_locked, remove_abandoned, sync
 

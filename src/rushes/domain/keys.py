@@ -1,4 +1,4 @@
-"""Every name in the system is made here: one builder and one parser each, all pure."""
+"""Builders and parsers of every id and key. Pure."""
 
 import base64
 import hashlib
@@ -14,9 +14,9 @@ _ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
 
 
 def canonical(value: JSON) -> bytes:
-    """The one byte form of a JSON value: sorted keys, no spaces, no NaN, ASCII only.
+    """The canonical bytes of a JSON value: sorted keys, no spaces, no NaN, ASCII only.
 
-    ASCII because file names may hold bytes that are no text: escaped, they pass every store unharmed.
+    ASCII because file names may hold bytes that are not text: escaped, every store can hold them.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
@@ -27,7 +27,7 @@ def digest(value: JSON) -> str:
 
 
 def short(value: JSON) -> str:
-    """Sixteen lower-case base32 characters (80 bits) of the digest: ids that people can read out."""
+    """Sixteen lower-case base32 characters (80 bits) of the digest: short ids for people."""
     raw = hashlib.sha256(canonical(value)).digest()[:10]
     return base64.b32encode(raw).decode().lower()
 
@@ -38,12 +38,12 @@ def is_name(text: str) -> bool:
 
 
 def is_owner(text: str) -> bool:
-    """Whether a text may be an owner: safe in every key and path."""
+    """Whether a text may be an owner: safe in keys and paths."""
     return bool(_OWNER.match(text))
 
 
 def is_id(text: str) -> bool:
-    """Whether a text that came from elsewhere may be an id: safe in every key, path and store."""
+    """Whether a foreign text may be an id: safe in keys, paths and stores."""
     return bool(_ID.match(text))
 
 
@@ -71,12 +71,12 @@ def parse_task_id(task: str) -> tuple[str, str, int | None]:
 
 
 def result_key(subject: str, question: JSON) -> str:
-    """The hash of the question, led by its subject so that one video's results lie together."""
+    """The hash of the question, with the hash of its subject first so that one video's results sort together."""
     return f"{digest(subject)[:12]}-{digest(question)[:40]}"
 
 
 def blob_key(owner: str, sha256: str) -> str:
-    """Where a blob lies."""
+    """The key of a blob."""
     return f"blobs/{owner}/{sha256[:2]}/{sha256}"
 
 
@@ -84,15 +84,15 @@ def parse_blob_key(key: str) -> tuple[str, str]:
     """(owner, sha256) of a blob's key. Raises ValueError on anything else."""
     parts = key.split("/")
     if len(parts) != 4 or parts[0] != "blobs" or blob_key(parts[1], parts[3]) != key:
-        raise ValueError(f"not the key of a blob: {key!r}")
+        raise ValueError(f"not a blob key: {key!r}")
     return parts[1], parts[3]
 
 
 def manifest_key(owner: str, result: str) -> str:
-    """Where the manifest of a result lies."""
+    """The key of the manifest of a result."""
     return f"results/{owner}/{result[:2]}/{result}.json"
 
 
 def manifests_of_subject(owner: str, result: str) -> str:
-    """What the places of the manifests of all results of the same subject begin with."""
+    """The key prefix of the manifests of all results of the same subject."""
     return manifest_key(owner, result.partition("-")[0]).removesuffix(".json")

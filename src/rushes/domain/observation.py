@@ -11,14 +11,14 @@ from rushes.domain.span import Span
 _SLACK = 0.001  # rounding
 
 MEDIA_TYPE = "application/x-ndjson; observations"  # of an artifact whose rows are observations
-READINGS = "application/x-ndjson; readings"  # the same rows, but not sifted yet: nobody is shown them
+READINGS = "application/x-ndjson; readings"  # the same rows before merging: never shown
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One time-aligned row: span, kind, value, confidence, place in the picture.
+    """One time-aligned row: span, kind, text, confidence, box in the picture.
 
-    `words` are (text, span start, span end, confidence) in the span's own base, for what is said.
+    `words` of speech are (text, start, end, confidence) in the base of the span.
     """
 
     kind: str  # "speech", "text", "entity", "object", "face", "place"
@@ -27,11 +27,11 @@ class Observation:
     confidence: float
     language: str = ""
     words: tuple[tuple[str, int, int, float], ...] = ()
-    box: tuple[float, float, float, float] | None = None  # x, y, width, height as parts of the picture
+    box: tuple[float, float, float, float] | None = None  # x, y, width, height, relative to the picture
     extra: Mapping[str, JSON] = field(default_factory=dict)
 
     def moved(self, seconds: Fraction) -> "Observation":
-        """The same row earlier or later, with its words."""
+        """The same row, earlier or later."""
         spans = (Span(a, b, self.span.base).moved(seconds) for _, a, b, _ in self.words)
         words = tuple((w[0], s.start, s.end, w[3]) for w, s in zip(self.words, spans, strict=True))
         return replace(self, span=self.span.moved(seconds), words=words)
@@ -72,7 +72,7 @@ def dump(observations: Iterable[Observation]) -> bytes:
     """Observations as the bytes of an artifact.
 
     Raises:
-        ValueError: one of them cannot be true; nothing wrong is ever written.
+        ValueError: one of them is invalid.
     """
     return b"".join(canonical(_checked(o).to_json()) + b"\n" for o in observations)
 
@@ -83,9 +83,9 @@ def load(data: bytes) -> Iterator[Observation]:
 
 
 def _checked(seen: Observation) -> Observation:
-    """Schema 1: a kind, a time that does not run backwards, a confidence and a place from 0 to 1."""
+    """Check schema 1: a kind, start <= end, a confidence and a box from 0 to 1."""
     edges = (seen.box[0], seen.box[1], seen.box[0] + seen.box[2], seen.box[1] + seen.box[3]) if seen.box else ()
     inside = all(-_SLACK <= edge <= 1 + _SLACK for edge in edges)
     if not (seen.kind and seen.span.start <= seen.span.end and 0 <= seen.confidence <= 1 and inside):
-        raise ValueError(f"no observation: {seen}")
+        raise ValueError(f"not a valid observation: {seen}")
     return seen

@@ -1,4 +1,4 @@
-"""Results: what answers one question, once written never changed."""
+"""Results: outputs of tasks, never changed once written."""
 
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
@@ -14,12 +14,12 @@ class Artifact:
     sha256: str
     size: int
     media_type: str
-    publish: str | None = None  # a name for people and other tools, made after the commit
+    publish: str | None = None  # a published name, linked after the commit
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What produced a result: stands in the manifest, never in artifact bytes."""
+    """What produced a result; part of the manifest, never of artifacts."""
 
     run_id: str
     stage: str
@@ -34,7 +34,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The small document that names a result's artifacts, their hashes and their provenance."""
+    """The document that lists the artifacts of a result with hashes and provenance."""
 
     key: str
     output: str
@@ -77,13 +77,13 @@ class Result(NamedTuple):  # a tuple, as a lease is
     output: str
     manifest_sha256: str
     size: int = 0  # bytes of all its artifacts
-    count: int = 0  # type: ignore[assignment]  # observations inside; nobody counts fields
+    count: int = 0  # type: ignore[assignment]  # observations; hides tuple.count, which nobody calls
     schema_version: int = 1
-    publishes: bool = False  # some artifact wants a published name
+    publishes: bool = False  # whether an artifact has a published name
 
 
 def result_of(manifest: Manifest, manifest_sha256: str) -> Result:
-    """The ledger row that stands for a manifest."""
+    """The ledger row of a manifest."""
     return Result(
         key=manifest.key,
         output=manifest.output,

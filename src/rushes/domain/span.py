@@ -21,7 +21,7 @@ class Span:
 
     @property
     def start_us(self) -> int:
-        """Start in microseconds, rounded down: what the index orders by."""
+        """Start in microseconds, rounded down; the index orders by it."""
         return to_us(self.start, self.base)
 
     @property
@@ -30,7 +30,7 @@ class Span:
         return to_us(self.end, self.base)
 
     def moved(self, seconds: Fraction) -> "Span":
-        """The same span earlier or later, exactly: in a finer base where its own cannot say it."""
+        """The same span, earlier or later: exact, in a finer base where needed."""
         ticks = seconds / self.base
         finer, by = ticks.denominator, ticks.numerator
         return Span(self.start * finer + by, self.end * finer + by, self.base / finer)
@@ -52,7 +52,7 @@ def to_us(ticks: int, base: Fraction) -> int:
 
 
 def rescale_up(seconds: Fraction, base: Fraction) -> int:
-    """The first tick of a base at or after a moment."""
+    """The first tick of a base at or after a time."""
     return -((-seconds.numerator * base.denominator) // (seconds.denominator * base.numerator))
 
 

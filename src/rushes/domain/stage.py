@@ -1,4 +1,4 @@
-"""What a stage says of itself, so that a plan can be made without running it."""
+"""The spec of a stage: what a plan must know of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """A kind of work: its name and version, what it needs, makes and is asked.
+    """A kind of work: its name and version, its needs, outputs and options.
 
     `version` changes when the bytes of its outputs change. `needs` names stages, or one output of a stage
     (`develop.frames`): a chunk task needs the same chunk of a chunked stage and the whole of a whole-video stage; a

@@ -1,4 +1,4 @@
-"""Videos: the footage we were given, and what probe found out about it."""
+"""Videos: originals, and what probe found in them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,19 +14,19 @@ from rushes.domain.span import Span
 class Fingerprint:
     """The cheap identity of an original: enough to notice a change without reading it.
 
-    `path` is relative to the folder of the home where it lies below it, else absolute; in a bucket it is
-    s3://bucket/key, the time is that of the last change, and the ETag stands for the inode.
+    `path` is relative to the folder of the home if it is below it, else absolute. In a bucket it is s3://bucket/key,
+    `mtime_ns` is LastModified, and the ETag replaces the inode.
     """
 
     path: str
     size: int
     mtime_ns: int
     inode: int = 0
-    etag: str = ""  # unknown in a bucket: the job is there before its file
+    etag: str = ""  # empty in a bucket: the job was submitted before its upload
 
     @property
     def far(self) -> bool:
-        """Whether it lies in a bucket."""
+        """Whether it is in a bucket."""
         return self.path.startswith("s3://")
 
     @staticmethod
@@ -37,18 +37,18 @@ class Fingerprint:
 
 
 class RemoteOriginal(Protocol):
-    """An original that lies elsewhere: read through a reader of ours, never by URL."""
+    """An original in a bucket, read through a ranged reader, never by URL."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
 
     @property
     def taken_in(self) -> Fingerprint:
         """The version that is read."""
 
     def open(self) -> BinaryIO:
-        """A seekable reader of all of it."""
+        """A seekable reader."""
 
 
 Footage = Path | RemoteOriginal  # where the bytes of an original are
@@ -56,7 +56,7 @@ Footage = Path | RemoteOriginal  # where the bytes of an original are
 
 @dataclass(frozen=True, slots=True)
 class VideoTrack:
-    """The picture: sizes as coded, and what must be carried to show them right."""
+    """The video track: coded size, and what is needed to show it right."""
 
     index: int
     codec: str
@@ -65,29 +65,29 @@ class VideoTrack:
     base: Fraction
     start: int  # first pts shown, in ticks of base
     end: int  # end of the last frame
-    frames: int  # packets counted, not the header's word
+    frames: int  # by packets, not by the header
     keys: tuple[int, ...]  # where chunks may begin: the first key frame at or after each multiple of 5 s
-    rate: Fraction | None  # nominal, for people; never used for time
+    rate: Fraction | None  # nominal, for display; never used for time
     rotation: int = 0
     sar: Fraction = Fraction(1)
     interlaced: bool = False
-    seekable: bool = True  # false: damaged, or its times are lost by a jump, so it is one chunk
-    damaged: bool = False  # parts are missing: errors of the decoder are expected and hidden as well as it can
+    seekable: bool = True  # false: damaged, or seeking loses its times, so it is one chunk
+    damaged: bool = False  # parts are missing: errors of the decoder are expected and concealed
 
     @property
     def upright(self) -> tuple[int, int]:
-        """Width and height as people see it."""
+        """Width and height after rotation."""
         return (self.height, self.width) if self.rotation % 180 == 90 else (self.width, self.height)
 
     @property
     def span(self) -> Span:
-        """The whole of it."""
+        """Its whole span."""
         return Span(self.start, self.end, self.base)
 
 
 @dataclass(frozen=True, slots=True)
 class AudioTrack:
-    """One track of sound."""
+    """One audio track."""
 
     index: int
     codec: str
@@ -102,7 +102,7 @@ class AudioTrack:
 
 @dataclass(frozen=True, slots=True)
 class VideoFacts:
-    """What probe found: identity, container and tracks. Either track may be missing, never both."""
+    """What probe found: hash, container and tracks. Video or audio may be missing, never both."""
 
     sha256: str
     size: int
@@ -114,41 +114,33 @@ class VideoFacts:
 
     @property
     def tracks(self) -> tuple[VideoTrack | AudioTrack, ...]:
-        """Picture and sound."""
+        """Video and audio tracks."""
         return (self.video, *self.audio) if self.video else self.audio
 
     @property
     def sound(self) -> AudioTrack | None:
-        """The track to listen to: the default one, else the first."""
+        """The audio track to use: the default one, else the first."""
         return next((t for t in self.audio if t.default), self.audio[0] if self.audio else None)
 
     @property
     def start(self) -> Fraction:
-        """The first moment that is shown or heard, in seconds of media time: what people see as zero."""
+        """The first time of any track, in seconds of media time: film time zero."""
         return min(t.start * t.base for t in self.tracks)
 
     @property
     def duration(self) -> Fraction:
-        """Seconds from the first to the last moment that is shown or heard."""
+        """Seconds from the first to the last time of any track."""
         return max(t.end * t.base for t in self.tracks) - self.start
 
     def to_json(self) -> JSON:
-        """For the probe artifact; fractions as [over, under]."""
+        """For the probe artifact; fractions as [numerator, denominator]."""
         return _plain(asdict(self))
 
     @staticmethod
     def from_json(doc: Mapping[str, JSON]) -> "VideoFacts":
         """The inverse of to_json."""
-        video = doc["video"]
-        return VideoFacts(
-            sha256=doc["sha256"],
-            size=int(doc["size"]),
-            container=doc["container"],
-            video=VideoTrack(**_tracked(video)) if video else None,
-            audio=tuple(AudioTrack(**_tracked(a)) for a in doc["audio"]),
-            title=doc["title"],
-            shot_at=doc["shot_at"],
-        )
+        video = VideoTrack(**_track(doc["video"])) if doc["video"] else None
+        return VideoFacts(**{**doc, "video": video, "audio": tuple(AudioTrack(**_track(a)) for a in doc["audio"])})
 
 
 def _plain(value: JSON) -> JSON:
@@ -163,13 +155,7 @@ def _plain(value: JSON) -> JSON:
             return value
 
 
-def _tracked(doc: Mapping[str, JSON]) -> dict[str, JSON]:
-    out = dict(doc)
-    for name in ("base", "sar"):
-        if name in out:
-            out[name] = Fraction(*out[name])
-    if out.get("rate") is not None and isinstance(out["rate"], list):
-        out["rate"] = Fraction(*out["rate"])
-    if "keys" in out:
-        out["keys"] = tuple(out["keys"])
-    return out
+def _track(doc: Mapping[str, JSON]) -> dict[str, JSON]:
+    pairs = {"base", "sar", "rate"}  # the rate of audio is a number
+    out = {k: Fraction(*v) if k in pairs and isinstance(v, list) else v for k, v in doc.items()}
+    return out | ({"keys": tuple(doc["keys"])} if "keys" in doc else {})

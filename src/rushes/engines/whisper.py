@@ -23,12 +23,7 @@ class Whisper(WhisperModel):  # type: ignore[misc]  # the library is untyped
 
     def __init__(self, folder: Path, threads: int) -> None:
         super().__init__(
-            str(folder),
-            device="cpu",
-            compute_type="int8",
-            cpu_threads=threads,
-            num_workers=1,
-            local_files_only=True,
+            str(folder), device="cpu", compute_type="int8", cpu_threads=threads, num_workers=1, local_files_only=True
         )
         self._encoded: tuple[Any, Any] | None = None
         self._full = False

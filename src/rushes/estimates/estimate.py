@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from rushes.blobs.documents import free_bytes
+from rushes.blobs.local_disk import free_bytes
 from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import Job, JobState
 from rushes.domain.task import TaskState

@@ -1,4 +1,4 @@
-"""Files beside the film, under the names that players read, and never over a file that somebody else wrote."""
+"""Files beside the film, under names that players read; never overwrites a file of somebody else."""
 
 import contextlib
 import errno
@@ -33,11 +33,11 @@ def adjacent_path(film: Path, language: str, kind: str) -> Path:
 
 
 def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> bool:
-    """Write a file whole or not at all; False if it is there with these very bytes.
+    """Write a file atomically; False if it already has these bytes.
 
-    `was_ours` says whether a content (by its sha256) was written by us: only that is ever replaced.
+    `was_ours` tells by its sha256 whether we wrote a file: only such a file is replaced.
     Raises:
-        Refused: something is there that we did not write, or the folder cannot be written.
+        Refused: the file is not ours, or the folder cannot be written.
         NoRoom: the disk is full.
     """
     with _translate_errors(path):
@@ -56,7 +56,7 @@ def write_adjacent(path: Path, data: bytes, was_ours: Callable[[str], bool]) -> 
 
 
 def _content(path: Path) -> str | None:
-    """The sha256 of what is there, None if nothing is."""
+    """The sha256 of the file, None if it is missing."""
     try:
         file = os.open(path, READ)
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def _content(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def _temporary(path: Path, data: bytes) -> Iterator[Path]:
-    """One hidden name per target, so that what a killed process left is taken over by the next."""
+    """One hidden name per target, so that the next process takes over what a killed one left."""
     temp = path.with_name(f".rushes-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}")
     file = _create_locked(temp)
     try:
@@ -78,7 +78,7 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
         yield temp
     finally:
         with contextlib.suppress(FileNotFoundError):
-            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it has its name, and this one may be another's
+            if temp.stat().st_ino == os.fstat(file).st_ino:  # else it was renamed, and this one is of another process
                 temp.unlink()
         os.close(file)
 
@@ -94,7 +94,7 @@ def _create_locked(temp: Path) -> int:
 
 
 def _link(temp: Path, path: Path) -> None:
-    """Give the file its name unless somebody has taken it meanwhile."""
+    """Give the file its name unless that exists by now."""
     try:
         os.link(temp, path, follow_symlinks=False)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Chapters as FFMETADATA and WebVTT, from shots or from marks that somebody made. Pure."""
+"""Chapters as FFMETADATA and WebVTT. Pure."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from rushes.media.subtitles import timestamp
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A part of the film with a title."""
+    """A titled span of the film."""
 
     span: Span
     title: str
@@ -45,5 +45,5 @@ def webvtt(chapters: Sequence[Chapter]) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    """No line break may begin a line of ours inside a title."""
+    """A title without line breaks."""
     return " ".join(re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]", " ", text).split())

@@ -1,38 +1,31 @@
-"""Hits of a search for other tools: a table, lines of JSON, a list of cuts over several films. Pure."""
+"""Search hits as CSV, JSON Lines and EDL. Pure."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
 from rushes.domain.errors import Refused
 from rushes.domain.keys import JSON, canonical
 from rushes.domain.span import clock
-from rushes.exports.tables import cell
-from rushes.exports.timelines import TimelineMedia, ascii_text, timecode
+from rushes.exports.tables import write_csv
+from rushes.exports.timelines import TimelineMedia, cmx3600
 from rushes.index.port import Hit
 
 COLUMNS = ("video", "name", "kind", "start", "end", "start_us", "end_us", "language", "confidence", "text")
 
 
 def as_csv(hits: Iterable[Hit]) -> bytes:
-    """One row per hit; a text that a spreadsheet would run as a formula is led by an apostrophe."""
-    out = io.StringIO(newline="")
-    table = csv.writer(out)
-    table.writerow(COLUMNS)
-    for h in hits:
-        times = (clock(h.start_us), clock(h.end_us), h.start_us, h.end_us)
-        words = (cell(h.language), h.confidence, cell(h.text))
-        table.writerow((h.video, cell(h.name), cell(h.kind), *times, *words))
-    return out.getvalue().encode("utf-8", "replace")
+    """One row per hit; formulas are escaped with an apostrophe."""
+    spans = ((h, h.start_us, h.end_us) for h in hits)
+    rows = ((h.video, h.name, h.kind, clock(a), clock(b), a, b, h.language, h.confidence, h.text) for h, a, b in spans)
+    return write_csv(COLUMNS, rows)
 
 
 def as_json_lines(hits: Iterable[Hit]) -> bytes:
-    """One object per hit: everything it holds."""
+    """One object per hit, with all its fields."""
     return b"".join(canonical(hit_doc(hit)) + b"\n" for hit in hits)
 
 
 def hit_doc(hit: Hit) -> dict[str, JSON]:
-    """A hit for programs."""
+    """A hit as JSON."""
     return {
         "video": hit.video,
         "name": hit.name,
@@ -52,31 +45,22 @@ def hit_doc(hit: Hit) -> dict[str, JSON]:
 
 
 def as_edl(title: str, cuts: Sequence[tuple[TimelineMedia, Hit]]) -> bytes:
-    """A CMX3600 list, cut after cut: whole frames that hold the hit, as non-drop time code of each film.
+    """A CMX3600 list: the whole frames of each hit, as non-drop time code of its film.
 
     Raises:
-        Refused: the films have no constant rate, or not the same: one list cannot count their frames.
+        Refused: the films have variable or different frame rates.
     """
     rates = {film.rate for film, _ in cuts}
     rate = next(iter(rates), None)
     if rate is None or len(rates) > 1:
         raise Refused("these videos have different frame rates, so an EDL would be wrong", "Export csv, or one video.")
-    fps = -(-rate.numerator // rate.denominator)
-    lines, at = [f"TITLE: {ascii_text(title, 70)}", "FCM: NON-DROP FRAME", ""], 0
-    for n, (film, hit) in enumerate(cuts, 1):
-        start, end = _frames(film, hit)
-        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [
-            f"{n:03d}  AX       V     C        {' '.join(times)}",
-            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
-            f"* COMMENT: {ascii_text(hit.text, 200)}",
-        ]
-        at += end - start
-    return ("\r\n".join(lines) + "\r\n").encode("ascii")
+    notes = [(f"FROM CLIP NAME: {film.name}", f"COMMENT: {hit.text}") for film, hit in cuts]
+    frames = (_frames(film, hit) for film, hit in cuts)
+    return cmx3600(title, rate, ((start, end, note) for (start, end), note in zip(frames, notes, strict=True)))
 
 
 def _frames(film: TimelineMedia, hit: Hit) -> tuple[int, int]:
-    """The frames that hold a hit, end exclusive, at least one."""
+    """The frames of a hit, end exclusive, at least one."""
     zero, rate = film.span.start * film.span.base, film.rate or 1
     start, end = ((t * hit.span.base - zero) * rate for t in (hit.span.start, hit.span.end))
     first = max(0, start.__floor__())

@@ -1,4 +1,4 @@
-"""Whether a file can be written where somebody wants it: said before the work, not after."""
+"""Checks an output path before the work begins."""
 
 import os
 from collections.abc import Collection
@@ -8,11 +8,7 @@ from rushes.domain.errors import Refused
 
 
 def check_output_path(path: Path, endings: Collection[str]) -> None:
-    """Refuse a place where the file cannot be, or a name that promises something else.
-
-    Raises:
-        Refused: says why.
-    """
+    """Raise Refused if the file exists, cannot be written, or has the wrong ending."""
     if path.exists():
         raise Refused(f"{path} already exists", "Choose another name, or remove it first.")
     if not path.parent.is_dir():

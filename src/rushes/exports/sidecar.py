@@ -1,7 +1,6 @@
-"""The sidecar: everything known of a film in one file beside it, from which it becomes searchable again. Pure.
+"""The sidecar: all facts and observations of a film in one file beside it, from which it can be indexed again. Pure.
 
-The first line says which video it is, whose faces are seen in it and what was said of them; each other line is an
-observation, exact as it was made.
+The first line has the facts of the video and its people; each other line is an observation.
 """
 
 import json
@@ -34,20 +33,20 @@ def write(facts: dict[str, JSON], lines: Iterable[Observation], people: Mapping[
 
 
 def read(data: bytes) -> Sidecar | None:
-    """The inverse of write; None if it is none of ours, or of a later time."""
+    """The inverse of write; None if it is not a sidecar, or of a newer format."""
     try:
         head, *rows = [json.loads(line) for line in data.splitlines()]
         if head["rushes"] != FORMAT or not is_id(head["video"]):
             return None
         people = dict(head.pop(_PEOPLE, {}))
         lines = tuple(Observation.from_json(row) for row in rows)
-        return Sidecar(head, lines, people) if all(map(_is_true, lines)) else None
+        return Sidecar(head, lines, people) if all(map(_is_valid, lines)) else None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError):
         return None
 
 
-def _is_true(line: Observation) -> bool:
-    """Whether an observation can be: words that are text, and names, figures and times that every index can keep."""
+def _is_valid(line: Observation) -> bool:
+    """Whether an observation is valid, so that every index can store it."""
     names = is_id(line.kind) and (line.language == "" or is_id(line.language))
     span = line.span
     times = span.base > 0 and -_LATEST_US < span.start_us <= span.end_us < _LATEST_US
@@ -55,5 +54,5 @@ def _is_true(line: Observation) -> bool:
 
 
 def kinds(lines: Sequence[Observation]) -> list[str]:
-    """The kinds of observation that there are."""
+    """The kinds of these observations."""
     return sorted({line.kind for line in lines})

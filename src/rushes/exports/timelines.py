@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import quote
@@ -17,7 +17,7 @@ _MAX_OFFSET = Fraction(1, 8)  # of a frame: whole milliseconds at 120 fps are 1/
 
 @dataclass(frozen=True, slots=True)
 class TimelineMedia:
-    """The film that a timeline cuts: where its picture begins and ends, and its frame rate if it has one."""
+    """The film of a timeline: the span of its video, and its frame rate if that is known."""
 
     name: str
     path: str
@@ -26,25 +26,29 @@ class TimelineMedia:
 
 
 def edl(film: TimelineMedia, shots: Sequence[Span]) -> bytes:
-    """A CMX3600 list of the shots, cut after cut: frame counts as non-drop time code, ends exclusive.
+    """A CMX3600 list of the shots as non-drop time code, ends exclusive.
 
     Raises:
-        Refused: the frames have no constant rate, so that time code cannot name them.
+        Refused: the frame rate is variable.
     """
     cuts = _frames(film, shots)
     if cuts is None or film.rate is None:
         raise Refused(
             f"{film.name} has a variable frame rate, so an EDL would be wrong", "Export otio, which is exact."
         )
-    fps = -(-film.rate.numerator // film.rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
-    lines = [f"TITLE: {ascii_text(film.name, 70)}", "FCM: NON-DROP FRAME", ""]
+    events = [(start, end, (f"FROM CLIP NAME: {film.name}",)) for start, end in cuts]
+    return cmx3600(film.name, film.rate, events)
+
+
+def cmx3600(title: str, rate: Fraction, events: Iterable[tuple[int, int, Sequence[str]]]) -> bytes:
+    """A CMX3600 list of (start frame, end frame, notes), recorded one after another."""
+    fps = -(-rate.numerator // rate.denominator)  # 24000/1001 counts 24 frames to a second of time code
+    lines = [f"TITLE: {_ascii(title, 70)}", "FCM: NON-DROP FRAME", ""]
     at = 0
-    for n, (start, end) in enumerate(cuts, 1):
-        times = [timecode(t, fps) for t in (start, end, at, at + end - start)]
-        lines += [
-            f"{n:03d}  AX       V     C        {' '.join(times)}",
-            f"* FROM CLIP NAME: {ascii_text(film.name, 200)}",
-        ]
+    for n, (start, end, notes) in enumerate(events, 1):
+        times = [_timecode(t, fps) for t in (start, end, at, at + end - start)]
+        lines.append(f"{n:03d}  AX       V     C        {' '.join(times)}")
+        lines += [f"* {name}: {_ascii(text, 200)}" for name, _, text in (note.partition(": ") for note in notes)]
         at += end - start
     return ("\r\n".join(lines) + "\r\n").encode("ascii")
 
@@ -85,14 +89,14 @@ def _frame(tick: int, film: TimelineMedia, rate: Fraction) -> tuple[int, Fractio
     return number, abs(exact - number)
 
 
-def timecode(frames: int, fps: int) -> str:
+def _timecode(frames: int, fps: int) -> str:
     """A count of frames as non-drop time code."""
     seconds, frame = divmod(frames, fps)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}:{frame:02d}"
 
 
-def ascii_text(text: str, longest: int) -> str:
-    """A text that every editor takes."""
+def _ascii(text: str, longest: int) -> str:
+    """A text in printable ASCII."""
     return re.sub(r"[^\x20-\x7e]", "_", text)[:longest]
 
 
@@ -109,12 +113,7 @@ def _timeline(name: str, clips: list[JSON]) -> JSON:
 
 
 def _clip(name: str, source_range: JSON, media: JSON) -> JSON:
-    return {
-        "OTIO_SCHEMA": "Clip.1",
-        **_item(_valid(name)),
-        "source_range": source_range,
-        "media_reference": media,
-    }
+    return {"OTIO_SCHEMA": "Clip.1", **_item(_valid(name)), "source_range": source_range, "media_reference": media}
 
 
 def _item(name: str) -> dict[str, JSON]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
-from rushes.blobs.documents import free_bytes, remove_unfinished
+from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, estimate

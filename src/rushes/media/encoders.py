@@ -1,14 +1,17 @@
 """Encoder settings under which the same input gives the same bytes on every machine."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import av
 from av.audio.stream import AudioStream
+from av.packet import Packet
 from av.video.stream import VideoStream
 
 from rushes.domain.video import AudioTrack, VideoTrack
+from rushes.media.reading.resampling import Resampler
 
-AAC_FRAME = 1024  # samples
+_AAC_FRAME = 1024  # samples
 
 
 def x264_stream(
@@ -40,17 +43,26 @@ def x264_options(crf: int) -> dict[str, str]:
     }
 
 
-def aac_format(track: AudioTrack) -> tuple[str, int]:
-    """Channel layout and sample rate in which a track is encoded; every player supports them."""
-    return "mono" if track.channels == 1 else "stereo", track.rate if track.rate in {44_100, 48_000} else 48_000
+class AacEncoder:
+    """A bit-exact AAC stream in a layout and at a rate that every player supports; takes frames of any format."""
 
+    def __init__(self, out: av.container.OutputContainer, track: AudioTrack) -> None:
+        mono = track.channels == 1
+        self.rate = track.rate if track.rate in {44_100, 48_000} else 48_000
+        self.samples = 0  # encoded so far
+        self.stream: AudioStream = out.add_stream("aac", rate=self.rate, options={"flags": "+bitexact", "threads": "1"})
+        self.stream.codec_context.layout = "mono" if mono else "stereo"
+        self.stream.codec_context.bit_rate = 64_000 if mono else 128_000
+        self._resampler = Resampler("fltp", "mono" if mono else "stereo", self.rate, _AAC_FRAME)
 
-def aac_stream(out: av.container.OutputContainer, layout: str, rate: int) -> AudioStream:
-    """A bit-exact AAC stream."""
-    stream = out.add_stream("aac", rate=rate, options={"flags": "+bitexact", "threads": "1"})
-    stream.codec_context.layout = layout
-    stream.codec_context.bit_rate = 64_000 if layout == "mono" else 128_000
-    return stream
+    def encode(self, frame: av.AudioFrame | None, start: int = 0) -> "Iterator[Packet[AudioStream]]":
+        """The packets after one more frame, whose samples count from `start`; None flushes."""
+        for part in self._resampler.push(frame):
+            part.pts, part.time_base = start + self.samples, Fraction(1, self.rate)
+            self.samples += part.samples
+            yield from self.stream.encode(part)
+        if frame is None and self.samples:
+            yield from self.stream.encode(None)
 
 
 def plausible_rate(rate: Fraction | None) -> Fraction:

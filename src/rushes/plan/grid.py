@@ -1,4 +1,4 @@
-"""The grid: one video cut into chunks at key frames; every stage of a job uses the same one."""
+"""The grid: one video cut into chunks at key frames, the same for every stage of a job."""
 
 from fractions import Fraction
 
@@ -7,9 +7,9 @@ from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
 
 
 def grid(facts: VideoFacts, seconds: int, max_bytes: int = 0) -> tuple[Span, ...]:
-    """The chunks of a video, in order, without gap: each begins at a key frame (sound alone: anywhere).
+    """The chunks of a video, in order, without gaps: each begins at a key frame (audio alone: anywhere).
 
-    A chunk ends at the first key frame at or after `seconds` (or the share of bytes) from its start.
+    A chunk ends at the first key frame at or after `seconds` (or `max_bytes`) from its start.
     """
     if facts.video is None:
         return _sound_grid(facts.sound, seconds) if facts.sound else ()

@@ -5,7 +5,7 @@ Pure, so that any worker writes the same plan.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from rushes.domain.errors import NeverWorks
 from rushes.domain.keys import JSON, canonical, digest, result_key, task_id, video_id
@@ -18,7 +18,7 @@ from rushes.plan.grid import grid, trial_grid
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a job asks, as its payload carries it: everything that decides the plan but what probe will find."""
+    """What a job asks, as its payload carries it: with the facts of probe it decides the plan."""
 
     owner: str
     source: Fingerprint
@@ -28,8 +28,8 @@ class JobSpec:
     profile: str = "balanced"
     chunk_seconds: int = 60
     chunk_bytes: int = 0
-    take: int = 0  # --again asks anew: nothing is deleted
-    trial: bool = False  # a few seconds from the middle, to learn how fast this machine is
+    take: int = 0  # of --again: earlier results are kept
+    trial: bool = False  # a few seconds from the middle, to measure the speed of this machine
 
     def to_text(self) -> str:
         """The payload."""
@@ -46,7 +46,7 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task together with its question, while the plan is being made."""
+    """A task of the plan and its result keys."""
 
     stage: str
     chunk: int | None
@@ -54,7 +54,7 @@ class PlannedTask:
 
 
 def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Need] = ()) -> Draft:
-    """The task a job begins with. Probe asks about the file as it lies there: its content is not known yet."""
+    """The first task of a job. Its result key is of the fingerprint, because the content is not hashed yet."""
     question = {
         "source": asdict(job_spec.source),
         "owner": job_spec.owner,
@@ -68,7 +68,7 @@ def first_task(job: str, job_spec: JobSpec, stage: StageSpec, needs: Sequence[Ne
 
 
 def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs: Mapping[str, list[str]]) -> Draft:
-    """The one task of a clip: what it reads (result keys by `stage.output`) is there already."""
+    """The only task of a clip; its inputs (result keys by `stage.output`) exist already."""
     keys = _keys(stage, job_spec, sha256, None, inputs)
     spec = _task_spec(stage, job_spec, None, keys, inputs)
     return Draft(task_id(job, stage.name, None), job, stage.name, None, spec, stage.lane, 0)
@@ -77,7 +77,7 @@ def clip_task(job: str, job_spec: JobSpec, stage: StageSpec, sha256: str, inputs
 def plan(
     job: str, job_spec: JobSpec, facts: VideoFacts, specs: Mapping[str, StageSpec], probe_spec: str
 ) -> tuple[Draft, ...]:
-    """All tasks after the first, in the order in which they are best done: minute by minute, every stage."""
+    """All tasks after the first, ordered chunk by chunk, every stage."""
     spans = trial_grid(facts) if job_spec.trial else grid(facts, job_spec.chunk_seconds, job_spec.chunk_bytes)
     made: dict[str, list[PlannedTask]] = {"probe": [PlannedTask("probe", None, results_of(probe_spec))]}
     drafts: list[tuple[tuple[int, int], Draft]] = []
@@ -85,7 +85,7 @@ def plan(
         if name == "probe":
             continue
         if name not in specs:
-            raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
+            raise NeverWorks(f"stage {name!r} is not installed on this machine", "Install its package, then retry.")
         stage = specs[name]
         whole = spans[0] if job_spec.trial else None
         parts: Iterable[tuple[int | None, Span | None]] = (
@@ -97,7 +97,7 @@ def plan(
             made[name].append(planned)
             drafts.append(((-1 if _unblocks(stage) else chunk or 0, rank), draft))
     drafts.sort(key=lambda pair: pair[0])
-    return tuple(_ordered(d, n) for n, (_, d) in enumerate(drafts, 1))
+    return tuple(replace(draft, order=n) for n, (_, draft) in enumerate(drafts, 1))
 
 
 def results_of(spec: str) -> dict[str, str]:
@@ -116,7 +116,7 @@ def needs_of(spec: str) -> tuple[str, ...]:
 
 
 def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
-    """What is kept on the job row for lists and pages."""
+    """Facts on the job row for lists and pages."""
     video = facts.video
     width, height = video.upright if video else (0, 0)
     doc = {
@@ -125,7 +125,7 @@ def job_facts(job_spec: JobSpec, facts: VideoFacts, name: str) -> str:
         "path": job_spec.source.path,
         "sha256": facts.sha256,
         "size": facts.size,
-        "start": [facts.start.numerator, facts.start.denominator],  # media time that people see as zero
+        "start": [facts.start.numerator, facts.start.denominator],  # media time of film time zero
         "duration_us": int(facts.duration * 1_000_000),
         "width": width,
         "height": height,
@@ -179,7 +179,7 @@ def _keys(
 
 
 def _output_question(stage: StageSpec, job_spec: JobSpec, output: str) -> dict[str, JSON]:
-    """Only the options that change an output are part of its question."""
+    """Only options that change an output are part of its result key."""
     options = _options(stage, job_spec)
     return {"output": output, "options": {n: options[n] for n in stage.output_options.get(output, options)}}
 
@@ -223,9 +223,5 @@ def _task_spec(
 
 
 def _unblocks(stage: StageSpec) -> bool:
-    """Whole-video work that only needs probe (audio) goes first: chunks wait for it."""
+    """Whether chunks wait for it: whole-video work that needs only probe (audio) goes first."""
     return stage.scope is Scope.VIDEO and set(stage.needs) <= {"probe"}
-
-
-def _ordered(draft: Draft, order: int) -> Draft:
-    return Draft(draft.id, draft.job, draft.stage, draft.chunk, draft.spec, draft.lane, order, draft.needs)

@@ -1,4 +1,4 @@
-"""Recipes: what is wanted from a video, as named stages; resolved with what they need."""
+"""Recipes: named sets of stages, resolved with what they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ def stages_of(
     `only` keeps those stages and what they need (and may name stages beyond the recipe);
     `skip` leaves stages out, with everything that needs them. What is not installed is left out of a recipe.
     Raises:
-        Refused: an unknown recipe or stage, something of `only` cannot be had, or nothing is left.
+        Refused: unknown recipe or stage, `only` needs something of `skip`, or nothing is left.
     """
     only, skip = tuple(only), tuple(skip)
     if recipe not in RECIPES:
@@ -61,7 +61,7 @@ def _with_needs(names: Sequence[str], specs: Mapping[str, StageSpec]) -> list[st
 
 
 def _skipped(name: str, skip: Sequence[str], specs: Mapping[str, StageSpec]) -> str:
-    """What is skipped of all that a stage needs, or itself."""
+    """The skipped stages among those that a stage needs, or itself."""
     return ", ".join(need for need in _with_needs([name], specs) if need in skip)
 
 

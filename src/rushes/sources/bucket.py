@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 from obstore.exceptions import PreconditionError
 from obstore.store import S3Store
 
+from rushes.blobs.bucket_location import SCHEME, BucketLocation
 from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.s3.client import connect, translate_errors
-from rushes.blobs.s3.location import SCHEME, BucketLocation
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
 from rushes.sources.folder import AUDIO, VIDEO
@@ -56,7 +56,7 @@ class Bucket:
                 films += 1
                 yield self._check(meta)
         if not films:
-            yield SkippedFile(self.location.url, "there is no footage in it")
+            yield SkippedFile(self.location.url, "no videos in it")
 
     def _check(self, meta: Any) -> FoundFile | SkippedFile:
         found = _fingerprint(self.location.bucket, meta)

@@ -1,6 +1,6 @@
 """Uploads to the home's bucket that jobs wait for: known by storage events, or by a scan where an event was lost."""
 
-from rushes.blobs.s3.location import BucketLocation
+from rushes.blobs.bucket_location import BucketLocation
 from rushes.ledger.port import Ledger
 from rushes.sources.bucket import Bucket
 from rushes.sources.storage_events import StorageEvent, parse_events

@@ -86,7 +86,7 @@ def _folder(top: Path) -> Iterator[FoundFile | SkippedFile]:
         films += 1
         yield entry
     if not films:
-        yield SkippedFile(str(top), "there is no footage in it" + (f", only {_counted(others)}" if others else ""))
+        yield SkippedFile(str(top), "no videos in it" + (f", only {_counted(others)}" if others else ""))
     elif others:
         yield SkippedFile(str(top), f"no footage: {_counted(others)}", fault=False)
 
@@ -131,7 +131,7 @@ def _link(path: Path, top: Path) -> Iterator[SkippedFile]:
     if not target.is_relative_to(top) and (_is_footage(path) or target.is_dir()):
         yield SkippedFile(str(path), "a link that leads out of the folder: name it on the command line to take it in")
     elif not target.exists() and _is_footage(path):
-        yield SkippedFile(str(path), "a link that leads nowhere")
+        yield SkippedFile(str(path), "a broken link")
 
 
 def _is_footage(path: Path) -> bool:

@@ -9,7 +9,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
 from rushes.sources.storage_events import StorageEvent
 
-MISSING = "file not found or folder"
+MISSING = "no such file or folder"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
-"""Audio: the sound of a film, decoded once, and where in it somebody speaks."""
+"""Audio: the audio of a film, decoded once, and its speech windows."""
 
-import hashlib
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,16 +13,16 @@ from rushes.stages.speech.windows import Window, cut_windows, speech_ranges
 
 
 class Audio:
-    """Makes the pcm for the speech model, the sound for the player, and the speech windows."""
+    """Makes PCM for the speech model, AAC for the player, and the speech windows."""
 
     spec = StageSpec(
         "audio", 1, Scope.VIDEO, ("pcm", "sound", "windows"), needs=("probe",), reads_source=True, intermediate=("pcm",)
     )
 
     def run(self, work: Work) -> None:
-        """Save pcm.wav, sound.mp4 and windows.json; of a film without sound only empty windows."""
+        """Save pcm.wav, sound.mp4 and windows.json; without audio only empty windows."""
         pcm, sound = work.temporary(".wav"), work.temporary(".mp4")
-        made = _extracted(work, pcm, sound if "sound" in work.wanted else None)
+        made = _extract(work, pcm, sound if "sound" in work.wanted else None)
         for output in work.wanted:
             work.count(output, 0)
         if made and "pcm" in work.wanted:
@@ -34,7 +33,7 @@ class Audio:
             _save_windows(work, made, pcm)
 
 
-def _extracted(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
+def _extract(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
     if not work.facts.audio:
         return None
     try:
@@ -43,10 +42,10 @@ def _extracted(work: Work, pcm: Path, sound: Path | None) -> AudioFacts | None:
     except BadMedia as e:
         if work.facts.video is None:
             raise
-        work.log(f"the sound cannot be used, the pictures can: {e}")
+        work.log(f"the audio cannot be used, the video can: {e}")
         return None
     if made.damaged:
-        work.log(f"{made.damaged} damaged packets of sound are heard as silence")
+        work.log(f"{made.damaged} damaged audio packets were replaced by silence")
     return made
 
 
@@ -54,8 +53,7 @@ def _save_sound(work: Work, made: AudioFacts, file: Path) -> None:
     if made.sound is None:
         return
     work.save("sound", "sound.mp4", file, "audio/mp4")
-    header = made.sound.init_segment(file)
-    work.note("sound", **made.sound.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
+    work.note("sound", **made.sound.facts(file))
 
 
 def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
@@ -64,7 +62,7 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
     doc = {
         "rate": RATE,
         "samples": made.samples if made else 0,
-        "start": [start.numerator, start.denominator],  # media time of sample 0, exactly
+        "start": [start.numerator, start.denominator],  # exact media time of sample 0
         "offset": round(start * RATE),  # the same in ticks of 1/16000 s: sample n lies at offset + n
         "windows": [w.to_json() for w in found],
     }
@@ -74,10 +72,10 @@ def _save_windows(work: Work, made: AudioFacts | None, pcm: Path) -> None:
 
 def _windows(work: Work, pcm: Path) -> list[Window]:
     sound = open_pcm(pcm)
-    if work.span:  # a trial: the speech model is to be timed, whether somebody speaks there or not
+    if work.span:  # a trial times the speech model even without speech
         return cut_windows([(0, sound.samples)], sound.read, sound.samples)
-    voiced = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
-    return cut_windows(voiced, sound.read, sound.samples)
+    speech = speech_ranges(sound.samples, sound.read, work.engine.detect_speech)
+    return cut_windows(speech, sound.read, sound.samples)
 
 
 STAGE = Audio()

@@ -1,4 +1,4 @@
-"""Clip: a span cut out on request, exact to the frame and to the sample."""
+"""Clip: a range of the film, exact to the frame and to the sample."""
 
 import re
 from fractions import Fraction
@@ -21,35 +21,28 @@ _SOURCES, _SUBTITLES = ("original", "proxy"), ("", "track", "burnt")
 
 
 class Clip:
-    """Cuts what lies between two moments of film time, with some room on both sides."""
+    """Cuts a range of film time, with padding on both sides."""
 
     spec = StageSpec(
         "clip",
         4,
         Scope.VIDEO,
         ("clip",),
-        needs=("probe",),
+        ("probe",),
         lane="now",
-        options={
-            "start_us": 0,
-            "end_us": 0,
-            "padding_ms": 2000,
-            "clip_id": "",
-            "source": _SOURCES[0],
-            "subtitles": _SUBTITLES[0],
-        },
+        options={"start_us": 0, "end_us": 0, "padding_ms": 2000, "clip_id": "", "source": "original", "subtitles": ""},
         reads_source=True,
         expiring=("clip",),
     )
 
     def run(self, work: Work) -> None:
-        """Save clip.mp4 under the name that the asker knows."""
+        """Save clip.mp4 under the requested name."""
         start, end = int(work.options["start_us"]), int(work.options["end_us"])
         padding = int(work.options["padding_ms"]) * 1000
         if end <= start:
             raise NeverWorks("the clip ends before it starts", "Give a start before the end.")
         if work.options["source"] not in _SOURCES or work.options["subtitles"] not in _SUBTITLES:
-            raise NeverWorks("a clip comes from the original or the proxy, with subtitles as track, burnt, or without")
+            raise NeverWorks("a clip takes source original or proxy, and subtitles track, burnt or none")
         out = work.temporary(".mp4")
         zero = work.facts.start
         span = (zero + Fraction(start - padding, 1_000_000), zero + Fraction(end + padding, 1_000_000))
@@ -57,24 +50,24 @@ class Clip:
         out = _captioned(work, made, out) if work.options["subtitles"] else out
         name = str(work.options["clip_id"]) or "clip_" + short([work.video, start, end, padding])
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
-            raise NeverWorks("the id of a clip may hold letters, digits, - and _ only")
+            raise NeverWorks("the id of a clip may contain only letters, digits, - and _")
         work.save("clip", "clip.mp4", out, "video/mp4", f"videos/clips/{work.video}/{name}.mp4")
         first, last = (int((moment - zero) * 1_000_000) for moment in (made.start, made.end))
         work.note("clip", start_us=first, end_us=last, frames=made.frames, copied=made.copied)
         if made.hidden:
             work.note("clip", hidden_us=[int((moment - zero) * 1_000_000) for moment in made.hidden])
-            work.log(f"{len(made.hidden)} pictures cannot be decoded and are hidden as well as possible")
+            work.log(f"{len(made.hidden)} frames cannot be decoded and are concealed")
 
 
-def _cut(work: Work, part: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
+def _cut(work: Work, span: tuple[Fraction, Fraction], out: Path) -> ClipFacts:
     if work.options["source"] == "original":
-        return cut_clip(work.footage(), work.facts, *part, out, work.progress)
+        return cut_clip(work.footage(), work.facts, *span, out, work.progress)
     proxy = ProxyFiles(_pieces(work, "develop", "proxy", "piece.mp4"), _pieces(work, "audio", "sound", "sound.mp4"))
-    return clip_from_proxy(proxy, work.facts, part, work.scratch, out, work.progress)
+    return clip_from_proxy(proxy, work.facts, span, work.scratch, out, work.progress)
 
 
 def _captioned(work: Work, made: ClipFacts, film: Path) -> Path:
-    """The clip with what is said in it, as track or in the pictures; as it is where nobody speaks."""
+    """The clip with its subtitles, as a track or burnt in; unchanged where there are none."""
     doc = work.input("transcript", "transcript").json("transcript.json")
     begin, length = (int(t * 1000) for t in (made.start - work.facts.start, made.end - made.start))
     found = crop_cues(cues(Observation.from_json(line) for line in doc["lines"]), begin, length)

@@ -1,4 +1,4 @@
-"""Depth: how near things are in the kept frames of a chunk."""
+"""Depth: maps of inverse depth of the packed frames of a chunk."""
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.images import decode_jpeg
@@ -9,15 +9,15 @@ from rushes.stages.port import Work
 
 
 class Depth:
-    """Measures; what that means for a shot is decided over all chunks, elsewhere."""
+    """Measures depth; the stage `grade` decides how a shot is shown."""
 
     spec = StageSpec(
         "depth",
         1,
         Scope.CHUNK,
         ("depth",),
-        needs=("probe", "develop.frames"),
-        options={"output": "auto"},  # what the model's numbers are: depth, inverse, or known by its name
+        ("probe", "develop.frames"),
+        options={"output": "auto"},  # of the model: depth, inverse, or auto (by its name)
         models=("depth",),
         intermediate=("depth",),
     )
@@ -33,9 +33,9 @@ class Depth:
         inverse = gives_inverse(model, str(work.options["output"]))
         writer = DepthWriter(out, index.base, (index.width, index.height))
         with pack.path("frames.pack").open("rb") as file:
-            for n, kept in enumerate(index.frames):
-                picture = decode_jpeg(read_frame(file, kept))
-                writer.add(kept.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
+            for n, frame in enumerate(index.frames):
+                picture = decode_jpeg(read_frame(file, frame))
+                writer.add(frame.pts, work.engine.inverse_depth(model, picture, inverse=inverse))
                 work.progress(n / len(index.frames))
         found = writer.finish()
         work.save("depth", "depth.bin", out, "application/octet-stream")

@@ -1,6 +1,4 @@
-"""Develop: one pass of the decoder over a chunk makes the proxy piece, the frame pack and the cut metrics."""
-
-import hashlib
+"""Develop: the proxy piece, the frame pack and the cut metrics of a chunk, in one pass of the decoder."""
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
@@ -13,7 +11,7 @@ from rushes.stages.port import Work
 
 
 class Develop:
-    """Makes what is wanted of the pictures of one chunk."""
+    """Makes the wanted outputs of one chunk."""
 
     spec = StageSpec(
         "develop",
@@ -33,17 +31,17 @@ class Develop:
             _save_nothing(work)
             return
         span = Span(work.span.start, work.span.end, track.base)
-        makers, damaged = _Makers(work, span), list[int]()
+        writers, damaged = _Writers(work, span), list[int]()
         try:
-            develop(work.footage(), work.facts, span, makers.sinks(), work.progress, damaged.append)
-            makers.save()
+            develop(work.footage(), work.facts, span, writers.sinks(), work.progress, damaged.append)
+            writers.save()
             _note_damage(work, [to_us(pts, track.base) for pts in damaged])
         finally:
-            makers.close()
+            writers.close()
 
 
-class _Makers:
-    """The makers of the wanted outputs and their files."""
+class _Writers:
+    """The sinks of the wanted outputs and their files."""
 
     def __init__(self, work: Work, span: Span) -> None:
         track = work.facts.video
@@ -57,24 +55,22 @@ class _Makers:
         self._proxy = ProxyWriter(self._piece, work.facts, span, height, crf) if "proxy" in wanted else None
 
     def sinks(self) -> list[Sink]:
-        """Those that are wanted."""
+        """The wanted sinks."""
         return [sink for sink in (self._metrics, self._pack, self._proxy) if sink is not None]
 
     def close(self) -> None:
-        """Close the files, whatever happened."""
-        if self._proxy:
-            self._proxy.close()
-        if self._pack:
-            self._pack.close()
+        """Close the files, finished or not."""
+        for writer in (self._proxy, self._pack):
+            if writer:
+                writer.close()
 
     def save(self) -> None:
-        """Store what they made."""
+        """Finish the files and save them."""
         if self._proxy:
             layout = self._proxy.finish()
             self._work.save("proxy", "piece.mp4", self._piece, "video/mp4")
-            header = layout.init_segment(self._piece)
-            self._work.note("proxy", **layout.to_json(), init_sha256=hashlib.sha256(header).hexdigest())
-            self._work.note("proxy", width=self._proxy.size[0], height=self._proxy.size[1], codec=avc_codec(header))
+            codec, (width, height) = avc_codec(layout.init_segment(self._piece)), self._proxy.size
+            self._work.note("proxy", **layout.facts(self._piece), width=width, height=height, codec=codec)
         if self._pack:
             index = self._pack.finish()
             self._work.save("frames", "frames.pack", self._frames, "application/octet-stream")
@@ -87,10 +83,10 @@ class _Makers:
 
 
 def _note_damage(work: Work, times: list[int]) -> None:
-    """Say in the manifests and the log where pictures are not what the camera saw."""
+    """Note in the manifests and the log which frames are concealed."""
     if times:
         some = ", ".join(clock(us) for us in times[:5])
-        work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
+        work.log(f"{len(times)} frames cannot be decoded and are concealed: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)
 

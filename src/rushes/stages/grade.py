@@ -1,4 +1,4 @@
-"""Grade: how each shot is shown in 3D, decided once over all chunks."""
+"""Grade: the depth grade of each shot, decided once over all chunks."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from rushes.stages.port import Input, Work
 
 
 class Grade:
-    """Decides the range of depth, the strength and the convergence of each shot; hands the maps on by naming them."""
+    """Decides depth range, strength and convergence of each shot; refers to the depth maps."""
 
     spec = StageSpec(
         "grade",
@@ -24,13 +24,13 @@ class Grade:
 
     def run(self, work: Work) -> None:
         """Save grade.json, and refer to the maps of all chunks as depth_00000.bin and .json, ..."""
-        wanted = GradeOptions.of(work.options)
+        options = GradeOptions.of(work.options)
         parts = [p for p in work.inputs("depth", "depth") if p.manifest.artifacts]
         spans: list[tuple[int, int]] = []
         depths = _depths(parts, spans)
         shots = [(int(s["start"]), int(s["end"])) for s in work.input("shots", "shots").json("shots.json")]
-        found = grade_shots(shots, depths, wanted)
-        deque(depths, 0)  # those after the last shot
+        found = grade_shots(shots, depths, options)
+        deque(depths, 0)  # read those after the last shot
         work.save_json("grade", "grade.json", {"shots": [g.to_json() for g in found], "maps": spans})
         for n, part in enumerate(parts):
             for end in ("bin", "json"):
@@ -39,7 +39,7 @@ class Grade:
 
 
 def _depths(parts: Iterable[Input], spans: list[tuple[int, int]]) -> Iterator[DepthEntry]:
-    """The maps of all chunks in order, one chunk in memory at a time; notes from when to when each has some."""
+    """The maps of all chunks in order, one chunk in memory at a time; appends the first and last pts of each."""
     for part in parts:
         maps = DepthIndex.from_json(part.json("depth.json")).maps
         spans.append((maps[0].pts, maps[-1].pts))

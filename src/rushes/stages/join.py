@@ -1,4 +1,4 @@
-"""Join: the film in 3D as one file, verified before it is done."""
+"""Join: the 3D film as one verified file."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from rushes.stages.port import Work
 
 
 class Join:
-    """Puts the pieces of all chunks in the order of the plan, with sound, chapters and subtitles of the original."""
+    """Joins the pieces of all chunks, with audio, chapters and subtitles of the original."""
 
     spec = StageSpec("join", 1, Scope.VIDEO, ("film",), needs=("probe", "stereo"), reads_source=True)
 
@@ -26,17 +26,17 @@ class Join:
         parts = [
             PieceFile(partial(p.path, "piece.mp4"), f["start"], f["end"]) for p, f in zip(pieces, facts, strict=True)
         ]
-        look = PACKINGS[StereoFormat(facts[0]["format"])]
+        packing = PACKINGS[StereoFormat(facts[0]["format"])]
         out = work.temporary(".mp4")
-        made = join(work.footage(), work.facts, parts, look.layout, out, work.progress)
+        made = join(work.footage(), work.facts, parts, packing.layout, out, work.progress)
         if made.frames != sum(f["frames"] for f in facts):
-            raise TryAgain(f"{made.frames} frames were joined, {sum(f['frames'] for f in facts)} were made")
+            raise TryAgain(f"{made.frames} frames were joined, {sum(f['frames'] for f in facts)} were rendered")
         name = f"videos/3d/{work.video}/{facts[0]['format']}.mp4"
         work.save("film", "film.mp4", out, "video/mp4", name)
-        if made.texts and look.layout:
-            work.save("film", "film.ass", ass(made.texts, look).encode(), "text/x-ssa")
+        if made.texts and packing.layout:
+            work.save("film", "film.ass", ass(made.texts, packing).encode(), "text/x-ssa")
         sounds = [[s.numerator, s.denominator] for s in made.sounds]
-        work.note("film", frames=made.frames, sounds=sounds, format=facts[0]["format"], name=look.name)
+        work.note("film", frames=made.frames, sounds=sounds, format=facts[0]["format"], name=packing.name)
         work.count("film", made.frames)
 
 

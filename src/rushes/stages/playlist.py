@@ -1,4 +1,4 @@
-"""Playlist: the proxy as players want it, the picture that stands for the film, and small ones to seek by."""
+"""Playlist: HLS playlists of the proxy, the poster, and trickplay thumbnails."""
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing import hls, poster, trickplay
@@ -10,12 +10,12 @@ _PLAYLIST = "application/vnd.apple.mpegurl"
 
 
 class Playlist:
-    """Joins the pieces of all chunks and the sound by naming them; no bytes are copied."""
+    """Refers to the pieces of all chunks and the audio; copies no bytes."""
 
     spec = StageSpec("playlist", 2, Scope.VIDEO, ("hls", "poster", "trickplay"), needs=("probe", "develop", "audio"))
 
     def run(self, work: Work) -> None:
-        """Save the playlists (index, video, audio), poster.jpg and the sheets under the names that people know."""
+        """Save the playlists (index, video, audio), poster.jpg and the sheets under published names."""
         if "hls" in work.wanted:
             _save_hls(work)
         if "poster" in work.wanted:
@@ -28,8 +28,8 @@ def _save_hls(work: Work) -> None:
     folder = f"videos/proxy/{work.video}"
     pieces = [p for p in work.inputs("develop", "proxy") if p.manifest.artifacts]
     sounds = [s for s in work.inputs("audio", "sound") if s.manifest.artifacts]
-    video = [_part(work, piece, "piece.mp4", f"piece_{i:05d}.mp4") for i, piece in enumerate(pieces)]
-    audio = [_part(work, sound, "sound.mp4", "sound.mp4") for sound in sounds]
+    video = [_rendition_file(work, piece, "piece.mp4", f"piece_{i:05d}.mp4") for i, piece in enumerate(pieces)]
+    audio = [_rendition_file(work, sound, "sound.mp4", "sound.mp4") for sound in sounds]
     sound_bits = hls.peak_bandwidth(audio) if audio else None
     picture = None
     if pieces:
@@ -44,44 +44,44 @@ def _save_hls(work: Work) -> None:
     work.note("hls", origin_us=_origin_us(video or audio))
 
 
-def _part(work: Work, source: Input, artifact: str, name: str) -> hls.RenditionFile:
+def _rendition_file(work: Work, source: Input, artifact: str, name: str) -> hls.RenditionFile:
     work.refer("hls", source.manifest.artifact(artifact), name, f"videos/proxy/{work.video}/{name}")
     facts = source.manifest.facts
     return hls.RenditionFile(name, str(facts.get("init_sha256", "")), SegmentIndex.from_json(facts))
 
 
-def _origin_us(parts: list[hls.RenditionFile]) -> int:
-    """The media time at which a player's clock shows zero."""
-    if not parts or not parts[0].layout.segments:
+def _origin_us(files: list[hls.RenditionFile]) -> int:
+    """The media time at which players show zero."""
+    if not files or not files[0].layout.segments:
         return 0
-    return int(parts[0].layout.segments[0].start * parts[0].layout.base * 1_000_000)
+    return int(files[0].layout.segments[0].start * files[0].layout.base * 1_000_000)
 
 
 def _save_poster(work: Work) -> None:
     packs = _packs(work)
-    chosen = poster.choose([index for _, index in packs])
+    chosen = poster.choose_poster([index for _, index in packs])
     work.count("poster", 0)
     if chosen is None:
         return
-    pack, kept = chosen
-    jpeg = _jpeg(packs[pack][0], kept)
+    pack, frame = chosen
+    jpeg = _jpeg(packs[pack][0], frame)
     work.save("poster", "poster.jpg", jpeg, "image/jpeg", f"thumbs/{work.video}/poster.jpg")
-    work.note("poster", us=kept.us)
+    work.note("poster", us=frame.us)
 
 
 def _save_trickplay(work: Work) -> None:
     packs, facts = _packs(work), work.facts
     work.count("trickplay", 0)
-    shown = trickplay.tiles([index for _, index in packs], facts.start, facts.duration)
-    if not shown:
+    tiles = trickplay.thumbnails([index for _, index in packs], facts.start, facts.duration)
+    if not tiles:
         return
     size, folder = trickplay.tile_size(packs[0][1].width, packs[0][1].height), f"thumbs/{work.video}/trickplay"
-    sheets = trickplay.sheets(shown, size, lambda place: _jpeg(packs[place[0]][0], place[1]))
+    sheets = trickplay.sheets(tiles, size, lambda ref: _jpeg(packs[ref[0]][0], ref[1]))
     for n, jpeg in enumerate(sheets):
         work.save("trickplay", f"{n}.jpg", jpeg, "image/jpeg", f"{folder}/{trickplay.FOLDER}/{n}.jpg")
-    text = trickplay.webvtt(shown, size, facts.duration)
+    text = trickplay.webvtt(tiles, size, facts.duration)
     work.save("trickplay", "thumbnails.vtt", text.encode(), "text/vtt", f"{folder}/thumbnails.vtt")
-    work.note("trickplay", interval_ms=trickplay.INTERVAL_MS, width=size[0], height=size[1], tiles=len(shown))
+    work.note("trickplay", interval_ms=trickplay.INTERVAL_MS, width=size[0], height=size[1], tiles=len(tiles))
 
 
 def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
@@ -89,9 +89,9 @@ def _packs(work: Work) -> list[tuple[Input, PackIndex]]:
     return [(p, PackIndex.from_json(p.json("frames.json"))) for p in packs]
 
 
-def _jpeg(pack: Input, kept: PackedFrame) -> bytes:
+def _jpeg(pack: Input, frame: PackedFrame) -> bytes:
     with pack.path("frames.pack").open("rb") as f:
-        return read_frame(f, kept)
+        return read_frame(f, frame)
 
 
 STAGE = Playlist()

@@ -1,4 +1,4 @@
-"""Probe: what a file holds, who it is, and where chunks may begin."""
+"""Probe: the hash, the tracks and the possible chunk starts of a file."""
 
 from dataclasses import asdict
 
@@ -9,7 +9,7 @@ from rushes.stages.port import Work
 
 
 class Probe:
-    """Reads the original once and saves its facts; its completion opens the plan."""
+    """Saves the facts of the original; its completion opens the plan."""
 
     spec = StageSpec(
         "probe",
@@ -26,9 +26,9 @@ class Probe:
         limits = Limits(pixels=int(work.options["max_pixels"]), seconds=int(work.options["max_hours"]) * 3600)
         facts = probe(work.footage(), work.progress, limits)
         if facts.video and not facts.video.seekable:
-            work.log("the pictures are damaged or lack times: they are worked on in one piece")
+            work.log("the video is damaged or cannot be seeked: it is processed as one chunk")
         work.save_json("facts", "facts.json", facts.to_json())
-        if work.promised:  # from here on it is this version, though the job is older than the file
+        if work.promised:  # an upload that arrived after the job: from now on it is this version
             work.note("facts", source=asdict(work.promised))
 
 

@@ -1,4 +1,4 @@
-"""Shots: where one ends and the next begins, decided over all chunks at once."""
+"""Shots: shot boundaries over all chunks."""
 
 from rushes.domain.stage import Scope, StageSpec
 from rushes.media.developing.cut_metrics import CutMetrics, join_metrics
@@ -7,12 +7,12 @@ from rushes.stages.port import Work
 
 
 class Shots:
-    """Joins the cut metrics of all chunks and decides."""
+    """Detects shots in the joined cut metrics."""
 
     spec = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
 
     def run(self, work: Work) -> None:
-        """Save shots.json: a list in order of time, empty where there are no pictures."""
+        """Save shots.json: a list in order of time, empty without video."""
         track = work.facts.video
         parts = [p for p in work.inputs("develop", "metrics") if p.manifest.artifacts]
         found = []

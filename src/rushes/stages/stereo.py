@@ -1,4 +1,4 @@
-"""Stereo: a chunk of the film for both eyes."""
+"""Stereo: the 3D piece of a chunk."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from rushes.stages.port import Input, Work
 
 
 class Stereo:
-    """Decodes the original once more and renders each frame with what is known of its depth."""
+    """Decodes the original again and renders each frame with its depth."""
 
     spec = StageSpec(
         "stereo",
@@ -40,22 +40,24 @@ class Stereo:
         if track is None or work.span is None:
             return
         span = Span(work.span.start, work.span.end, track.base)
-        view = FramePacker(parse_format(str(work.options["format"])), display_size(track, int(work.options["height"])))
+        packer = FramePacker(
+            parse_format(str(work.options["format"])), display_size(track, int(work.options["height"]))
+        )
         out = work.temporary(".mp4")
         with ExitStack() as stack:
-            renderer = _renderer(work, track, span, view, stack)
-            piece = StereoWriter(out, track, span, renderer, view, int(work.options["crf"]))
+            renderer = _renderer(work, track, span, packer, stack)
+            piece = StereoWriter(out, track, span, renderer, packer, int(work.options["crf"]))
             stack.callback(piece.close)
             develop(work.footage(), work.facts, span, [piece], work.progress)
             piece.finish()
         work.save("stereo", "piece.mp4", out, "video/mp4")
-        work.note("stereo", frames=piece.frames, start=span.start, end=span.end, format=str(view.format))
+        work.note("stereo", frames=piece.frames, start=span.start, end=span.end, format=str(packer.format))
         work.count("stereo", piece.frames)
 
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """The maps of some chunks, as if they lay in one file."""
+    """The maps of several chunks."""
 
     files: dict[int, tuple[BinaryIO, DepthIndex]]  # by the time of each map
 
@@ -65,27 +67,27 @@ class _Maps:
         return read_map(file, depth, index.size)
 
 
-def _renderer(work: Work, track: VideoTrack, span: Span, view: FramePacker, stack: ExitStack) -> Renderer:
+def _renderer(work: Work, track: VideoTrack, span: Span, packer: FramePacker, stack: ExitStack) -> Renderer:
     grade = work.input("grade", "grade")
     doc = grade.json("grade.json")
     depths: list[DepthEntry] = []
     maps = _Maps({})
     for n in _near(doc["maps"], span, REACH):
-        index, file = _opened(grade, n, stack)
+        index, file = _open_maps(grade, n, stack)
         depths += index.maps
         maps.files.update((depth.pts, (file, index)) for depth in index.maps)
     grades = [Grade.from_json(row) for row in doc["shots"]]
-    return Renderer(track, view, TemporalDepth(depths, maps.read, track.base), grades)
+    return Renderer(track, packer, TemporalDepth(depths, maps.read, track.base), grades)
 
 
 def _near(spans: list[list[int]], span: Span, reach: Fraction) -> list[int]:
-    """The chunks whose maps say something about this one: its own, and those on both sides."""
+    """The chunks whose maps this one needs: its own, and those on both sides."""
     ticks = int(reach / span.base)
     inside = [n for n, (first, last) in enumerate(spans) if first < span.end + ticks and last >= span.start - ticks]
     return list(range(max(0, inside[0] - 1), min(len(spans), inside[-1] + 2))) if inside else []
 
 
-def _opened(grade: Input, n: int, stack: ExitStack) -> tuple[DepthIndex, BinaryIO]:
+def _open_maps(grade: Input, n: int, stack: ExitStack) -> tuple[DepthIndex, BinaryIO]:
     index = DepthIndex.from_json(grade.json(f"depth_{n:05d}.json"))
     return index, stack.enter_context(grade.path(f"depth_{n:05d}.bin").open("rb"))
 

@@ -1,4 +1,4 @@
-"""Transcript: all lines of a film in order, as data, text and subtitles."""
+"""Transcript: all lines of a film, as JSON, text and subtitles."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,36 +10,36 @@ from rushes.stages.port import Work
 
 
 class Transcript:
-    """Joins what the chunks heard, in film time; decides nothing but the language of the whole."""
+    """Joins the lines of all chunks in film time, and decides the main language."""
 
     spec = StageSpec("transcript", 2, Scope.VIDEO, ("transcript",), needs=("probe", "transcribe"))
 
     def run(self, work: Work) -> None:
         """Save transcript.json, transcript.txt, subtitles.srt and subtitles.vtt."""
-        heard = (line for part in work.inputs("transcribe", "lines") for line in load(part.bytes("lines.jsonl")))
-        lines = [line.moved(-work.facts.start) for line in heard]
+        found = (line for part in work.inputs("transcribe", "lines") for line in load(part.bytes("lines.jsonl")))
+        lines = [line.moved(-work.facts.start) for line in found]
         languages = spoken_time(lines)
         doc = {
             "language": next(iter(languages), ""),
             "languages": [[language, ms] for language, ms in languages.items()],
             "lines": [line.to_json() for line in lines],
         }
-        found = cues(lines)
+        timed = cues(lines)
         folder = f"transcripts/{work.video}"
         work.save_json("transcript", "transcript.json", doc, f"{folder}/transcript.json")
         for name, body, kind in (
             ("transcript.txt", text(lines), "text/plain"),
-            ("subtitles.srt", srt(found), "application/x-subrip"),
-            ("subtitles.vtt", vtt(found), "text/vtt"),
+            ("subtitles.srt", srt(timed), "application/x-subrip"),
+            ("subtitles.vtt", vtt(timed), "text/vtt"),
         ):
             work.save("transcript", name, body.encode(), kind, f"{folder}/{name}")
         work.count("transcript", len(lines))
-        work.note("transcript", language=doc["language"], languages=list(languages), cues=len(found))
+        work.note("transcript", language=doc["language"], languages=list(languages), cues=len(timed))
         work.note("transcript", doubtful=sum(bool(line.extra.get("doubtful")) for line in lines))
 
 
 def spoken_time(lines: Sequence[Observation]) -> dict[str, int]:
-    """Milliseconds of words in each language, most spoken first."""
+    """Milliseconds of words by language, most first."""
     spoken: Counter[str] = Counter()
     for line in lines:
         spoken[line.language] += sum(int((b - a) * line.span.base * 1000) for _, a, b, _ in line.words)

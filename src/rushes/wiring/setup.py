@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from rushes.blobs.bucket_location import BucketLocation, parse_location
 from rushes.blobs.port import Blobs, Multipart
-from rushes.blobs.s3.location import BucketLocation, parse_location
 from rushes.domain.errors import Refused
 from rushes.domain.video import Fingerprint, Footage
 from rushes.ledger.port import Ledger

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rushes.blobs.documents import free_bytes
+from rushes.blobs.local_disk import free_bytes
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import LeaseLost, NoRoom, NotAllowed, NotFound, RushesError, StoreAway, WrongHome
 from rushes.domain.job import JobCommand

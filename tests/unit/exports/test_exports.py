@@ -278,8 +278,8 @@ def test_what_a_killed_writer_left_is_taken_over(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from unittest.mock import Mock
-from rushes.exports.adjacent_files import write_beside
-write_beside(Path({str(path)!r}), b"one", lambda _: False)
+from rushes.exports.adjacent_files import write_adjacent
+write_adjacent(Path({str(path)!r}), b"one", lambda _: False)
 """
     count = tmp_path.with_name("passed")
     env = {**os.environ, "RUSHES_CRASH": "publish:before#1", "RUSHES_CRASH_COUNT": str(count)}

@@ -64,7 +64,7 @@ def test_a_copy_that_fails_leaves_nothing(
 def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "settings"
     target.write_text("old")
-    with pytest.raises(ValueError, match="stop"), replacing(target) as part:  # noqa: PT012
+    with contextlib.suppress(KeyboardInterrupt), replacing(target) as part:
         part.write_text("half")
         raise KeyboardInterrupt
     assert target.read_text() == "old"

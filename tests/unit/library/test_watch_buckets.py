@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
+from rushes.blobs.bucket_location import BucketLocation
 from rushes.blobs.s3.client import connect
-from rushes.blobs.s3.location import BucketLocation
 from rushes.domain.errors import Refused, StoreMissing
 from rushes.library import JobRequest, Library
 from rushes.surfaces.cli.main import main
@@ -58,7 +58,10 @@ def test_without_once_it_is_told_when_it_changes_and_tried_again(
     logging.getLogger("rushes").removeHandler(caplog.handler)
     assert [(type(one.error), one.created) for one in told] == [(StoreMissing, False), (type(None), True)]
     said = [record.message for record in caplog.records]
-    assert [("no such bucket" in line, "readable again" in line) for line in said] == [(True, False), (False, True)]
+    assert [("bucket does not exist" in line, "readable again" in line) for line in said] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_other_places_are_taken_in_before_once_ends(home: Path, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_the_default_track_is_chosen(tmp_path: Path) -> None:
 
 def test_a_film_without_sound_is_refused_here(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1)))
-    with pytest.raises(BadMedia, match="has no sound"):
+    with pytest.raises(BadMedia, match="has no audio"):
         extract_audio(path, probe(path), tmp_path / "a", None, lambda _: None)
 
 

@@ -13,10 +13,7 @@ from rushes.media.subtitles import Cue
 from tests.unit.media_files import Film, cfr, decoded, make, vfr
 
 CUES = [Cue(200, 1400, ("Grüße aus Łódź, it's <fine>",)), Cue(1600, 2600, ("{two", "lines"))]
-FILMS = {
-    "cfr.mp4": Film(cfr(4), tone=Fraction(4)),
-    "vfr.mkv": Film(vfr(5), base=Fraction(1, 1000)),
-}
+FILMS = {"cfr.mp4": Film(cfr(4), tone=Fraction(4)), "vfr.mkv": Film(vfr(5), base=Fraction(1, 1000))}
 
 
 @pytest.mark.parametrize("name", FILMS)
@@ -55,7 +52,7 @@ def test_the_same_subtitles_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_no_font_of_the_machine_is_used_and_what_ours_lacks_is_refused(tmp_path: Path) -> None:
     path = make(tmp_path / "x.mp4", Film(cfr(1), size=(320, 180)))
-    with pytest.raises(NeverWorks, match="the shipped font cannot draw \u05dc \u05e9") as refused:
+    with pytest.raises(NeverWorks, match="the built-in font lacks \u05dc \u05e9") as refused:
         burn_in(path, [Cue(0, 1000, ("Hi \u05e9\u05dc",))], 20, tmp_path, tmp_path / "out.mp4")
     assert "as a track" in refused.value.advice
 

@@ -17,7 +17,7 @@ from rushes.domain.video import VideoFacts
 from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
 from rushes.media.developing.develop import develop
 from rushes.media.developing.frame_pack import FramePackWriter, PackIndex, read_frame
-from rushes.media.developing.poster import choose
+from rushes.media.developing.poster import choose_poster
 from rushes.media.developing.proxy import ProxyWriter
 from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.reading.probe import probe
@@ -333,7 +333,7 @@ def test_the_poster_is_neither_black_nor_blurred(tmp_path: Path) -> None:
     assert facts.video
     (index,) = developed(path, facts, [facts.video.span], tmp_path / "out").packs
     dark = replace(index, frames=tuple(replace(k, light=3, sharp=5) for k in index.frames))
-    chosen = choose([dark, index])
+    chosen = choose_poster([dark, index])
     assert chosen
     assert chosen[0] == 1
-    assert choose([]) is None
+    assert choose_poster([]) is None

@@ -105,7 +105,7 @@ def test_a_film_that_lost_sound_on_the_way_is_not_done(tmp_path: Path, monkeypat
 def test_a_film_whose_sound_was_not_all_encoded_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Resampler.push
     monkeypatch.setattr(Resampler, "push", lambda *given: whole(*given)[1:])
-    with pytest.raises(TryAgain, match="samples of sound were encoded"):
+    with pytest.raises(TryAgain, match="samples of audio were encoded"):
         in_3d(rich(tmp_path / "x.mkv", tmp_path), tmp_path, 5)
 
 

@@ -63,7 +63,7 @@ def test_shots_of_fewer_than_five_frames_do_not_exist() -> None:
 
 def light_of(levels: list[float]) -> CutMetrics:
     """The same film with its brightness."""
-    return replace(film_of(levels), light=(np.array(levels) * WIDTH * HEIGHT).astype(np.uint32))
+    return replace(film_of(levels), luma=(np.array(levels) * WIDTH * HEIGHT).astype(np.uint32))
 
 
 def test_a_fade_through_black_begins_a_shot_where_it_is_darkest() -> None:

@@ -135,11 +135,7 @@ def film(path: Path, sound: Pcm | None, at: Fraction = Fraction(0)) -> Path:
             samples = np.round(sound * 32767).astype(np.int16)
             for n in range(0, len(samples), 4096):
                 frame = av.AudioFrame.from_ndarray(samples[None, n : n + 4096], "s16", "mono")
-                frame.sample_rate, frame.pts, frame.time_base = (
-                    RATE,
-                    n + int(at * RATE),
-                    Fraction(1, RATE),
-                )
+                frame.sample_rate, frame.pts, frame.time_base = (RATE, n + int(at * RATE), Fraction(1, RATE))
                 out.mux(audio.encode(frame))
             out.mux(audio.encode(None))
     return path
@@ -173,7 +169,7 @@ def test_sound_that_cannot_be_decoded_spoils_only_itself(tmp_path: Path, monkeyp
     def broken(*_: object) -> None:
         raise BadMedia("none of the sound can be decoded")
 
-    monkeypatch.setattr("rushes.stages.audio.extract", broken)
+    monkeypatch.setattr("rushes.stages.audio.extract_audio", broken)
     source = write_wav(tmp_path / "a.wav", pcm_of(JFK))
     work = make_work(STAGE, sound_facts(11, video_seconds=11), tmp_path, source=source)
     STAGE.run(work)

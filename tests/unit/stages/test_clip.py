@@ -30,12 +30,7 @@ def test_a_clip_has_room_on_both_sides(tmp_path: Path) -> None:
     assert artifact.publish.startswith("videos/clips/vid_")
     assert artifact.publish.endswith("/clip_abc.mp4")
     assert [n for _, n in decoded(made.path("clip.mp4"))] == list(range(30, 60))
-    assert made.manifest.facts == {
-        "start_us": 1_200_000,
-        "end_us": 2_400_000,
-        "frames": 30,
-        "copied": 0,
-    }
+    assert made.manifest.facts == {"start_us": 1_200_000, "end_us": 2_400_000, "frames": 30, "copied": 0}
 
 
 def test_sound_alone_can_be_cut(tmp_path: Path) -> None:

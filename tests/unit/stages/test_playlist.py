@@ -14,7 +14,7 @@ from rushes.media.developing.audio import extract_audio
 from rushes.media.developing.frame_pack import PackedFrame, PackIndex
 from rushes.media.developing.hls import RenditionFile, media_playlist
 from rushes.media.developing.segment_index import Segment, SegmentIndex
-from rushes.media.developing.trickplay import sheets, tiles, webvtt
+from rushes.media.developing.trickplay import sheets, thumbnails, webvtt
 from rushes.media.timeline import shift_seconds
 from rushes.stages import develop, playlist, probe
 from rushes.stages.port import OutputDraft
@@ -178,7 +178,7 @@ def test_sheets_for_seeking_show_what_is_on_screen_every_ten_seconds(tmp_path: P
 
 def test_more_than_a_hundred_tiles_are_two_sheets() -> None:
     kept = PackedFrame(0, 0, 0, 9, "0", 0, 0)
-    shown = tiles([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
+    shown = thumbnails([PackIndex(MS, 64, 36, (kept,))], Fraction(0), Fraction(1011))
     jpeg = simplejpeg.encode_jpeg(np.zeros((36, 64, 3), np.uint8))
     assert len(shown) == 102
     assert len(list(sheets(shown, (32, 18), lambda _: jpeg))) == 2

@@ -79,7 +79,7 @@ def test_what_is_passed_over_in_a_folder_is_told(rushes: Invoke, tmp_path: Path)
     folder = tmp_path / "footage"
     folder.mkdir()
     (folder / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42")
-    (folder / "notes.txt").write_text("no film")
+    (folder / "notes.txt").write_text("no video")
     shown = rushes("add", str(folder))
     assert shown.exit_code == 0
     assert "skipped" in shown.stderr

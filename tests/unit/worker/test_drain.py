@@ -1,6 +1,5 @@
 """The Spot notice, from a metadata service of our own on loopback; signals in the main thread."""
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -75,7 +74,7 @@ def test_signals_are_heard_and_handed_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     told: list[int] = []
     with signals(told.append):
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
     assert told == [signal.SIGTERM, signal.SIGINT]
     assert signal.getsignal(signal.SIGTERM) == before

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rushes.blobs.documents import TEMP
 from rushes.blobs.folder.files import Temp, age_of, copied, look, new_temp, placed, put_back, reader, sha256_of
 from rushes.blobs.key_rules import checked_blob_key, checked_key, deletable_key
+from rushes.blobs.local_disk import TEMP
 from rushes.blobs.port import Blob, BlobStat, ByteRange
 from rushes.domain.errors import DamagedBlob, NoRoom, Refused, StoreAway
 from rushes.files import DISK_FULL, NO_LINKS, READ, link_once, sync

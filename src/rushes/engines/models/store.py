@@ -96,7 +96,7 @@ class ModelStore:
         if id not in self.known:
             return self._by_path(model)
         if model not in {id, self.known[id].name} or not self._complete(self.known[id]):
-            raise ModelMissing(f"the model {model} is not installed", f"Fetch it with: rushes models pull {id}")
+            raise ModelMissing(f"the model {model} is not installed", f"Download it with: rushes models pull {id}")
         return self.folder / id
 
     def name_of(self, path: Path) -> str:
@@ -143,7 +143,7 @@ class ModelStore:
             if model in {self.name_of(folder), folder.name} or huggingface.is_id(model):
                 return formats.check_folder(folder)
         if huggingface.is_id(model):
-            raise ModelMissing(f"the model {model} is not installed", f"Fetch it with: rushes models pull {model}")
+            raise ModelMissing(f"the model {model} is not installed", f"Download it with: rushes models pull {model}")
         raise NotFound(f"unknown model {model!r}", f"Give a folder, or one of: {', '.join(self.known)}")
 
     def _complete(self, model: Model) -> bool:

@@ -39,9 +39,9 @@ def jobs(reader: Reader, owner: str, state: JobState | None, oldest: bool, curso
         name = "jobs_first_finished" if oldest else "jobs_last_finished"
         return _page(reader.all(name, **mine, at=at, after=after), limit, lambda row: f"{row[20]}.{row[21]}")
     after = int(cursor) if cursor else 0 if oldest else _END
-    name = ("jobs_oldest" if oldest else "jobs_newest") + ("_in" if state else "")
-    kept = JobState.CREATED if state is JobState.CHUNKING else state
-    return _page(reader.all(name, **mine, after=after, kept=kept), limit, lambda row: str(row[21]))
+    kind = "" if state is None else "_begun" if state is JobState.CHUNKING else "_in"
+    name = ("jobs_oldest" if oldest else "jobs_newest") + kind
+    return _page(reader.all(name, **mine, after=after), limit, lambda row: str(row[21]))
 
 
 def named_jobs(reader: Reader, owner: str, ids: Collection[str]) -> Page[Job]:

@@ -6,7 +6,8 @@ SELECT * FROM rushes.job_seen WHERE id = :id;
 
 -- name: jobs_named
 -- An owner's jobs by their ids.
-SELECT * FROM rushes.job_seen WHERE id = ANY (:ids) AND owner = :owner;
+SELECT * FROM rushes.job_seen
+WHERE number IN (SELECT number FROM rushes.job WHERE id = ANY (:ids)) AND owner = :owner;
 
 -- name: jobs_newest
 -- An owner's jobs, newest first.
@@ -17,15 +18,25 @@ SELECT * FROM rushes.job_seen WHERE owner = :owner AND number < :after ORDER BY 
 SELECT * FROM rushes.job_seen WHERE owner = :owner AND number > :after ORDER BY number LIMIT :limit;
 
 -- name: jobs_newest_in
--- An owner's jobs in one state, newest first; one that has only begun is kept as created.
-SELECT * FROM rushes.job_seen
-WHERE owner = :owner AND kept_state = :kept AND state = :state AND number < :after
+-- An owner's jobs in one state, newest first.
+SELECT * FROM rushes.job_seen WHERE owner = :owner AND kept_state = :state AND state = :state AND number < :after
 ORDER BY number DESC LIMIT :limit;
 
 -- name: jobs_oldest_in
 -- An owner's jobs in one state, oldest first.
-SELECT * FROM rushes.job_seen
-WHERE owner = :owner AND kept_state = :kept AND state = :state AND number > :after
+SELECT * FROM rushes.job_seen WHERE owner = :owner AND kept_state = :state AND state = :state AND number > :after
+ORDER BY number LIMIT :limit;
+
+-- name: jobs_newest_begun
+-- An owner's jobs whose first task is leased, newest first: found by what is leased, because their rows say 'created'.
+SELECT * FROM rushes.job_seen WHERE owner = :owner AND state = :state AND number < :after
+    AND number IN (SELECT key >> 20 FROM rushes.task WHERE task.state = 'leased')
+ORDER BY number DESC LIMIT :limit;
+
+-- name: jobs_oldest_begun
+-- The same, oldest first.
+SELECT * FROM rushes.job_seen WHERE owner = :owner AND state = :state AND number > :after
+    AND number IN (SELECT key >> 20 FROM rushes.task WHERE task.state = 'leased')
 ORDER BY number LIMIT :limit;
 
 -- name: jobs_last_finished
@@ -70,7 +81,7 @@ SELECT * FROM rushes.task_seen WHERE key IN (
 
 -- name: held
 -- What every worker holds.
-SELECT worker, id FROM rushes.task WHERE state = 'leased' ORDER BY key;
+SELECT worker, id FROM rushes.task WHERE state = 'leased' ORDER BY worker, key;
 
 -- name: events
 -- Events of a job after a number.

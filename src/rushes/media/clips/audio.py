@@ -1,47 +1,28 @@
-"""The sound of a clip: cut to the sample, encoded as far as the pictures are."""
+"""The audio of a clip: cut to the sample, encoded as far as the video is."""
 
-from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 
-import av
-from av.audio.stream import AudioStream
 from av.container import OutputContainer
 
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
-from rushes.media.reading.resampling import Resampler
+from rushes.media.encoders import AacEncoder
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 
 class ClipAudio:
-    """One track of sound being written."""
+    """Encodes one audio track."""
 
     def __init__(self, out: OutputContainer, path: Footage, track: AudioTrack, begin: Fraction, end: Fraction) -> None:
-        self._out = out
-        layout, self._rate = aac_format(track)
-        self._stream: AudioStream = aac_stream(out, layout, self._rate)
-        self._resampler = Resampler("fltp", layout, self._rate, AAC_FRAME)
-        self._frames: Iterator[av.AudioFrame] = SampleTimeline(path, track, begin, end).frames()
-        self._given = 0
+        self._out, self._encoder = out, AacEncoder(out, track)
+        self._frames = SampleTimeline(path, track, begin, end).frames()
 
     def up_to(self, seconds: Fraction) -> None:
-        """Encode until that moment of the clip, or to the end of the sound."""
-        while self._given < seconds * self._rate:
-            frame = next(self._frames, None)
-            if frame is None:
-                return
-            self._encode(self._resampler.push(frame))
+        """Encode up to that time of the clip, or to the end of the audio."""
+        while self._encoder.samples < seconds * self._encoder.rate and (frame := next(self._frames, None)):
+            self._out.mux(list(self._encoder.encode(frame)))
 
     def finish(self) -> None:
         """Encode the rest."""
-        for frame in self._frames:
-            self._encode(self._resampler.push(frame))
-        self._encode(self._resampler.push(None))
-        if self._given:
-            self._out.mux(self._stream.encode(None))
-
-    def _encode(self, frames: list[av.AudioFrame]) -> None:
-        for frame in frames:
-            frame.pts, frame.time_base = self._given, Fraction(1, self._rate)
-            self._given += frame.samples
-            self._out.mux(self._stream.encode(frame))
+        for frame in chain(self._frames, [None]):
+            self._out.mux(list(self._encoder.encode(frame)))

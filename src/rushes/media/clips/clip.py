@@ -1,4 +1,4 @@
-"""Exact clips: the frames with start <= time < end and the sound to the sample, times from zero."""
+"""Exact clips: the frames with start <= pts < end and the audio to the sample, times from zero."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class ClipFacts:
-    """What was cut: media time of its first moment and of its end, in seconds, its frames, and how many are copies.
+    """What was cut: start and end in seconds of media time, frames, and how many of them were copied.
 
-    `hidden` has the times of pictures that could not be decoded and are hidden as well as possible.
+    `hidden` has the times of frames that could not be decoded and are concealed.
     """
 
     start: Fraction
@@ -39,15 +39,15 @@ def cut_clip(
     out: Path,
     on_progress: Progress,
     *,
-    heard: Footage | None = None,
+    audio_path: Footage | None = None,
     smart: bool = True,
 ) -> ClipFacts:
-    """Cut a part of the film, given in seconds of media time; what lies outside the film is left out.
+    """Cut a range of the film, in seconds of media time, clipped to the film.
 
-    The sound comes from `heard`, if that is another file. Without `smart` every picture is encoded anew.
+    The audio comes from `audio_path` if given. Without `smart` every frame is encoded.
 
     Raises:
-        BadMedia: there is nothing between the two moments.
+        BadMedia: the range is empty.
     """
     track, sound = facts.video, facts.sound
     whole = [(t.start * t.base, t.end * t.base) for t in (track, sound) if t is not None]
@@ -57,27 +57,31 @@ def cut_clip(
     with create_file(out, {"movflags": "+faststart"}) as container:
         if track is None:
             assert sound is not None
-            ClipAudio(container, heard or path, sound, start, end).finish()
+            ClipAudio(container, audio_path or path, sound, start, end).finish()
             return ClipFacts(start, end, 0)
         span = _span(track, start, end)
 
-        def sounding(zero: int) -> ClipAudio | None:
-            return ClipAudio(container, heard or path, sound, zero * span.base, span.end * span.base) if sound else None
+        def audio_from(zero: int) -> ClipAudio | None:
+            return (
+                ClipAudio(container, audio_path or path, sound, zero * span.base, span.end * span.base)
+                if sound
+                else None
+            )
 
-        return _cut(ClipWork(container, path, facts, track, span, sounding, on_progress, []), smart)
+        return _cut(ClipWork(container, path, facts, track, span, audio_from, on_progress, []), smart)
 
 
 def _span(track: VideoTrack, start: Fraction, end: Fraction) -> Span:
-    """The part of the pictures, of which at least one moment is shown."""
+    """The range of the video, at least one tick."""
     first, last = max(rescale_up(start, track.base), track.start), min(rescale_up(end, track.base), track.end)
     if first >= track.end or last <= track.start:
         raise BadMedia("there is no frame in that range", "Choose a longer range.")
     return Span(min(first, last - 1), last, track.base)
 
 
-def _cut(order: ClipWork, smart: bool) -> ClipFacts:
-    found = find_cut_points(order.path, order.track, order.span) if smart else None
-    zero, frames = SmartCutWriter(order, found).write() if found else FullEncoder(order).write()
-    base = order.span.base
-    hidden = tuple(pts * base for pts in order.hidden)
-    return ClipFacts(zero * base, order.span.end * base, frames, found.copied if found else 0, hidden)
+def _cut(work: ClipWork, smart: bool) -> ClipFacts:
+    found = find_cut_points(work.path, work.track, work.span) if smart else None
+    zero, frames = SmartCutWriter(work, found).write() if found else FullEncoder(work).write()
+    base = work.span.base
+    hidden = tuple(pts * base for pts in work.hidden)
+    return ClipFacts(zero * base, work.span.end * base, frames, found.copied if found else 0, hidden)

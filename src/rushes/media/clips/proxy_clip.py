@@ -1,4 +1,4 @@
-"""Clips from the proxy: the segments that a clip touches, put behind one header, are a film like any other."""
+"""Clips from the proxy: the segments of the range behind one init segment are a film like any other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from rushes.media.developing.segment_index import SegmentIndex
 from rushes.media.reading.probe import probe
 from rushes.media.timeline import shift_seconds
 
-ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is asked for when it is read, if it is
+ProxyFile = tuple[Callable[[], Path], SegmentIndex]  # the file is fetched only if it is read
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyFiles:
-    """The files of a proxy in order of time: pictures and sound."""
+    """The files of a proxy in order of time."""
 
     pictures: Sequence[ProxyFile]
     sounds: Sequence[ProxyFile]
@@ -32,7 +32,7 @@ def clip_from_proxy(
     out: Path,
     on_progress: Callable[[float], None],
 ) -> ClipFacts:
-    """Cut a part of the film, in seconds of media time, out of its proxy; times as exact as from the original.
+    """Cut a range of the film, in seconds of media time, from its proxy, as exact in time as from the original.
 
     Raises:
         BadMedia: the proxy has nothing there.
@@ -53,17 +53,17 @@ def clip_from_proxy(
         part[1] + shift,
         out,
         on_progress,
-        heard=sound,
+        audio_path=sound,
     )
     hidden = tuple(moment - shift for moment in made.hidden)
     return replace(made, start=made.start - shift, end=made.end - shift, hidden=hidden)
 
 
 def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], out: Path) -> Path | None:
-    """The segments of a part in one file, or None if there are none.
+    """The segments of a range in one file, or None if there are none.
 
     Raises:
-        BadMedia: they do not share a header, or one is not there.
+        BadMedia: their init segments differ, or one is truncated.
     """
     headers: set[bytes] = set()
     with out.open("wb") as file:
@@ -84,11 +84,11 @@ def _concatenate(pieces: Sequence[ProxyFile], part: tuple[Fraction, Fraction], o
 
 
 def _append_range(file: BinaryIO, path: Path, start: int, end: int) -> None:
-    """Segments that follow each other in a piece are one stretch of bytes."""
+    """Append a byte range; adjacent segments are adjacent bytes."""
     with path.open("rb") as piece:
         piece.seek(start)
         while (left := end - piece.tell()) > 0:
             data = piece.read(min(left, 1 << 20))
             if not data:
-                raise BadMedia("the proxy ends too early", "See: rushes verify --repair")
+                raise BadMedia("the proxy file is truncated", "Run: rushes verify --repair")
             file.write(data)

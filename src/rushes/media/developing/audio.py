@@ -1,6 +1,6 @@
-"""The sound of a film, decoded once: 16 kHz mono for machines, AAC in HLS segments for people.
+"""Audio extraction: one decode for 16 kHz mono PCM (speech models) and AAC in HLS segments (players).
 
-Sample n of either lies at the media time start + n / rate: gaps are filled with silence, overlaps are trimmed.
+Sample n of either lies at media time start + n / rate: gaps are filled with silence, overlaps are trimmed.
 """
 
 import wave
@@ -19,17 +19,17 @@ from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 PCM_RATE = 16_000
-_BLOCK = 4096  # samples that are written at a time
+_BLOCK = 4096  # samples per write
 
 
 @dataclass(frozen=True, slots=True)
 class AudioFacts:
-    """What was made of the sound: sample 0 of the WAV lies at media time `start`, in seconds."""
+    """What was extracted: sample 0 of the WAV lies at media time `start`, in seconds."""
 
     start: Fraction
     samples: int  # at 16 kHz
     track: int  # index of the stream
-    damaged: int  # packets that could not be decoded, heard as silence
+    damaged: int  # packets that could not be decoded, replaced by silence
     sound: SegmentIndex | None
 
 
@@ -41,34 +41,33 @@ def extract_audio(
     on_progress: Callable[[float], None],
     part: tuple[Fraction, Fraction] | None = None,
 ) -> AudioFacts:
-    """Write the sound as a 16 kHz mono WAV and, if wanted, as AAC in fragmented MP4; memory stays constant.
-
-    Of a `part` only what lies between those two moments.
+    """Write the audio, or the `part` between two times, as WAV and as AAC in fMP4, in constant memory.
 
     Raises:
-        BadMedia: there is no sound, or none of it can be decoded.
+        BadMedia: there is no audio, or none of it can be decoded.
     """
     track = facts.sound
     if track is None:
-        raise BadMedia(f"{path.name} has no sound")
-    line = SampleTimeline(path, track, *part) if part else SampleTimeline(path, track)
+        raise BadMedia(f"{path.name} has no audio")
+    timeline = SampleTimeline(path, track, *(part or (None, None)))
     sound = AudioRenditionWriter(sound_out, facts, track) if sound_out else None
     with wave.open(str(pcm_out), "wb") as wav:
         wav.setnchannels(1)
         wav.setsampwidth(2)
         wav.setframerate(PCM_RATE)
         resampler = Resampler("s16", "mono", PCM_RATE, _BLOCK)
-        for number, frame in enumerate(line.frames()):
+        for number, frame in enumerate(timeline.frames()):
             _write(wav, resampler.push(frame))
             if sound:
-                sound.add(line.start, frame)
+                sound.add(frame)
             if number % 100 == 0:
-                on_progress(line.done())
+                on_progress(timeline.done())
         _write(wav, resampler.push(None))
         samples = wav.getnframes()
     if not samples:
-        raise BadMedia(f"none of the sound of {path.name} can be decoded")
-    return AudioFacts(line.start, samples, track.index, line.damaged, sound.finish() if sound else None)
+        raise BadMedia(f"none of the audio of {path.name} can be decoded")
+    rendition = sound.finish(timeline.start) if sound else None
+    return AudioFacts(timeline.start, samples, track.index, timeline.damaged, rendition)
 
 
 def _write(wav: wave.Wave_write, frames: list[av.AudioFrame]) -> None:

@@ -1,4 +1,4 @@
-"""How much each frame differs from the few before it: measured per chunk, joined exactly as if there were one chunk."""
+"""Cut metrics: the difference of each frame from the few before it, per chunk, joined as if measured in one."""
 
 import struct
 from collections.abc import Sequence
@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 from rushes.domain.video import VideoTrack
 from rushes.media.reading.scaling import AREA, Scaler, plane_rows
 
-LAGS = 5  # a frame is compared with this many before it
+LAGS = 5  # frames before it with which a frame is compared
 WIDTH, HEIGHT = 64, 36
 PIXELS = 3 * WIDTH * HEIGHT
 _MAGIC = b"RUSHCUT1"
 _HEAD = struct.Struct("<8sII")
 
-Thumbnails = NDArray[np.uint8]  # rows of PIXELS: Y, U, V of a small picture
+Thumbnails = NDArray[np.uint8]  # rows of PIXELS: Y, U, V of a thumbnail
 
 
 @dataclass(frozen=True, slots=True)
 class CutMetrics:
-    """Per frame: its time, its summed difference from the one, two, ... before it (0 if there is none), its light."""
+    """Per frame: pts, summed absolute difference from the one, two, ... before it (0 if there is none), luma."""
 
     pts: NDArray[np.int64]
-    apart: NDArray[np.uint32]  # frames x LAGS
-    light: NDArray[np.uint32]  # summed brightness
-    first: Thumbnails  # the first LAGS pictures, fewer in a short chunk
+    differences: NDArray[np.uint32]  # frames x LAGS
+    luma: NDArray[np.uint32]  # summed
+    first: Thumbnails  # the first LAGS thumbnails, fewer in a short chunk
     last: Thumbnails  # the last LAGS
 
     def to_bytes(self) -> bytes:
-        """The document as it is stored, little-endian."""
-        arrays = (self.pts, self.apart, self.light, self.first, self.last)
+        """The stored form, little-endian."""
+        arrays = (self.pts, self.differences, self.luma, self.first, self.last)
         return _HEAD.pack(_MAGIC, len(self.pts), len(self.first)) + b"".join(a.tobytes() for a in arrays)
 
     @staticmethod
@@ -40,7 +40,7 @@ class CutMetrics:
         """The inverse of to_bytes. Raises ValueError on anything else."""
         magic, count, few = _HEAD.unpack_from(data)
         if magic != _MAGIC:
-            raise ValueError("these are no cut metrics")
+            raise ValueError("these are not cut metrics")
         at = _HEAD.size
         parts = []
         for kind, shape in (
@@ -57,7 +57,7 @@ class CutMetrics:
 
 
 class CutMetricsRecorder:
-    """Measures the frames of a chunk as they come by."""
+    """A sink that measures frames."""
 
     def __init__(self, track: VideoTrack) -> None:
         self._scaler = Scaler(track, (WIDTH, HEIGHT), "yuv444p", AREA)
@@ -65,8 +65,8 @@ class CutMetricsRecorder:
         self._now = np.zeros(PIXELS, np.int16)
         self._diff = np.zeros((LAGS, PIXELS), np.int16)
         self._pts: list[int] = []
-        self._apart: list[NDArray[np.int64]] = []
-        self._light: list[int] = []
+        self._differences: list[NDArray[np.int64]] = []
+        self._luma: list[int] = []
         self._first = np.zeros((LAGS, PIXELS), np.uint8)
 
     def add(self, pts: int, frame: av.VideoFrame) -> None:
@@ -82,28 +82,28 @@ class CutMetricsRecorder:
         row = sums[order]
         row[number:] = 0
         self._pts.append(pts)
-        self._apart.append(row)
-        self._light.append(int(self._now[: WIDTH * HEIGHT].sum(dtype=np.int64)))
+        self._differences.append(row)
+        self._luma.append(int(self._now[: WIDTH * HEIGHT].sum(dtype=np.int64)))
         self._recent[number % LAGS] = self._now
         if number < LAGS:
             self._first[number] = self._now
 
     def finish(self) -> CutMetrics:
-        """What was measured."""
+        """The metrics."""
         count = len(self._pts)
         few = min(count, LAGS)
         last = [self._recent[n % LAGS] for n in range(count - few, count)]
         return CutMetrics(
             np.array(self._pts, np.int64),
-            np.array(self._apart, np.uint32).reshape(count, LAGS),
-            np.array(self._light, np.uint32),
+            np.array(self._differences, np.uint32).reshape(count, LAGS),
+            np.array(self._luma, np.uint32),
             self._first[:few].copy(),
             np.array(last, np.uint8).reshape(few, PIXELS),
         )
 
 
 def join_metrics(parts: Sequence[CutMetrics]) -> CutMetrics:
-    """One film's metrics from its chunks', in order: the same as measured in one go."""
+    """The metrics of a film from those of its chunks, in order: the same as measured in one pass."""
     tables, tail = [], np.zeros((0, PIXELS), np.uint8)
     for part in parts:
         tables.append(_fill_differences(part, tail))
@@ -113,17 +113,17 @@ def join_metrics(parts: Sequence[CutMetrics]) -> CutMetrics:
     return CutMetrics(
         np.concatenate([np.zeros(0, np.int64), *(p.pts for p in parts)]),
         np.concatenate([np.zeros((0, LAGS), np.uint32), *tables]),
-        np.concatenate([np.zeros(0, np.uint32), *(p.light for p in parts)]),
+        np.concatenate([np.zeros(0, np.uint32), *(p.luma for p in parts)]),
         heads[:LAGS],
         tail,
     )
 
 
 def _fill_differences(part: CutMetrics, tail: Thumbnails) -> NDArray[np.uint32]:
-    """A chunk's differences with those that reach back over its start filled in."""
-    apart = part.apart.copy()
+    """The differences of a chunk, with those across its start filled in."""
+    differences = part.differences.copy()
     for number, small in enumerate(part.first):
         for lag in range(number + 1, min(LAGS, number + len(tail)) + 1):
             before = tail[number - lag]
-            apart[number, lag - 1] = np.abs(small.astype(np.int16) - before).sum(dtype=np.int64)
-    return apart
+            differences[number, lag - 1] = np.abs(small.astype(np.int16) - before).sum(dtype=np.int64)
+    return differences

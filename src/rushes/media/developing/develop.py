@@ -1,4 +1,4 @@
-"""One pass of the decoder over a chunk for everything that is made of its pictures."""
+"""One pass of the decoder over a chunk that feeds every sink."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -11,10 +11,10 @@ from rushes.media.reading.frames import Damage, decode
 
 
 class Sink(Protocol):
-    """Something that is made of frames as they come by."""
+    """Receives the frames of a chunk in order."""
 
     def add(self, pts: int, frame: av.VideoFrame) -> None:
-        """Take the next frame; it may not be kept, and `pts` is its time whatever the frame says later."""
+        """Take the next frame; copy what you keep. Use `pts`: other sinks may change the frame's own."""
 
 
 def develop(
@@ -25,11 +25,7 @@ def develop(
     on_progress: Callable[[float], None],
     on_damage: Damage | None = None,
 ) -> int:
-    """Show every frame of a span to every sink; how many there were.
-
-    Raises:
-        BadMedia: a frame is lost, see `decode`.
-    """
+    """Give every frame of a span to every sink; returns their number. Raises BadMedia as `decode` does."""
     count = 0
     for frame in decode(path, facts, span, on_damage=on_damage):
         pts = frame.pts or 0

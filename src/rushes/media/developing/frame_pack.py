@@ -1,4 +1,4 @@
-"""The frame pack: kept frames as JPEGs in one file that is read by range, and an index that names them by time."""
+"""The frame pack: distinct frames as JPEGs in one file, and an index of them by time."""
 
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -19,25 +19,25 @@ from rushes.media.timeline import SAMPLE_PERIOD, PeriodicSampler
 _MAX_HEIGHT = 1080
 _MAX_WIDTH = 2048
 _QUALITY = 88
-_MIN_SIMILARITY = 0.95  # frames more alike than this are one
+_MIN_SIMILARITY = 0.95  # share of equal dHash bits from which a frame is a duplicate
 
 
 @dataclass(frozen=True, slots=True)
 class PackedFrame:
-    """One kept frame: its time, its place in the pack, and what helps to choose a poster."""
+    """One frame of a pack: its time, its byte range, and figures for the choice of a poster."""
 
     pts: int
     us: int
     offset: int
     length: int
     hash: str  # dHash, 16 hex digits
-    sharp: int  # mean step between neighbouring pixels, in 1/100
+    sharp: int  # mean horizontal gradient, in 1/100
     light: int  # mean brightness, 0 to 255
 
 
 @dataclass(frozen=True, slots=True)
 class PackIndex:
-    """What a pack holds, in order of time."""
+    """The frames of a pack, in order of time."""
 
     base: Fraction
     width: int
@@ -47,7 +47,7 @@ class PackIndex:
     def to_json(self) -> JSON:
         """The index as it is stored."""
         base = [self.base.numerator, self.base.denominator]
-        rows = [asdict(kept) for kept in self.frames]
+        rows = [asdict(frame) for frame in self.frames]
         return {"base": base, "width": self.width, "height": self.height, "frames": rows}
 
     @staticmethod
@@ -59,52 +59,52 @@ class PackIndex:
 
 
 class FramePackWriter:
-    """Samples the frames of a chunk as they come by, and keeps those that show something new."""
+    """A sink that samples frames and packs those whose dHash is new."""
 
     def __init__(self, path: Path, track: VideoTrack) -> None:
         self._track = track
         self._size = display_size(track, _MAX_HEIGHT, _MAX_WIDTH)
         self._pictures = RgbScaler(track, self._size)
-        self._tiny = Scaler(track, (9, 8), "gray", AREA)
+        self._hash_scaler = Scaler(track, (9, 8), "gray", AREA)
         self._sampler = PeriodicSampler(SAMPLE_PERIOD, track.base)
-        self._anew = frozenset(track.keys)
+        self._restart = frozenset(track.keys)
         self._file: BinaryIO = path.open("wb")
-        self._kept: list[PackedFrame] = []
+        self._frames: list[PackedFrame] = []
         self._last = 0
 
     def add(self, pts: int, frame: av.VideoFrame) -> None:
-        """Take the next frame: look at the first at or after each multiple of 100 ms, keep it if it is new."""
-        sampled, anew = self._sampler.is_due(pts), pts in self._anew
-        if not sampled and not anew:
+        """Sample the first frame at or after each multiple of 100 ms, and key frames; pack it if it is new."""
+        sampled, restart = self._sampler.is_due(pts), pts in self._restart
+        if not sampled and not restart:
             return
-        seen = _dhash(plane_rows(self._tiny.scale(frame), 0))
-        if anew or not self._kept or not _is_similar(seen, self._last):
-            self._keep(pts, seen, frame)
+        seen = _dhash(plane_rows(self._hash_scaler.scale(frame), 0))
+        if restart or not self._frames or not _is_similar(seen, self._last):
+            self._pack(pts, seen, frame)
             self._last = seen
 
     def finish(self) -> PackIndex:
-        """Finish the file and say what it holds."""
+        """Finish the file and return its index."""
         self._file.close()
-        return PackIndex(self._track.base, *self._size, tuple(self._kept))
+        return PackIndex(self._track.base, *self._size, tuple(self._frames))
 
     def close(self) -> None:
         """Close the file, finished or not."""
         self._file.close()
 
-    def _keep(self, pts: int, seen: int, frame: av.VideoFrame) -> None:
+    def _pack(self, pts: int, seen: int, frame: av.VideoFrame) -> None:
         picture = self._pictures.scale(frame)
         jpeg = simplejpeg.encode_jpeg(picture, _QUALITY, "RGB", "420", fastdct=False)
-        place = self._file.tell()
+        offset = self._file.tell()
         self._file.write(jpeg)
         sharp, light = _sharpness_and_brightness(picture[:, :, 1])
         us = to_us(pts, self._track.base)
-        self._kept.append(PackedFrame(pts, us, place, len(jpeg), f"{seen:016x}", sharp, light))
+        self._frames.append(PackedFrame(pts, us, offset, len(jpeg), f"{seen:016x}", sharp, light))
 
 
-def read_frame(pack: BinaryIO, kept: PackedFrame) -> bytes:
-    """The JPEG of one kept frame."""
-    pack.seek(kept.offset)
-    return pack.read(kept.length)
+def read_frame(pack: BinaryIO, frame: PackedFrame) -> bytes:
+    """The JPEG of one packed frame."""
+    pack.seek(frame.offset)
+    return pack.read(frame.length)
 
 
 def _dhash(gray: NDArray[np.uint8]) -> int:

@@ -9,7 +9,7 @@ from rushes.media.developing.segment_index import SegmentIndex
 
 @dataclass(frozen=True, slots=True)
 class RenditionFile:
-    """One file of a rendition: its name beside the playlist, the hash of its header, and where its segments lie."""
+    """One file of a rendition: its URI, the hash of its init segment, and its segments."""
 
     uri: str
     init_sha256: str
@@ -18,17 +18,17 @@ class RenditionFile:
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """What a master playlist says of the picture."""
+    """The video rendition in a master playlist."""
 
     width: int
     height: int
-    bandwidth: int  # bits per second, of picture and sound
+    bandwidth: int  # bits per second, with audio
     codec: str
 
 
-def media_playlist(parts: Sequence[RenditionFile]) -> str:
-    """All segments of one rendition in order; a new header is announced where it changes."""
-    longest = max((s.duration * p.layout.base for p in parts for s in p.layout.segments), default=Fraction(1))
+def media_playlist(files: Sequence[RenditionFile]) -> str:
+    """All segments of one rendition in order; EXT-X-MAP where the init segment changes."""
+    longest = max((s.duration * f.layout.base for f in files for s in f.layout.segments), default=Fraction(1))
     lines = [
         "#EXTM3U",
         "#EXT-X-VERSION:7",
@@ -37,26 +37,26 @@ def media_playlist(parts: Sequence[RenditionFile]) -> str:
     ]
     lines += ["#EXT-X-PLAYLIST-TYPE:VOD", "#EXT-X-INDEPENDENT-SEGMENTS"]
     header = ""
-    for part in parts:
-        if part.init_sha256 != header and part.layout.segments:
+    for file in files:
+        if file.init_sha256 != header and file.layout.segments:
             lines += ["#EXT-X-DISCONTINUITY"] if header else []
-            lines.append(f'#EXT-X-MAP:URI="{part.uri}",BYTERANGE="{part.layout.init}@0"')
-            header = part.init_sha256
-        lines += _segments(part)
+            lines.append(f'#EXT-X-MAP:URI="{file.uri}",BYTERANGE="{file.layout.init}@0"')
+            header = file.init_sha256
+        lines += _segments(file)
     return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
 
 
-def _segments(part: RenditionFile) -> list[str]:
+def _segments(file: RenditionFile) -> list[str]:
     lines = []
-    for segment in part.layout.segments:
-        lines.append(f"#EXTINF:{_seconds(segment.duration * part.layout.base)},")
+    for segment in file.layout.segments:
+        lines.append(f"#EXTINF:{_seconds(segment.duration * file.layout.base)},")
         lines.append(f"#EXT-X-BYTERANGE:{segment.length}@{segment.offset}")
-        lines.append(part.uri)
+        lines.append(file.uri)
     return lines
 
 
 def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> str:
-    """The list a player opens: picture with sound as a rendition of its own, or either alone."""
+    """The playlist that a player opens: video with an audio rendition, or either alone."""
     lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"]
     if picture is None:
         if sound_bandwidth is not None:
@@ -73,10 +73,10 @@ def master_playlist(picture: Rendition | None, sound_bandwidth: int | None) -> s
     return "\n".join([*lines, "video.m3u8", ""])
 
 
-def peak_bandwidth(parts: Sequence[RenditionFile]) -> int:
-    """Bits per second of the heaviest segment."""
+def peak_bandwidth(files: Sequence[RenditionFile]) -> int:
+    """Bits per second of the largest segment."""
     rates = [
-        Fraction(s.length * 8) / (s.duration * p.layout.base) for p in parts for s in p.layout.segments if s.duration
+        Fraction(s.length * 8) / (s.duration * f.layout.base) for f in files for s in f.layout.segments if s.duration
     ]
     return int(max(rates, default=Fraction(1))) + 1
 
@@ -86,4 +86,4 @@ def _seconds(duration: Fraction) -> str:
 
 
 def _target_duration(duration: Fraction) -> int:
-    return max(1, int(duration + Fraction(1, 2)))  # the rule of RFC 8216 compares rounded durations
+    return max(1, int(duration + Fraction(1, 2)))  # RFC 8216 compares rounded durations

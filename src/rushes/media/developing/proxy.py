@@ -1,4 +1,4 @@
-"""The proxy of one chunk: a fragmented MP4 whose fragments are HLS segments, in absolute times."""
+"""The proxy of one chunk: fMP4 whose fragments are HLS segments, in absolute times."""
 
 from collections import deque
 from fractions import Fraction
@@ -18,12 +18,12 @@ from rushes.media.reading.mp4_boxes import fragments, shift_decode_times
 from rushes.media.reading.scaling import Scaler, display_size
 from rushes.media.timeline import SEGMENT_SECONDS, PeriodicSampler, shift_seconds, timescale
 
-_REORDER_DEPTH = 2  # packets that come before their turn: B-frames may need two
+_REORDER_DEPTH = 2  # frames by which B-frames delay output
 _FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 
 
 class ProxyWriter:
-    """Encodes the frames of a chunk as they come by."""
+    """A sink that encodes frames."""
 
     def __init__(self, path: Path, facts: VideoFacts, span: Span, height: int = 720, crf: int = 23) -> None:
         track = facts.video
@@ -35,10 +35,10 @@ class ProxyWriter:
         self._shift = shift_seconds(facts) * self._scale
         self._sampler = PeriodicSampler(Fraction(SEGMENT_SECONDS), track.base)
         self._crf = crf
-        self._keys: list[int] = []  # pts of frames that begin a segment
-        self._lead = 0  # dts of the first packet, in ticks of ours
+        self._keys: list[int] = []  # pts of the first frame of each segment
+        self._lead = 0  # dts of the first packet, in ticks of the file
         self._packets = 0
-        self._times: deque[int] = deque()  # of frames, in ticks of ours, as far as packets still need them
+        self._times: deque[int] = deque()  # of frames whose packets are pending, in ticks of the file
         self._out = create_file(path, {"movflags": _FRAGMENTED, "video_track_timescale": str(self._scale)})
         self._stream: VideoStream | None = None
 
@@ -57,7 +57,7 @@ class ProxyWriter:
         self._mux(self._stream.encode(picture))
 
     def finish(self) -> SegmentIndex:
-        """Finish the file, put the real times in, and say where the segments lie."""
+        """Finish the file, set its decode times, and return the segment index."""
         if self._stream is not None:
             self._mux(self._stream.encode(None))
         self._out.close()
@@ -75,17 +75,17 @@ class ProxyWriter:
 
     def _mux(self, packets: "list[Packet[VideoStream]]") -> None:
         for packet in packets:
-            packet.dts = self._decoded_at()
+            packet.dts = self._next_dts()
             self._lead = self._lead if self._packets else packet.dts
             self._packets += 1
             self._out.mux(packet)
 
-    def _decoded_at(self) -> int:
-        """When the next packet is decoded: never before the chunk, or players would drop its key frame.
+    def _next_dts(self) -> int:
+        """The dts of the next packet: never before the chunk, or players would drop its key frame.
 
-        The first three share the time of the first picture. What a packet is told to last is the time to the next one,
-        and browsers that seek drop a picture that is over: a third of its time is left, and ours seek to a quarter.
-        (Negative offsets would give each its own, but FFmpeg reads those of fragments as a shift of all.)
+        The first three share the time of the first frame. The duration of a packet is the time to the next dts, and
+        browsers that seek drop a frame that is over: a third of its time is left, and our player seeks to a quarter.
+        (Negative composition offsets would avoid this, but FFmpeg reads those of fragments as a shift of all.)
         """
         if self._packets <= _REORDER_DEPTH:
             first, second = self._times[0], self._times[min(1, len(self._times) - 1)]

@@ -1,5 +1,6 @@
-"""Where things lie in a fragmented MP4 of ours, so that a playlist can name its parts by byte range."""
+"""The segment index of an fMP4 file: byte ranges for playlists."""
 
+import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +10,7 @@ from rushes.domain.keys import JSON
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A byte range that plays by itself, and its place in media time (ticks of the track's time base)."""
+    """A byte range that plays by itself, and its media time in ticks of the track."""
 
     offset: int
     length: int
@@ -19,16 +20,20 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentIndex:
-    """Where things lie in a fragmented file: the header's length, then the segments."""
+    """The length of the init segment, and the segments of a file."""
 
     init: int
     base: Fraction
     segments: tuple[Segment, ...]
 
     def init_segment(self, file: Path) -> bytes:
-        """What comes before the first segment of that file, and every player reads first."""
+        """The bytes of the init segment of that file."""
         with file.open("rb") as f:
             return f.read(self.init)
+
+    def facts(self, file: Path) -> dict[str, JSON]:
+        """For a manifest: the index, and the hash of the init segment of that file."""
+        return {**self.to_json(), "init_sha256": hashlib.sha256(self.init_segment(file)).hexdigest()}
 
     def to_json(self) -> JSON:
         """For the facts of a manifest."""

@@ -1,4 +1,4 @@
-"""Where one shot ends and the next begins: decided once per film, from what its chunks measured."""
+"""Shot boundary detection, once per film, from the cut metrics of its chunks."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,15 +13,15 @@ from rushes.media.developing.cut_metrics import LAGS, PIXELS, CutMetrics
 from rushes.media.developing.gradual_transitions import gradual_transitions
 
 MIN_SHOT_FRAMES = 5  # frames of a shot
-_DUPLICATE = 0.15  # mean difference (of 255) below which a frame repeats the one before: footage of few frames a second
-_STRONG_CUT = 20.0  # a difference that no motion makes
-_WIDE_WINDOW, _NARROW_WINDOW = 12, 4  # frames looked at on either side of a weak and of a strong peak
-_FLASH_RATIO = 0.4  # of the peak: closer than this to what was before is the same picture after a flash
+_DUPLICATE = 0.15  # mean difference (of 255) below which a frame repeats the one before
+_STRONG_CUT = 20.0  # mean difference that no motion causes
+_WIDE_WINDOW, _NARROW_WINDOW = 12, 4  # frames on either side of a weak and of a strong peak
+_FLASH_RATIO = 0.4  # of the peak: a frame closer to the one before the peak is the same shot after a flash
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A part of the film from one cut to the next."""
+    """A shot of the film."""
 
     span: Span
     kind: str  # how it begins: start, cut, fade, dissolve
@@ -43,7 +43,7 @@ def shots(metrics: CutMetrics, end: int, base: Fraction) -> list[Shot]:
 
 
 def boundaries(metrics: CutMetrics) -> dict[int, str]:
-    """How each new shot begins, by number of its first frame; a slow change counts where no cut is near."""
+    """How each new shot begins, by number of its first frame; gradual transitions count where no cut is near."""
     found = dict.fromkeys(cuts(metrics), "cut")
     for i, kind in sorted(gradual_transitions(metrics).items()):
         near = (0, *found, len(metrics.pts))
@@ -53,48 +53,43 @@ def boundaries(metrics: CutMetrics) -> dict[int, str]:
 
 
 def cuts(metrics: CutMetrics) -> list[int]:
-    """Numbers of the frames that begin a new shot."""
-    apart = metrics.apart / PIXELS
-    steps = apart[:, 0]
-    peaks = [
-        i
-        for i in range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
-        if _is_peak(steps, i) and not _is_flash(apart, i)
-    ]
+    """Numbers of the first frames after hard cuts."""
+    differences = metrics.differences / PIXELS
+    steps = differences[:, 0]
+    inside = range(MIN_SHOT_FRAMES, len(steps) - MIN_SHOT_FRAMES + 1)
+    peaks = [i for i in inside if _is_peak(steps, i) and not _is_flash(differences, i)]
     return _space_out(peaks, steps)
 
 
 def _is_peak(steps: NDArray[np.float64], i: int) -> bool:
-    """Whether a difference stands out from those around it, frames that only repeat the one before left out."""
+    """Whether a difference stands out from those around it, without repeated frames."""
     step = steps[i]
     if step < 5:
         return False
     reach = _NARROW_WINDOW if step >= _STRONG_CUT else _WIDE_WINDOW
     before, after = steps[max(1, i - reach) : i][::-1], steps[i + 1 : i + 1 + reach]
-    level = (
-        _second_largest(np.concatenate([before, after]))
-        if step >= _STRONG_CUT
-        else max(_motion_level(before), _motion_level(after))
-    )
+    level = max(_motion_level(before), _motion_level(after))
+    if step >= _STRONG_CUT:
+        level = _second_largest(np.concatenate([before, after]))
     return bool((step >= 10 and step >= 2 * level) or (step >= 8 and level == 0) or (level and step >= 4 * level))
 
 
 def _motion_level(nearest_first: NDArray[np.float64]) -> float:
-    """The largest of the three nearest differences that are not repeats."""
+    """The largest of the three nearest differences, without repeated frames."""
     moving = nearest_first[nearest_first > _DUPLICATE][:3]
     return float(moving.max()) if moving.size else 0.0
 
 
 def _second_largest(steps: NDArray[np.float64]) -> float:
-    """The largest but one: two cuts in a few frames are one, not motion."""
+    """The second largest: two cuts in a few frames are no motion."""
     return float(np.sort(steps)[-2]) if steps.size > 1 else 0.0
 
 
-def _is_flash(apart: NDArray[np.float64], i: int) -> bool:
-    """Whether the picture before comes back within a few frames, or has just come back."""
-    limit = _FLASH_RATIO * apart[i, 0]
-    came = any(apart[i, lag - 1] < limit for lag in range(2, LAGS + 1) if i >= lag)
-    comes = any(apart[i + k, k] < limit for k in range(1, LAGS) if i + k < len(apart))
+def _is_flash(differences: NDArray[np.float64], i: int) -> bool:
+    """Whether the previous picture returns within a few frames, or has just returned."""
+    limit = _FLASH_RATIO * differences[i, 0]
+    came = any(differences[i, lag - 1] < limit for lag in range(2, LAGS + 1) if i >= lag)
+    comes = any(differences[i + k, k] < limit for k in range(1, LAGS) if i + k < len(differences))
     return came or comes
 
 

@@ -1,4 +1,4 @@
-"""The sound and the subtitles of a joined film: packets of the original in the time of the film."""
+"""The audio and subtitles of a joined film: packets of the original in film time."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -12,18 +12,17 @@ from av.subtitles.stream import SubtitleStream
 
 from rushes.domain.errors import TryAgain
 from rushes.domain.video import AudioTrack, Footage
-from rushes.media.encoders import AAC_FRAME, aac_format, aac_stream
+from rushes.media.encoders import AacEncoder
 from rushes.media.joining.timed_text import plain_text, to_mov_text
-from rushes.media.reading.resampling import Resampler
 from rushes.media.reading.sample_timeline import SampleTimeline
 
 COPYABLE_CODECS = frozenset({"aac", "mp3", "mp3float", "ac3", "eac3", "alac", "opus", "libopus", "flac"})
 
-_MAX_ROUNDING = 64  # samples, by which resampling may be off
+_MAX_ROUNDING = 64  # samples, by resampling
 
 
 def add_subtitle_stream(film: OutputContainer, metadata: Mapping[str, str]) -> SubtitleStream:
-    """A stream for subtitles."""
+    """Add a mov_text stream."""
     stream = film.add_mux_stream("mov_text")
     assert isinstance(stream, SubtitleStream)
     stream.time_base = Fraction(1, 1000)
@@ -32,7 +31,7 @@ def add_subtitle_stream(film: OutputContainer, metadata: Mapping[str, str]) -> S
 
 
 def copied_packets(original: InputContainer, taken: Mapping[int, Stream], zero: Fraction) -> Iterator["Packet[Stream]"]:
-    """The packets of these streams, each into its own of the film."""
+    """The packets of these streams, each for its stream of the film."""
     for packet in original.demux([original.streams[n] for n in taken]):
         if packet.dts is None or packet.pts is None or not packet.size:
             continue
@@ -47,39 +46,28 @@ def copied_packets(original: InputContainer, taken: Mapping[int, Stream], zero: 
 def encoded_packets(
     film: OutputContainer, source: Footage, track: AudioTrack, zero: Fraction
 ) -> Iterator["Packet[AudioStream]"]:
-    """A track that the container cannot hold, as AAC."""
-    layout, rate = aac_format(track)
-    stream = aac_stream(film, layout, rate)
+    """A track that MP4 cannot hold, as AAC."""
+    encoder = AacEncoder(film, track)
     if track.language:
-        stream.metadata["language"] = track.language
-    return _encode(stream, SampleTimeline(source, track), Resampler("fltp", layout, rate, AAC_FRAME), rate, zero)
+        encoder.stream.metadata["language"] = track.language
+    return _encode(encoder, SampleTimeline(source, track), zero)
 
 
-def _encode(
-    stream: AudioStream, line: SampleTimeline, resampler: Resampler, rate: int, zero: Fraction
-) -> Iterator["Packet[AudioStream]"]:
-    begun, given = 0, None
-    for heard in chain(line.frames(), [None]):
-        for frame in resampler.push(heard):
-            if given is None:
-                begun = given = round((line.start - zero) * rate)
-            frame.pts, frame.time_base = given, Fraction(1, rate)
-            given += frame.samples
-            yield from stream.encode(frame)
-    if given is not None:
-        _check(given - begun, ((line.clock or line.start) - line.start) * rate)
-        yield from stream.encode(None)
+def _encode(encoder: AacEncoder, timeline: SampleTimeline, zero: Fraction) -> Iterator["Packet[AudioStream]"]:
+    for frame in chain(timeline.frames(), [None]):
+        yield from encoder.encode(frame, round((timeline.start - zero) * encoder.rate))
+    _check(encoder.samples, ((timeline.clock or timeline.start) - timeline.start) * encoder.rate)
 
 
-def _check(given: int, heard: Fraction) -> None:
-    """Every sample that was decoded must have been encoded."""
-    if abs(given - heard) > _MAX_ROUNDING:
-        raise TryAgain(f"{given} samples of sound were encoded, {round(heard)} were decoded")
+def _check(written: int, decoded: Fraction) -> None:
+    """Raise unless every decoded sample was encoded."""
+    if abs(written - decoded) > _MAX_ROUNDING:
+        raise TryAgain(f"{written} samples of audio were encoded, {round(decoded)} were decoded")
 
 
 def _subtitle_packet(packet: "Packet[Stream]", target: Stream, zero: Fraction) -> "Packet[Stream]":
-    said = plain_text(bytes(packet), packet.stream.codec_context.name)
-    made: Packet[Stream] = Packet(to_mov_text(said))
+    text = plain_text(bytes(packet), packet.stream.codec_context.name)
+    made: Packet[Stream] = Packet(to_mov_text(text))
     start = ((packet.pts or 0) * packet.time_base - zero) * 1000
     made.pts = made.dts = max(0, round(start))
     made.duration = round((packet.duration or 0) * packet.time_base * 1000)

@@ -1,6 +1,6 @@
-"""One film from the pieces of its chunks, with the sound, the chapters and the subtitles of the original, verified.
+"""Joins the pieces of all chunks with the audio, chapters and subtitles of the original, and verifies the film.
 
-Nothing is decoded that can be copied, and memory stays constant.
+What can be copied is not decoded; memory stays constant.
 """
 
 import heapq
@@ -22,31 +22,29 @@ from rushes.media.open import create_file, open_footage, translate_errors
 from rushes.media.subtitles import Cue
 from rushes.media.timeline import timescale
 
-_MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round the times of sound
-_MAX_LAST_PACKET = Fraction(
-    1, 5
-)  # seconds: the last packet may not say how long it lasts, and an encoder fills its own
+_MAX_ROUNDING = Fraction(1, 500)  # seconds: containers round audio times
+_MAX_LAST_PACKET = Fraction(1, 5)  # seconds: the last packet may lack a duration, and encoders pad theirs
 
 
 @dataclass(frozen=True, slots=True)
 class FilmContents:
-    """What a film holds: pictures, their summed times in ticks, where each track of sound ends, in seconds."""
+    """What a film contains: frames, the sum of their pts, and the end of each audio track in seconds."""
 
     frames: int
     times: int
     sounds: tuple[Fraction, ...]
-    texts: tuple[Cue, ...] = ()  # of its first track of subtitles
+    texts: tuple[Cue, ...] = ()  # of the first subtitle track
 
 
 @dataclass(slots=True)
 class _FrameCount:
-    """What goes by on its way into a file."""
+    """Counts video packets and sums their pts."""
 
     frames: int = 0
     times: int = 0
 
-    def see(self, packet: Packet) -> None:  # type: ignore[type-arg]
-        """Count one more."""
+    def add(self, packet: Packet) -> None:  # type: ignore[type-arg]
+        """Count one packet."""
         self.frames += 1
         self.times += packet.pts or 0
 
@@ -54,28 +52,28 @@ class _FrameCount:
 def join(
     source: Footage,
     facts: VideoFacts,
-    parts: Sequence[PieceFile],
+    pieces: Sequence[PieceFile],
     layout: str,
     out: Path,
     on_progress: Callable[[float], None] = lambda _done: None,
 ) -> FilmContents:
-    """Write the film; `layout` says how two views lie in its pictures ("" if in none of the known ways).
+    """Write the film; `layout` is its stereo mode ("" if it has none).
 
     Raises:
-        TryAgain: what was written is not what was given.
+        TryAgain: the file read back differs from what was written.
     """
     track = facts.video
     assert track is not None
     options = {"strict": "unofficial", "movflags": "+faststart", "video_track_timescale": str(timescale(track.base))}
     with open_footage(source) as original, create_file(out, options) as film:
-        made = _FilmWriter(film, original, source, facts, track).write(parts, layout, on_progress)
+        made = _FilmWriter(film, original, source, facts, track).write(pieces, layout, on_progress)
     _check_read_back(made, read_back(out))
     _check_audio_ends(made, facts)
     return made
 
 
 class _FilmWriter:
-    """A film being written."""
+    """Muxes a film."""
 
     def __init__(
         self, film: OutputContainer, original: InputContainer, source: Footage, facts: VideoFacts, track: VideoTrack
@@ -83,25 +81,25 @@ class _FilmWriter:
         self._film, self._original, self._source, self._facts, self._track = film, original, source, facts, track
         self._zero = facts.start
         self._ends: dict[int, Fraction] = {}
-        self._texts: dict[int, list[Cue]] = {}
+        self._cues: dict[int, list[Cue]] = {}
 
-    def write(self, parts: Sequence[PieceFile], layout: str, on_progress: Callable[[float], None]) -> FilmContents:
-        """All of it, in order of time."""
+    def write(self, pieces: Sequence[PieceFile], layout: str, on_progress: Callable[[float], None]) -> FilmContents:
+        """Mux all streams in decode order."""
         scale, base = timescale(self._track.base), self._track.base
         seen = _FrameCount()
-        stream = add_video_stream(self._film, parts[0].file(), layout)
-        shown = video_packets(parts, stream, base, self._zero, scale)
+        stream = add_video_stream(self._film, pieces[0].file(), layout)
+        shown = video_packets(pieces, stream, base, self._zero, scale)
         rest = self._rest()
         self._film.metadata.update({"title": self._facts.title} if self._facts.title else {})
         self._film.set_chapters(_chapters(self._original, self._zero))
         for packet in heapq.merge(shown, *rest, key=_decode_time):
             if packet.stream is stream:
-                seen.see(packet)
+                seen.add(packet)
                 on_progress(float((packet.pts or 0) / (scale * max(self._facts.duration, Fraction(1, 1000)))))
             else:
                 self._note(packet)
             self._film.mux(packet)
-        texts = tuple(self._texts[min(self._texts)]) if self._texts else ()
+        texts = tuple(self._cues[min(self._cues)]) if self._cues else ()
         return FilmContents(seen.frames, seen.times, tuple(self._ends[n] for n in sorted(self._ends)), texts)
 
     def _note(self, packet: Packet) -> None:  # type: ignore[type-arg]
@@ -109,10 +107,10 @@ class _FilmWriter:
             self._ends[packet.stream.index] = _end(packet)
         elif lines := plain_text(bytes(packet), "mov_text"):
             cue = Cue(packet.pts or 0, int(_end(packet) * 1000), tuple(lines.splitlines()))
-            self._texts.setdefault(packet.stream.index, []).append(cue)
+            self._cues.setdefault(packet.stream.index, []).append(cue)
 
     def _rest(self) -> list[Iterator[Packet]]:  # type: ignore[type-arg]
-        """Sound as it is where the container can hold it, else as AAC; subtitles that are text."""
+        """Audio, copied where MP4 can hold it, else as AAC; subtitles that are text."""
         found: list[Iterator[Packet]] = []  # type: ignore[type-arg]
         taken = {}
         for track in self._facts.audio:
@@ -129,14 +127,14 @@ class _FilmWriter:
 
 
 def read_back(path: Path) -> FilmContents:
-    """What a joined film holds, read from its packets."""
+    """What a film contains, by its packets."""
     seen, ends = _FrameCount(), dict[int, Fraction]()
     with open_footage(path) as film, translate_errors(path.name):
         for packet in film.demux(*film.streams.video[:1], *film.streams.audio):
             if packet.dts is None:
                 continue
             if packet.stream.type == "video":
-                seen.see(packet)
+                seen.add(packet)
             else:
                 ends[packet.stream.index] = _end(packet)
     return FilmContents(seen.frames, seen.times, tuple(ends[n] for n in sorted(ends)))
@@ -145,11 +143,11 @@ def read_back(path: Path) -> FilmContents:
 def _check_read_back(made: FilmContents, found: FilmContents) -> None:
     same = (made.frames, made.times, len(made.sounds)) == (found.frames, found.times, len(found.sounds))
     if not same or any(abs(a - b) > _MAX_ROUNDING for a, b in zip(made.sounds, found.sounds, strict=True)):
-        raise TryAgain(f"the joined film is not whole: {made} was written, {found} is there")
+        raise TryAgain(f"the joined film is not whole: {made} was written, {found} was read back")
 
 
 def _check_audio_ends(made: FilmContents, facts: VideoFacts) -> None:
-    """Every track of sound must end where it ends in the original."""
+    """Raise unless every audio track ends where it ends in the original."""
     ends = [track.end * track.base - facts.start for track in facts.audio]
     if len(ends) != len(made.sounds) or any(
         abs(a - b) > _MAX_LAST_PACKET for a, b in zip(made.sounds, ends, strict=True)

@@ -1,4 +1,4 @@
-"""The pictures of a joined film: packets of every piece in the time of the film, and what tells players it is 3D."""
+"""The video of a joined film: packets of every piece in film time, and the stereo mode tag."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -13,22 +13,22 @@ from av.video.stream import VideoStream
 
 from rushes.media.open import create_matroska, open_footage, read_matroska
 
-_REORDER_DEPTH = 2  # packets that come before their turn: the B-frames of our encoder
+_REORDER_DEPTH = 2  # frames by which the B-frames of our encoder delay output
 
 
 @dataclass(frozen=True, slots=True)
 class PieceFile:
-    """A piece of the film and its span in ticks of the picture's time base."""
+    """A piece of the film and its span in ticks of the video track."""
 
-    file: Callable[[], Path]  # asked for when it is read: copies of far pieces do not all fit on this machine
+    file: Callable[[], Path]  # fetched when it is read: not all pieces fit on this machine
     start: int
     end: int
 
 
 def add_video_stream(film: OutputContainer, piece: Path, layout: str) -> VideoStream:
-    """A stream like that of a piece, which says how two views lie in it.
+    """A stream like that of a piece, with the stereo mode.
 
-    Only a reader sets that tag, so it takes the way through a header in memory.
+    FFmpeg sets that only when it reads Matroska, so a header in memory takes this detour.
     """
     with open_footage(piece) as source:
         if not layout:
@@ -46,34 +46,36 @@ def add_video_stream(film: OutputContainer, piece: Path, layout: str) -> VideoSt
 
 
 def video_packets(
-    parts: Sequence[PieceFile], stream: VideoStream, base: Fraction, zero: Fraction, scale: int
+    pieces: Sequence[PieceFile], stream: VideoStream, base: Fraction, zero: Fraction, scale: int
 ) -> Iterator["Packet[VideoStream]"]:
-    """Packets in the order in which they are decoded; the last one lasts until the end of the film."""
-    waiting: Packet[VideoStream] | None = None
-    origin, lead, soon = 0, 0, list[int]()
-    for count, packet in enumerate(_packets(parts, base, zero, scale)):
+    """Packets in decode order; the last one lasts until the end of the film."""
+    last: Packet[VideoStream] | None = None
+    origin, lead, pending = 0, 0, list[int]()
+    for count, packet in enumerate(_shifted_packets(pieces, base, zero, scale)):
         assert packet.pts is not None
-        heapq.heappush(soon, packet.pts)
+        heapq.heappush(pending, packet.pts)
         origin = origin if count else packet.pts
         early = min(packet.dts or 0, origin + count - _REORDER_DEPTH)
-        packet.dts = heapq.heappop(soon) if count >= _REORDER_DEPTH else early
+        packet.dts = heapq.heappop(pending) if count >= _REORDER_DEPTH else early
         packet.time_base, packet.stream = Fraction(1, scale), stream
-        if waiting is None:
+        if last is None:
             lead = packet.dts - packet.pts
         else:
-            yield waiting
-        waiting = packet
-    if waiting is not None:
-        end = int((parts[-1].end * base - zero) * scale)
-        waiting.duration = max(1, end + lead - (waiting.dts or 0))
-        yield waiting
+            yield last
+        last = packet
+    if last is not None:
+        end = int((pieces[-1].end * base - zero) * scale)
+        last.duration = max(1, end + lead - (last.dts or 0))
+        yield last
 
 
-def _packets(parts: Sequence[PieceFile], base: Fraction, zero: Fraction, scale: int) -> Iterator["Packet[VideoStream]"]:
-    for part in parts:
-        shift = int((part.start * base - zero) * scale)
-        with open_footage(part.file()) as piece:
-            for packet in piece.demux(video=0):
+def _shifted_packets(
+    pieces: Sequence[PieceFile], base: Fraction, zero: Fraction, scale: int
+) -> Iterator["Packet[VideoStream]"]:
+    for piece in pieces:
+        shift = int((piece.start * base - zero) * scale)
+        with open_footage(piece.file()) as container:
+            for packet in container.demux(video=0):
                 if packet.pts is not None and packet.dts is not None:
                     packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
                     yield packet

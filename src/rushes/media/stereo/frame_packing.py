@@ -1,5 +1,6 @@
 """Frame packing: two views in one picture, side by side, top and bottom, or as an anaglyph."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,7 +10,9 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from rushes.domain.errors import NeverWorks
-from rushes.media.reading.scaling import BICUBIC, NEAREST, Size, plane_rows
+from rushes.domain.keys import JSON
+from rushes.domain.video import VideoTrack
+from rushes.media.reading.scaling import BICUBIC, NEAREST, Size, display_size, plane_rows
 from rushes.media.stereo.warp import Planes
 
 Matrix = tuple[tuple[int, int, int], ...]  # rows of weights of red, green and blue, in 1/1000
@@ -85,6 +88,11 @@ class FramePacker:
         self.eye = _whole_chroma(size[0], self.packing.across), _whole_chroma(size[1], self.packing.down)
         self._scalers = VideoReformatter(), VideoReformatter()
         self._to_yuv = VideoReformatter()
+
+    @staticmethod
+    def of(options: Mapping[str, JSON], track: VideoTrack) -> "FramePacker":
+        """The packer of a stage, by its options `format` and `height`."""
+        return FramePacker(parse_format(str(options["format"])), display_size(track, int(options["height"])))
 
     def pack(self, left: Planes, right: Planes, like: av.VideoFrame) -> av.VideoFrame:
         """Both views in one picture, with the colour tags of the original."""

@@ -75,7 +75,7 @@ CREATE TABLE rushes.task (
 );
 CREATE INDEX task_ready ON rushes.task (lane, rank, key) WHERE state = 'ready' AND NOT parked AND due IS NULL;
 CREATE INDEX task_due ON rushes.task (due) WHERE due IS NOT NULL;
-CREATE INDEX task_leased ON rushes.task (worker) WHERE state = 'leased';
+CREATE INDEX task_leased ON rushes.task (worker, key) WHERE state = 'leased';
 
 -- What a task is asked to do lies apart: it may be long, and would be written again with every change of the task.
 CREATE TABLE rushes.task_spec (

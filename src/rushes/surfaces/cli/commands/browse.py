@@ -20,7 +20,7 @@ from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecod
 @click.option(
     "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
 )
-@click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier list.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = open_library(session)

@@ -45,7 +45,7 @@ LOOK_SECONDS = 0.5
 @click.option(
     "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
 )
-@click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier list.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first.
 

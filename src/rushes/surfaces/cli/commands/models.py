@@ -72,7 +72,7 @@ def benchmark(session: Session, names: Sequence[str]) -> None:
 
 
 def _row(kept: ModelStatus) -> list[Part]:
-    m, here = kept.model, ("here", DONE) if kept.present else "not here"
+    m, here = kept.model, ("present", DONE) if kept.present else "missing"
     return [m.id, m.capability, size(m.size), m.licence, here, (m.about, DONE)]
 
 
@@ -81,4 +81,4 @@ def _doc(kept: ModelStatus) -> dict[str, object]:
     return {n: getattr(kept.model, n) for n in names} | {"path": kept.path, "present": kept.present}
 
 
-models = CliGroup("models", "The weights on this machine.", [ls, pull, verify, benchmark])
+models = CliGroup("models", "List, download, check and time the models on this machine.", [ls, pull, verify, benchmark])

@@ -50,7 +50,7 @@ def merge(session: Session, person: str, into: str) -> None:
 
 @command("split", "rushes people split Anna holiday.mp4@12:41", "rushes people split Anna vid_7f3k@12:41 --name Bert")
 @click.argument("person")
-@click.argument("place")
+@click.argument("place", metavar="VIDEO@TIME")
 @click.option("--name", "called", default="", metavar="NAME", help="Name of the other person.")
 def split(session: Session, person: str, place: str, called: str) -> None:
     """Separate the face at VIDEO@TIME from a person."""
@@ -64,14 +64,20 @@ def split(session: Session, person: str, place: str, called: str) -> None:
 @click.argument("person")
 @click.option("--back", is_flag=True, help="Show the person again.")
 def hide(session: Session, person: str, back: bool) -> None:
-    """Hide a person from lists and searches, e.g. a passer-by or a face on a poster."""
+    """Hide a person from lists and searches.
+
+    For example a passer-by, or a face on a poster.
+    """
     open_library(session).people.hide(person, hidden=not back)
     _report(session, f"{person} is {'shown again' if back else 'hidden'}", person=person, hidden=not back)
 
 
 @command("undo", "rushes people undo")
 def undo(session: Session) -> None:
-    """Undo the last name, merge, split or hide; repeat it to undo earlier ones."""
+    """Undo the last change.
+
+    That is a name, a merge, a split or a hide; repeat it to undo earlier ones.
+    """
     what = open_library(session).people.undo()
     _report(session, f"undone: {what}", undone=what)
 

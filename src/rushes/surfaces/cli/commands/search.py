@@ -39,7 +39,7 @@ class SearchCommand(CliCommand):
     "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N hits."
 )
 @click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
-@click.option("--cursor", default="", metavar="MARK", help="Continue after an earlier search.")
+@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier search.")
 @click.option(
     "--order",
     type=click.Choice(["best", "time"]),

@@ -55,7 +55,10 @@ _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colou
 @click.argument("path", type=click.Path())
 @depths_options("anaglyph")
 def preview_frames(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
-    """Render eight frames of a video in 3D and suggest a strength; takes seconds."""
+    """Preview eight frames in 3D and suggest a strength.
+
+    Takes seconds, whatever the length of the video.
+    """
     library = _opened(session, depth_model)
     made = preview(library.home, path, StereoOptions(output=depth_output, **words), signals=True)
     session.document(made)

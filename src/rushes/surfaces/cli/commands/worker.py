@@ -76,7 +76,7 @@ def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
 def _end(session: Session, view: WorkerView, code: int) -> None:
     counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
     session.message("summary", **counted, code=code, resumable=code in STOPPED)
-    end = "stopped; what it held is given back" if code in STOPPED else "nothing is left to do"
+    end = "stopped; unfinished tasks were given back" if code in STOPPED else "no work is left"
     session.remark(task_summary(view), (f"; {end}", DONE))
     if view.count["dead"]:
         session.remark(("next: rushes failed ls", DONE))

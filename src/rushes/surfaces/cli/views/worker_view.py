@@ -171,6 +171,6 @@ class WorkerView:
 
 def task_summary(view: WorkerView) -> str:
     """12 tasks done, 1 failed, in 3 min 2 s."""
-    done = view.count["done"] + view.count["found"]
-    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "found"))
+    done = view.count["done"] + view.count["adopted"]
+    rest = ", ".join(f"{n} {word}" for word, n in view.count.items() if word not in ("done", "adopted"))
     return f"{plural(done, 'task')} done{f', {rest}' if rest else ''} in {duration(view.seconds)}"
