@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
-from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, silence
+from rushes.surfaces.cli.screen import DONE, TROUBLE, silence
 from rushes.surfaces.cli.session import Session
 
 OK, FAILED, NO_RIGHT, NO_ROOM, INTERRUPTED = 0, 1, 4, 8, 130
@@ -36,19 +36,17 @@ def about(name: str, message: str) -> str:
     return message if name in message else f"{name}: {message}"
 
 
-def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "") -> None:
-    """The four lines; empty ones are left out."""
+def show(session: Session, error: str, why: str = "", means: str = "", do: str = "") -> None:
+    """The four lines for people, not with --json; empty ones are left out."""
     for label, words in (("error", error), ("why", why), ("means", means), ("do", do)):
-        if words:
-            screen.block(label, TROUBLE if label == "error" else DONE, words)
+        if words and not session.json:
+            session.err.block(label, TROUBLE if label == "error" else DONE, words)
 
 
 def _report(session: Session, error: BaseException, code: int, message: str, hint: str, do: str = "") -> int:
     """For people or for programs, with the traceback if it is wanted."""
-    if session.json:
-        session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
-    else:
-        show(session.err, message, do=do or hint)
+    session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
+    show(session, message, do=do or hint)
     if session.verbose:
         traceback.print_exception(error)
     return code
@@ -57,13 +55,11 @@ def _report(session: Session, error: BaseException, code: int, message: str, hin
 def report_known(session: Session, error: RushesError) -> int:
     """An error of ours, in plain words."""
     kind = type(error)
-    if session.json:
-        known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
-        session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
-        return kind.exit_code
-    show(session.err, str(error), _cause(error), meaning_of(kind), error.advice)
+    known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
+    session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
+    show(session, str(error), _cause(error), meaning_of(kind), error.advice)
     session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
-    if session.verbose:
+    if session.verbose and not session.json:
         traceback.print_exception(error)
     return kind.exit_code
 
@@ -78,11 +74,9 @@ def report_interrupt(session: Session) -> int:
 
 def report_usage(session: Session, error: click.ClickException) -> int:
     """The command line could not be parsed."""
-    if session.json:
-        session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
-        return error.exit_code
+    session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rushes"
-    show(session.err, error.format_message(), do=f"{command} --help")
+    show(session, error.format_message(), do=f"{command} --help")
     return error.exit_code
 
 

@@ -82,6 +82,12 @@ class Screen:
             text.append(clean(words, utf8=self.utf8), style)
         return text
 
+    def cropped(self, *parts: Part) -> Text:
+        """The same, cut where the terminal ends."""
+        text = self.styled(*parts)
+        text.truncate(self.width, overflow="crop")
+        return text
+
     def line(self, *parts: Part) -> None:
         """One line (or, on a terminal, as many as it needs)."""
         text = self.styled(*parts)

@@ -18,7 +18,7 @@ from rushes.surfaces.cli.options import open_library, paths_argument, request_of
 from rushes.surfaces.cli.screen import DONE, NOW, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.states import next_step
-from rushes.surfaces.cli.views.summary import report_skipped
+from rushes.surfaces.cli.views.summary import report_refused, report_skipped
 from rushes.surfaces.words import plural, size, time_range, timecode
 
 
@@ -50,19 +50,15 @@ def estimate(session: Session, /, paths: Sequence[str], **words: Any) -> int:
     Uses earlier measurements; stages that never ran here are tried on a few seconds of the video first.
     """
     found = open_library(session, create=True).estimate(paths, request_of(words), signals=True)
-    if session.json:
-        session.rows("estimate", [_estimate_doc(e) for e in found])
-    else:
-        _estimate_table(session, found)
+    session.rows("estimate", [_estimate_doc(e) for e in found])
+    _estimate_table(session, found)
     return _code([e.error for e in found])
 
 
 def report_added(session: Session, one: IntakeResult) -> None:
     """Print one path: its job, or the error."""
-    if one.error and session.json:
-        session.message("error", path=one.path, message=str(one.error), hint=one.error.advice)
-    elif one.error:
-        errors.show(session.err, str(one.error), do=one.error.advice)
+    if one.error:
+        report_refused(session, one.path, one.error)
     elif one.job:
         session.message("job", path=one.path, job=one.job.id, created=one.created, state=one.job.state)
         finished = one.job.state is JobState.COMPLETED
@@ -106,7 +102,7 @@ def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:
         session.remark((f"not included: {', '.join(unknown)} (no measurements on this machine yet)", NOW))
     for e in found:
         if e.error:
-            errors.show(session.err, errors.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
+            errors.show(session, errors.about(PurePath(e.path).name, str(e.error)), do=e.error.advice)
 
 
 def _estimate_row(name: str, some: Sequence[Estimate]) -> list[str]:

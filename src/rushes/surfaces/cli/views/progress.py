@@ -85,11 +85,20 @@ def stopping(signals: int) -> str:
 
 def rows_of(snapshots: Sequence[JobProgress]) -> list[Row]:
     """One row per stage over all videos, in plan order."""
-    rows: dict[str, Row] = {}
-    for snapshot in snapshots:
-        for stage in snapshot.stages:
-            rows[stage.stage] = _plus(rows.get(stage.stage), stage)
-    return list(rows.values())
+    stages: dict[str, list[StageProgress]] = {}
+    for stage in (stage for snapshot in snapshots for stage in snapshot.stages):
+        stages.setdefault(stage.stage, []).append(stage)
+    return [_row(name, some) for name, some in stages.items()]
+
+
+def _row(name: str, some: Sequence[StageProgress]) -> Row:
+    speed = next((s.speed for s in reversed(some) if s.speed), some[0].speed)
+    return Row(name, *_counts(some), speed, _sum([s.remaining for s in some]))
+
+
+def _counts(some: Sequence[StageProgress | Row]) -> tuple[int, int, float, int]:
+    done, total = sum(s.done for s in some), sum(s.total for s in some)
+    return done, total, sum(s.running for s in some), sum(s.active for s in some)
 
 
 def total_of(snapshots: Sequence[JobProgress]) -> Row:
@@ -98,9 +107,7 @@ def total_of(snapshots: Sequence[JobProgress]) -> Row:
     still = [s.remaining for s in snapshots if s.job.state not in FINAL]
     left = _sum(still) if still else (0.0, 0.0)
     speeds = [s.speed for s in snapshots if s.speed]
-    done, total = sum(r.done for r in rows), sum(r.total for r in rows)
-    running, active = sum(r.running for r in rows), sum(r.active for r in rows)
-    return Row("total", done, total, running, active, sum(speeds) if speeds else None, left)
+    return Row("total", *_counts(rows), sum(speeds) if speeds else None, left)
 
 
 def bar(row: Row, *, utf8: bool) -> list[Part]:
@@ -132,7 +139,7 @@ class Bars(Watcher):
     def begin(self, films: int) -> None:
         """Something to see before the first snapshot."""
         self._live.start()
-        self._live.update(self._screen.styled((f"reading {plural(films, 'video')}", NOW)), refresh=True)
+        self._live.update(self._reading(films), refresh=True)
 
     def stop(self) -> None:
         """The foot of the picture says it from now on."""
@@ -157,9 +164,9 @@ class Bars(Watcher):
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
-        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(len(snapshots))]
         if not self._space.enough:
-            lines.append(self._cut(self._screen.styled((space_words(self._space), NOW))))
+            lines.append(self._screen.cropped((space_words(self._space), NOW)))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -167,10 +174,10 @@ class Bars(Watcher):
         left = time_range(row.remaining) if last or row.remaining else ""
         count = f"{row.done}/{row.total}"
         parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
-        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}"))
+        return self._screen.cropped(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}")
 
-    def _reading(self, snapshots: Sequence[JobProgress]) -> Text:
-        return self._cut(self._screen.styled((f"reading {plural(len(snapshots), 'video')}", NOW)))
+    def _reading(self, films: int) -> Text:
+        return self._screen.cropped((f"reading {plural(films, 'video')}", NOW))
 
     def _foot(self, rows: Sequence[Row], snapshots: Sequence[JobProgress]) -> Text:
         films = sum(s.job.state in FINAL for s in snapshots)
@@ -179,13 +186,7 @@ class Bars(Watcher):
         failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
         last: Part = (stopping(self._signals), NOW) if self._signals else (KEEPS, DONE)
         room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
-        return self._cut(
-            self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
-        )
-
-    def _cut(self, text: Text) -> Text:
-        text.truncate(self._screen.width, overflow="crop")
-        return text
+        return self._screen.cropped((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
 
 
 class Plain(Watcher):
@@ -202,7 +203,7 @@ class Plain(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """Say so."""
-        self._session.remark((space_words(space), NOW))
+        report_space(self._session, space)
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print what ended since the last snapshot."""
@@ -227,7 +228,7 @@ class Lines(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
-        self._session.message("status", **space_fields(space))
+        report_space(self._session, space)
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print each running stage of each job."""
@@ -337,20 +338,6 @@ def _sum(ranges: Sequence[Range | None]) -> Range | None:
     return (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
 
 
-def _plus(row: Row | None, stage: StageProgress) -> Row:
-    if row is None:
-        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed, stage.remaining)
-    return replace(
-        row,
-        done=row.done + stage.done,
-        total=row.total + stage.total,
-        running=row.running + stage.running,
-        active=row.active + stage.active,
-        speed=stage.speed or row.speed,
-        remaining=_sum([row.remaining, stage.remaining]),
-    )
-
-
 def _line(snapshot: JobProgress, row: Row) -> dict[str, object]:
     left = row.remaining
     return {
@@ -374,7 +361,8 @@ def space_words(space: DiskSpace) -> str:
     return f"disk nearly full: {size(space.free)} free, {size(space.reserve)} kept free; continues when there is space"
 
 
-def space_fields(space: DiskSpace) -> dict[str, object]:
-    """The same for programs: a status that belongs to no job."""
+def report_space(session: Session, space: DiskSpace) -> None:
+    """A line for people; for programs a status that belongs to no job."""
     counted = {"bytes_free": space.free, "bytes_kept_free": space.reserve}
-    return {"stage": "room", "enough": space.enough, **counted, "message": space_words(space)}
+    session.message("status", stage="room", enough=space.enough, **counted, message=space_words(space))
+    session.remark((space_words(space), NOW))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rushes.domain.errors import NotFound, TryAgain
+from rushes.domain.errors import NotFound, RushesError, TryAgain
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
@@ -33,9 +33,7 @@ class Notes:
 def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
     """Print which files were skipped and why; that is no error."""
     skipped = [one for one in added if one.skipped]
-    if session.json:
-        session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
-        return
+    session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
     for one in skipped[:FEW]:
         session.remark((f"skipped {relative_path(one.path)}: {one.skipped}", DONE))
     if len(skipped) > FEW:
@@ -46,11 +44,11 @@ def report(session: Session, library: Library, ran: RunReport, written: Sequence
     """Print how a run ended, for people or for programs."""
     report_skipped(session, ran.skipped)
     for one in ran.refused:
-        _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
+        report_refused(session, one.path, one.error)
     for job in ran.jobs:
         if job.state is JobState.FAILED:
             _failures(session, job, library.jobs.tasks(job.id, TaskState.DEAD))
-    for job in _cancelled(ran) if session.json else ():
+    for job in _cancelled(ran):
         hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
@@ -194,17 +192,14 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
     for (stage, kind), tasks in list(groups.items())[:FEW]:
         last = tasks[-1].failure
         message, hint = (last.message, last.hint) if last else ("", "")
-        if session.json:
-            chunks = [t.chunk for t in tasks if t.chunk is not None]
-            session.message(
-                "error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message, hint=hint
-            )
-            continue
+        chunks = [t.chunk for t in tasks if t.chunk is not None]
+        about = {"job": job.id, "name": job.name, "stage": stage, "chunks": chunks, "kind": kind}
+        session.message("error", **about, message=message, hint=hint)
         if stage == "probe":  # the file itself is refused
-            errors.show(session.err, errors.about(job.name, message), means="the file could not be processed", do=hint)
+            errors.show(session, errors.about(job.name, message), means="the file could not be processed", do=hint)
             continue
         means = "stages that need it were not run; all other results are kept"
-        errors.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
+        errors.show(session, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
 
 
 def _where(tasks: Sequence[Task]) -> str:
@@ -213,21 +208,17 @@ def _where(tasks: Sequence[Task]) -> str:
         return ""
     if len(tasks) > 1:
         return f", {len(tasks)} chunks"
-    span = _span(first)
+    doc = json.loads(first.spec).get("span")
+    span = Span.from_json(doc) if doc else None
     time = f" ({clock(span.start_us, 0)}-{clock(span.end_us, 0)})" if span else ""
     return f", chunk {first.chunk}{time}"
 
 
-def _span(task: Task) -> Span | None:
-    doc = json.loads(task.spec).get("span")
-    return Span.from_json(doc) if doc else None
-
-
-def _refused(session: Session, path: str, message: str, hint: str) -> None:
-    if session.json:
-        session.message("error", path=path, message=message, hint=hint)
-    else:
-        errors.show(session.err, message, do=hint)
+def report_refused(session: Session, path: str, error: RushesError | None) -> None:
+    """Print why a file was not taken in."""
+    hint = error.advice if error else ""
+    session.message("error", path=path, message=str(error), hint=hint)
+    errors.show(session, str(error), do=hint)
 
 
 def _line(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
