@@ -13,6 +13,7 @@ from rushes.library.webhook import DELIVERY, Webhook
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
 from rushes.surfaces.http.schemas import RecordShape
+from rushes.surfaces.words import active_jobs
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])
@@ -63,9 +64,8 @@ def drain_worker(library: LibraryDep, worker: str = Query(max_length=300)) -> di
 @router.get("/stats")
 def get_stats(library: LibraryDep) -> Stats:
     """Sums for a first page."""
-    alive = [w for w in library.jobs.workers() if w.alive]
-    slots = sum(w.incarnation.slots for w in alive)
-    return Stats(library.summary(), library.jobs.counts(MOST), len(alive), slots, library.free_bytes())
+    active = active_jobs(library.jobs.workers())
+    return Stats(library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.free_bytes())
 
 
 @router.get("/settings")

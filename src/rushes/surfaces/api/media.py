@@ -20,13 +20,7 @@ router = APIRouter(tags=["files"])
 api = APIRouter(tags=["files"])
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
          ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
-PUBLIC = (
-    "videos/proxy/",
-    "videos/clips/",
-    "videos/3d/",
-    "thumbs/",
-    "frames/",
-)  # the published names that hold a video's id
+PUBLIC = ("videos/proxy/", "videos/clips/", "videos/3d/", "thumbs/", "frames/")  # names that hold a video's id
 PIECE = 1 << 20  # bytes that are fetched from a far store at once
 _WEEK = "private, max-age=604800"
 

@@ -1,7 +1,8 @@
-"""The options that describe a job."""
+"""Options that several commands share, the request that they make, and the library that they open."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -13,31 +14,48 @@ from rushes.library import RECIPES, JobRequest, Library
 from rushes.surfaces.cli.session import Session
 from rushes.telemetry import log, log_to
 
+LOG_BYTES = 5_000_000
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
+NO_OVERRIDES: Overrides = MappingProxyType({})
+
+
+def text_option(name: str, metavar: str, help: str, default: str = "") -> Decorator:
+    """An option whose value is a text."""
+    return click.option(name, default=default, metavar=metavar, help=help)
+
+
+def number_option(name: str, help: str, least: int, most: int | None = None, default: int | None = None) -> Decorator:
+    """An option whose value is a number."""
+    shown = default is not None
+    return click.option(
+        name, default=default, show_default=shown, type=click.IntRange(least, most), metavar="N", help=help
+    )
+
+
+def together(*options: Decorator) -> Decorator:
+    """Options that belong together, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
-
-
-def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that describe a job."""
-    options = [
-        click.option("--recipe", default="", metavar="NAME", help=f"What to make: {', '.join(RECIPES)}."),
-        click.option(
-            "--only",
-            multiple=True,
-            metavar="STAGE",
-            help="Only these stages and what they need, e.g. transcript or shots.",
-        ),
-        click.option("--skip", multiple=True, metavar="STAGE", help="Leave these stages out, e.g. transcribe."),
-        click.option("--profile", default="", metavar="NAME", help="Models to use: fast, balanced or high_quality."),
-        click.option(
-            "--language", default="", metavar="CODE", help="Spoken language, e.g. en or de (default: detect)."
-        ),
-        click.option("--chunk", default="", metavar="SECONDS", help="Length of a chunk, or 'large' (default: 60)."),
-        click.option("--priority", default=0, metavar="N", help="Jobs with a higher priority run first."),
-        click.option("--again", default=0, metavar="N", help="Recompute as take N; earlier results are kept."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+page_options = together(
+    number_option("--limit", "Print at most N.", 1, 1000, 100),
+    text_option("--cursor", "CURSOR", "Continue after an earlier list."),
+)
+chunk_option = text_option("--chunk", "SECONDS", "Length of a chunk, or 'large' (default: 60).")
+slots_option = number_option("--slots", "Process N chunks at the same time.", 1)
+_ONLY = "Only these stages and what they need, e.g. transcript or shots."
+request_options = together(
+    text_option("--recipe", "NAME", f"What to make: {', '.join(RECIPES)}."),
+    click.option("--only", multiple=True, metavar="STAGE", help=_ONLY),
+    click.option("--skip", multiple=True, metavar="STAGE", help="Leave these stages out, e.g. transcribe."),
+    text_option("--profile", "NAME", "Models to use: fast, balanced or high_quality."),
+    text_option("--language", "CODE", "Spoken language, e.g. en or de (default: detect)."),
+    chunk_option,
+    click.option("--priority", default=0, metavar="N", help="Jobs with a higher priority run first."),
+    click.option("--again", default=0, metavar="N", help="Recompute as take N; earlier results are kept."),
+)
 
 
 def request_of(words: dict[str, Any]) -> JobRequest:
@@ -51,13 +69,6 @@ def request_of(words: dict[str, Any]) -> JobRequest:
 def names(given: Sequence[str]) -> tuple[str, ...]:
     """Names given one by one, or separated by commas."""
     return tuple(name for one in given for name in one.split(",") if name)
-
-
-LOG_BYTES = 5_000_000
-
-
-Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
-NO_OVERRIDES: Overrides = MappingProxyType({})
 
 
 def open_library(

@@ -105,13 +105,7 @@ class AccessPolicy:
         """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be."""
         name = host_name(host)
         node = platform.node().lower()
-        own = {
-            "localhost",
-            node,
-            f"{node}.local",
-            self.bound.lower(),
-            *self._listed(self.settings.hosts),
-        }
+        own = {"localhost", node, f"{node}.local", self.bound.lower(), *self._listed(self.settings.hosts)}
         return name in own or is_address(name)
 
     def _is_our_page(self, headers: Headers) -> bool:

@@ -7,7 +7,7 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path
@@ -17,10 +17,7 @@ from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecod
 
 
 @command("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")
-@click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
-)
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
+@page_options
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = open_library(session)

@@ -14,7 +14,7 @@ from rushes.domain.task import Task
 from rushes.library import Library
 from rushes.library.jobs import Page
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
 from rushes.surfaces.cli.views.states import StateWord, next_step, page_of, state_part
@@ -42,10 +42,7 @@ LOOK_SECONDS = 0.5
 
 @command("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
 @click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(JOB_WORDS)}.")
-@click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
-)
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
+@page_options
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first.
 
@@ -249,7 +246,8 @@ def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
 def _dates(job: Job, screen: Screen) -> str:
     if not job.started_at:
         return f"  added {date_time(job.created_at, local=screen.terminal)}"
-    took = f", took {duration(seconds_between(job.started_at, job.finished_at))}" if job.finished_at else ""
+    seconds = seconds_between(job.started_at, job.finished_at)
+    took = "" if seconds is None else f", took {duration(seconds)}"
     return f"  started {date_time(job.started_at, local=screen.terminal)}{took}"
 
 

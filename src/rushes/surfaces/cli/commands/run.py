@@ -10,7 +10,7 @@ from rushes.library import JobRequest, Library, RunReport
 from rushes.library.videos.beside import WrittenFile
 from rushes.library.work.progress import FilmsAdded, JobProgress, ModelProgress
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import open_library, paths_argument, request_of, request_options
+from rushes.surfaces.cli.options import open_library, paths_argument, request_of, request_options, slots_option
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.model_download import DownloadView
@@ -26,7 +26,7 @@ from rushes.surfaces.cli.views.summary import Notes
 )
 @paths_argument
 @request_options
-@click.option("--slots", type=click.IntRange(1), metavar="N", help="Process N chunks at the same time.")
+@slots_option
 @click.option(
     "--beside/--no-beside", default=None, help="Write subtitles and a sidecar file next to the video (default: yes)."
 )

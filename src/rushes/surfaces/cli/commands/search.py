@@ -8,7 +8,7 @@ from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
 from rushes.surfaces.cli.command import CliCommand, command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import number_option, open_library, text_option
 from rushes.surfaces.cli.screen import DONE, HEAD
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.hits import describe_library, quote_parts, reference, report_no_hits
@@ -35,11 +35,9 @@ class SearchCommand(CliCommand):
     cls=SearchCommand,
 )
 @click.argument("query", nargs=-1)
-@click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N hits."
-)
-@click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier search.")
+@number_option("--limit", "Print at most N hits.", 1, 1000, 20)
+@text_option("--video", "VIDEO", "Only in this video.")
+@text_option("--cursor", "CURSOR", "Continue after an earlier search.")
 @click.option(
     "--order",
     type=click.Choice(["best", "time"]),

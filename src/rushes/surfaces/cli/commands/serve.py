@@ -8,22 +8,16 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library import needed
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.options import number_option, open_library
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 
 
 @command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), metavar="N", help="Port to listen on."
-)
-@click.option(
-    "--workers", default=0, show_default=True, type=click.IntRange(0), metavar="N", help="Also start N workers."
-)
-@click.option(
-    "--slots", type=click.IntRange(1), metavar="N", help="Chunks that each worker processes at the same time."
-)
+@number_option("--port", "Port to listen on.", 0, 65535, 8000)
+@number_option("--workers", "Also start N workers.", 0, default=0)
+@number_option("--slots", "Chunks that each worker processes at the same time.", 1)
 @click.option("--setup", is_flag=True, help="Print a link for creating the first account from another machine.")
 def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool) -> int:
     """Serve the library to browsers and to programs over HTTP.

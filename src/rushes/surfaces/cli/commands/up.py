@@ -11,6 +11,7 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
 from rushes.surfaces.cli.command import command
+from rushes.surfaces.cli.options import number_option
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 
@@ -21,15 +22,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the te
 
 @command("up", "rushes up", "rushes up ~/fleet --workers 4 --slots 1")
 @click.argument("folder", default="fleet", type=click.Path(file_okay=False), metavar="[DIR]")
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(0), metavar="N", help="Number of workers.")
-@click.option(
-    "--slots",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Chunks that each worker processes at the same time.",
-)
+@number_option("--workers", "Number of workers.", 0, default=2)
+@number_option("--slots", "Chunks that each worker processes at the same time.", 1, default=1)
 def up(session: Session, folder: str, workers: int, slots: int) -> int:
     """Try a fleet on this machine: servers and workers in one command.
 

@@ -8,7 +8,7 @@ from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
 from rushes.library.work.home_worker import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.options import Overrides, names, open_library
+from rushes.surfaces.cli.options import Overrides, names, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary
@@ -18,7 +18,7 @@ SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 
 
 @command("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
-@click.option("--slots", type=click.IntRange(1), metavar="N", help="Process N chunks at the same time.")
+@slots_option
 @click.option(
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
 )

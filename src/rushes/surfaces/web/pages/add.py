@@ -1,6 +1,6 @@
 """Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -124,22 +124,19 @@ def drop_upload(request: Request, library: LibraryDep, upload: Annotated[str, Fo
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    return [_recipe(library, name, stages, seconds, pixels) for name, stages in library.recipes().items()]
-
-
-def _recipe(
-    library: Library, name: str, stages: Sequence[str], seconds: float, pixels: tuple[int, int]
-) -> dict[str, Any]:
-    found = library.forecast(name, seconds, pixels)
-    return {
-        "name": name,
-        "words": WORDS.get(name, ", ".join(stages)),
-        "whole": None if found.unknown else found.whole,
-        "stages": found.stages,
-        "unknown": found.unknown,
-        "size": found.size,
-        "longest": max((high for _, high in found.stages.values()), default=1.0),
-    }
+    return [
+        {
+            "name": name,
+            "words": WORDS.get(name, ", ".join(stages)),
+            "whole": None if found.unknown else found.whole,
+            "stages": found.stages,
+            "unknown": found.unknown,
+            "size": found.size,
+            "longest": max((high for _, high in found.stages.values()), default=1.0),
+        }
+        for name, stages in library.recipes().items()
+        for found in [library.forecast(name, seconds, pixels)]
+    ]
 
 
 def _roots(request: Request, library: Library) -> list[str]:

@@ -14,6 +14,7 @@ from rushes.surfaces.http.deps import LibraryDep, expected_of
 from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
+from rushes.surfaces.words import active_jobs
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 3  # jobs whose stages are shown; looking at one reads its plan
@@ -29,15 +30,6 @@ class Running:
     seen: JobProgress
     video: str
     expected: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Who works."""
-
-    workers: int
-    slots: int
-    busy: int
 
 
 @router.get("/")
@@ -58,7 +50,7 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         more=len(running) - SHOWN,
         waiting=len(waiting),
         failed=library.jobs.page(JobState.FAILED, limit=5).rows,
-        fleet=_fleet(library),
+        fleet=active_jobs(library.jobs.workers()),
     )
 
 
@@ -79,8 +71,3 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
 
 def _running(library: Library, job: Job) -> Running:
     return Running(job, library.jobs.watch(job.id).look(), video_of(job), expected_of(library, job))
-
-
-def _fleet(library: Library) -> Fleet:
-    alive = [w for w in library.jobs.workers() if w.alive]
-    return Fleet(len(alive), sum(w.incarnation.slots for w in alive), sum(len(w.held) for w in alive))

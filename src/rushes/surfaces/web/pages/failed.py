@@ -47,7 +47,6 @@ class Cause:
 
     said: Said
     where: tuple[tuple[str, str, str], ...]  # job, its name, step and chunk
-    first: str
     last: str
 
 
@@ -58,7 +57,6 @@ class Group:
     kind: str
     title: str
     count: int
-    jobs: int
     hopeless: bool
     causes: tuple[Cause, ...]
     more: int  # causes that are not told
@@ -114,10 +112,8 @@ def act(
     kinds = frozenset([only] if only else kind or [])
     if not kinds:
         return back(request, "Nothing was selected.")
-    letters = library.jobs.failed
-    acted = (letters.retry if do == "retry" else letters.dismiss)(
-        FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE
-    )
+    do_it = library.jobs.failed.retry if do == "retry" else library.jobs.failed.dismiss
+    acted = do_it(FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE)
     done += len(acted.tasks)
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
@@ -150,31 +146,20 @@ def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
 
 def _who(library: Library) -> str:
     alive = any(w.alive for w in library.jobs.workers())
-    return (
-        "A worker takes them soon."
-        if alive
-        else "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
-    )
+    alone = "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
+    return "A worker takes them soon." if alive else alone
 
 
 def _group(names: Mapping[str, str], group: FailureGroup) -> Group:
     causes = tuple(_cause(names, c) for c in group.causes[:CAUSES])
-    return Group(
-        group.kind,
-        TITLES.get(group.kind, group.kind),
-        len(group.tasks),
-        len({t.job for t in group.tasks}),
-        all("will not" in c.verdict for c in group.causes),
-        causes,
-        len(group.causes) - len(causes),
-    )
+    title, hopeless = TITLES.get(group.kind, group.kind), all("will not" in c.verdict for c in group.causes)
+    return Group(group.kind, title, len(group.tasks), hopeless, causes, len(group.causes) - len(causes))
 
 
 def _cause(names: Mapping[str, str], said: Said) -> Cause:
     one_each = list({t.job: t for t in said.tasks}.values())[:NAMED]
     where = tuple((t.job, names[t.job], _place(t)) for t in one_each)
-    times = sorted(t.finished_at or "" for t in said.tasks)
-    return Cause(said, where, times[0], times[-1])
+    return Cause(said, where, max(t.finished_at or "" for t in said.tasks))
 
 
 def _place(task: Task) -> str:

@@ -12,7 +12,7 @@ from rushes.library import VERSION, Library
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import host_of, worker_word
+from rushes.surfaces.words import active_jobs, host_of, worker_word
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200  # workers; the dead ones last
@@ -38,19 +38,19 @@ class Row:
 def show_workers(request: Request, library: LibraryDep) -> Response:
     """The table."""
     found = sorted(library.jobs.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
-    alive = [w for w in found if w.alive]
+    active = active_jobs(found)
     return render(
         request,
         "workers.html",
         rows=_rows(library, found[:SHOWN]),
         left_out=max(0, len(found) - SHOWN),
-        alive=len(alive),
-        slots=sum(w.incarnation.slots for w in alive),
-        busy=sum(len(w.held) for w in alive),
+        alive=active.workers,
+        slots=active.slots,
+        busy=active.busy,
         lease=LEASE_SECONDS,
         renew=RENEW_SECONDS,
         counts=library.jobs.counts(GLANCE),
-        workers=len(alive),
+        workers=active.workers,
     )
 
 

@@ -21,9 +21,9 @@ from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import Id, LibraryDep, expected_of, library_of
 from rushes.surfaces.http.pagination import seal, unseal
 from rushes.surfaces.http.schemas import of_video
-from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, seconds, span_of, ticks
+from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, span_of, ticks
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, task_word
+from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, seconds_between, task_word
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50
@@ -48,7 +48,7 @@ class Row:
     @property
     def took(self) -> float | None:
         """Seconds from its first attempt to its end."""
-        return seconds(self.job.started_at, self.job.finished_at)
+        return seconds_between(self.job.started_at, self.job.finished_at)
 
     @property
     def active(self) -> int:
@@ -77,7 +77,7 @@ def show_jobs(
         recipes=tuple(library.recipes()),
         more=seal(more, f"tab {tab}") if more else "",
         counts=library.jobs.counts(GLANCE),
-        workers=sum(w.alive for w in library.jobs.workers()),
+        workers=busy.workers,
     )
 
 
@@ -246,7 +246,7 @@ def _steer(library: Library, job: str, do: Order, stage: str, value: int) -> str
 
 def _times(library: Library, job: Job, seen: JobProgress) -> Times:
     over = job.state in FINAL
-    elapsed = seconds(job.started_at, job.finished_at if over else datetime.now(UTC).isoformat())
+    elapsed = seconds_between(job.started_at, job.finished_at if over else datetime.now(UTC).isoformat())
     return Times(expected_of(library, job), elapsed or 0.0, seen.remaining, over)
 
 
@@ -254,7 +254,7 @@ def _chosen(library: Library, id: str) -> Chosen:
     task = library.jobs.task(id)
     lines = [str(e.data.get("line", "")) for e in library.jobs.log(id, 0, 500)][-LINES:]
     kept = list(task.failure.lines) if task.failure and not lines else lines
-    return Chosen(task, task_word(task), span_of(task), kept, seconds(task.started_at, task.finished_at))
+    return Chosen(task, task_word(task), span_of(task), kept, seconds_between(task.started_at, task.finished_at))
 
 
 def _events(library: Library, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:
