@@ -75,17 +75,9 @@ def _code(errors: Sequence[RushesError | None]) -> int:
 
 
 def _estimate_doc(e: Estimate) -> dict[str, object]:
-    return {
-        "path": e.path,
-        "seconds": [round(e.p50, 1), round(e.p90, 1)],
-        "chunks": e.chunks,
-        "duration": e.duration,
-        "stages": e.stages,
-        "size": e.size,
-        "unknown": e.unknown,
-        "measured": e.measured,
-        "error": str(e.error) if e.error else None,
-    }
+    known = {name: getattr(e, name) for name in ("chunks", "duration", "stages", "size", "unknown", "measured")}
+    seconds = [round(e.p50, 1), round(e.p90, 1)]
+    return {"path": e.path, "seconds": seconds, **known, "error": str(e.error) if e.error else None}
 
 
 def _estimate_table(session: Session, found: Sequence[Estimate]) -> None:

@@ -62,7 +62,7 @@ def verify(session: Session, repair: bool) -> int:
     finally:
         watching.close()
     if ran.exit_code:
-        summary.report(session, library, ran, [], summary.Notes())
+        summary.report(session, library, ran, [], {})
         return ran.exit_code
     return _verdict(session, found, repaired=True)
 

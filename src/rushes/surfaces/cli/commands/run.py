@@ -15,7 +15,7 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.cli.views.progress import watcher
-from rushes.surfaces.cli.views.summary import Notes
+from rushes.surfaces.cli.views.summary import Estimates
 
 
 @command(
@@ -38,10 +38,10 @@ def run(session: Session, /, paths: Sequence[str], slots: int | None, beside: bo
     repeated.
     """
     library, wanted = open_library(session, create=True), request_of(words)
-    notes = Notes()
-    ran = run_shown(session, library, paths, wanted, slots, notes)
+    estimates: Estimates = {}
+    ran = run_shown(session, library, paths, wanted, slots, estimates)
     subtitles = library.settings.beside if beside is None else beside
-    summary.report(session, library, ran, _beside(library, ran) if subtitles else [], notes)
+    summary.report(session, library, ran, _beside(library, ran) if subtitles else [], estimates)
     return ran.exit_code
 
 
@@ -52,13 +52,13 @@ def _beside(library: Library, ran: RunReport) -> list[WrittenFile]:
 
 
 def run_shown(
-    session: Session, library: Library, paths: Sequence[str], wanted: JobRequest, slots: int | None, notes: Notes
+    session: Session, library: Library, paths: Sequence[str], request: JobRequest, slots: int | None, notes: Estimates
 ) -> RunReport:
     """Process the videos and show the progress."""
     pulling = DownloadView(session)
     watching = watcher(session, _expecting(library, notes))
     try:
-        for progress in library.running(paths, wanted, slots=slots, signals=True):
+        for progress in library.running(paths, request, slots=slots, signals=True):
             match progress:
                 case ModelProgress(model, done, total):
                     pulling.look(model, done, total)
@@ -75,7 +75,7 @@ def run_shown(
     return report
 
 
-def _expecting(library: Library, notes: Notes) -> Callable[[JobProgress], tuple[float, float] | None]:
+def _expecting(library: Library, estimates: Estimates) -> Callable[[JobProgress], tuple[float, float] | None]:
     def expect(snapshot: JobProgress) -> tuple[float, float] | None:
         try:
             found = library.expected(snapshot.job)
@@ -83,7 +83,7 @@ def _expecting(library: Library, notes: Notes) -> Callable[[JobProgress], tuple[
             return None
         if found:
             low, high = found
-            notes.estimates[snapshot.job.id] = low + snapshot.elapsed, high + snapshot.elapsed
+            estimates[snapshot.job.id] = low + snapshot.elapsed, high + snapshot.elapsed
         return found
 
     return expect

@@ -9,33 +9,24 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
 from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
+from rushes.surfaces.cli import options
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
-from rushes.surfaces.cli.options import (
-    Decorator,
-    chunk_option,
-    open_library,
-    paths_argument,
-    slots_option,
-    text_option,
-    together,
-)
 from rushes.surfaces.cli.screen import DONE, NOW
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.summary import Notes
 from rushes.surfaces.words import size
 
 
-def depth_options(format: str) -> Decorator:
+def depth_options(format: str) -> options.Decorator:
     """The options for 3D."""
     behind = "How far the background lies behind the screen, -2 to 1.5 % of the width (default: auto)."
-    return together(
+    return options.together(
         click.option("--format", default=format, show_default=True, metavar="NAME", help=_FORMATS),
-        text_option("--strength", "PERCENT", "Depth, 0 to 3 % of the width (default: auto).", "auto"),
-        text_option("--convergence", "PERCENT", behind, "auto"),
-        text_option("--depth-model", "DIR", "Folder of your own depth model in ONNX format."),
-        text_option("--depth-output", "KIND", "What your model returns: inverse (auto) or depth.", "auto"),
+        options.text_option("--strength", "PERCENT", "Depth, 0 to 3 % of the width (default: auto).", "auto"),
+        options.text_option("--convergence", "PERCENT", behind, "auto"),
+        options.text_option("--depth-model", "DIR", "Folder of your own depth model in ONNX format."),
+        options.text_option("--depth-output", "KIND", "What your model returns: inverse (auto) or depth.", "auto"),
     )
 
 
@@ -65,13 +56,13 @@ def preview_frames(session: Session, /, path: str, depth_model: str, depth_outpu
     "rushes stereo make ~/Films --format full-sbs",
     "rushes stereo make holiday.mp4 --format anaglyph --out holiday-3d.mp4",
 )
-@paths_argument
+@options.paths_argument
 @depth_options("half-sbs")
 @click.option(
     "--height", type=click.IntRange(90, 2160), default=1080, metavar="LINES", help="Maximum height of one view."
 )
-@chunk_option
-@slots_option
+@options.chunk_option
+@options.slots_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False),
@@ -95,7 +86,7 @@ def make(
     library = _opened(session, depth_model)
     if out:
         check_output(library.home, Path(out))
-    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, Notes())
+    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, {})
     if out and len(ran.jobs) > 1:
         hint = "Leave --out away: each result is written next to its video."
         raise Refused("--out names one file, but there are several videos", hint)
@@ -117,7 +108,7 @@ def _report_unfinished(session: Session, ran: RunReport) -> None:
 
 def _opened(session: Session, depth_model: str) -> Library:
     model = str(Path(depth_model).absolute()) if depth_model else None
-    return open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
+    return options.open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
 
 
 stereo = CliGroup("stereo", "Convert a video to 3D, or preview it in seconds.", [preview_frames, make])

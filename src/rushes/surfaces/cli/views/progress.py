@@ -9,14 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.job import FINAL
-from rushes.library.work.progress import (  # fmt: skip
-    DiskSpace,
-    JobProgress,
-    JobsProgress,
-    RunProgress,
-    StageProgress,
-    StopSignal,
-)
+from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress, RunProgress, StageProgress, StopSignal
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from rushes.domain.errors import NotFound, RushesError, TryAgain
@@ -23,11 +23,8 @@ from rushes.surfaces.words import duration, plural, speed_factor, time_range
 FEW = 5  # videos (and failures) that get a line each
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """What was noted during the run: the estimate of each job."""
-
-    estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
+Estimates = dict[str, tuple[float, float]]  # seconds by job, as noted during the run
+Written = Sequence[WrittenFile]  # files next to the videos
 
 
 def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
@@ -40,7 +37,9 @@ def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
         session.remark((f"and {len(skipped) - FEW} more were skipped: --json lists them", DONE))
 
 
-def report(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def report(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     """Print how a run ended, for people or for programs."""
     report_skipped(session, ran.skipped)
     for one in ran.refused:
@@ -52,18 +51,20 @@ def report(session: Session, library: Library, ran: RunReport, written: Sequence
         hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
-        _line(session, library, ran, written, notes)
+        _line(session, library, ran, written, estimates)
     else:
-        _lines(session, library, ran, written, notes)
+        _lines(session, library, ran, written, estimates)
 
 
-def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def _lines(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept. Run the same command to continue", NOW))
         return
     good = _good(ran)
     if good:
-        _headline(session, ran, good, notes)
+        _headline(session, ran, good, estimates)
     if new := _new(ran):
         _all_made(session, library, new, written)
     for job in _cancelled(ran)[:FEW]:
@@ -117,7 +118,7 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
         session.remark((f"  not written: {file.kept}", NOW))
 
 
-def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Notes) -> None:
+def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimates: Estimates) -> None:
     new = _new(ran)
     if not new:
         names = good[0].name if len(good) == 1 else plural(len(good), "video")
@@ -131,7 +132,7 @@ def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Note
             f"done in {duration(ran.seconds)}; {plural(before, 'task was', 'tasks were')} already done{also}"
         )
         return
-    known = [notes.estimates[j.id] for j in new if j.id in notes.estimates]
+    known = [estimates[j.id] for j in new if j.id in estimates]
     total = (sum(low for low, _ in known), sum(high for _, high in known))
     estimate = f"estimated {time_range(total)}" if known else "no estimate: first run of this kind here"
     session.remark(f"done in {duration(ran.seconds)} ({estimate}), {speed_factor(speed)} real time{also}")
@@ -221,7 +222,9 @@ def report_refused(session: Session, path: str, error: RushesError | None) -> No
     errors.show(session, str(error), do=hint)
 
 
-def _line(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def _line(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     speed = _speed(ran)
     session.message(
         "summary",
@@ -230,7 +233,7 @@ def _line(session: Session, library: Library, ran: RunReport, written: Sequence[
         errors=len(ran.refused) + sum(j.state in (JobState.FAILED, JobState.CANCELLED) for j in ran.jobs),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
-        seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
+        seconds_estimated=[estimates[j.id] for j in ran.jobs if j.id in estimates],
         speed_x=None if speed is None else round(speed, 2),
         beside=[file.path for file in written if not file.kept],
         kept=[file for file in written if file.kept],

@@ -1,15 +1,15 @@
 """The first page: what there is, what is being worked on, what needs somebody, and a way in."""
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, video_of
+from rushes.library.jobs import video_of
 from rushes.surfaces.http.deps import LibraryDep, expected_of
 from rushes.surfaces.web.index_counts import index_counts
 from rushes.surfaces.web.tiles import tiles
@@ -20,16 +20,6 @@ router = APIRouter(include_in_schema=False)
 SHOWN = 3  # jobs whose stages are shown; looking at one reads its plan
 WAITING = 50  # jobs that nobody has begun, counted up to that
 SAMPLE = Path(__file__).parents[1] / "sample" / "rushes-sample.mp4"
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A job at work, as the first page shows it."""
-
-    job: Job
-    seen: JobProgress
-    video: str
-    expected: tuple[float, float] | None
 
 
 @router.get("/")
@@ -69,5 +59,7 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
     return back(request, "The sample video was added.", to="/")
 
 
-def _running(library: Library, job: Job) -> Running:
-    return Running(job, library.jobs.watch(job.id).look(), video_of(job), expected_of(library, job))
+def _running(library: Library, job: Job) -> dict[str, Any]:
+    """A job at work, as the first page shows it."""
+    seen, expected = library.jobs.watch(job.id).look(), expected_of(library, job)
+    return {"job": job, "seen": seen, "video": video_of(job), "expected": expected}

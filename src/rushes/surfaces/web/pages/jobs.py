@@ -13,7 +13,7 @@ from rushes.domain.errors import Refused
 from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
-from rushes.domain.task import Task, TaskState
+from rushes.domain.task import TaskState
 from rushes.library import Library
 from rushes.library.jobs import JobProgress, JobWatcher, video_of
 from rushes.library.videos import Video
@@ -175,17 +175,6 @@ class Times:
         return max(self.expected[1] if self.expected else 0.0, self.elapsed + left, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """One task that somebody looks at."""
-
-    task: Task
-    word: str
-    span: tuple[int, int] | None
-    lines: list[str]
-    took: float | None
-
-
 @router.get("/jobs/{job_id}")
 def show_job(
     request: Request,
@@ -250,11 +239,13 @@ def _times(library: Library, job: Job, seen: JobProgress) -> Times:
     return Times(expected_of(library, job), elapsed or 0.0, seen.remaining, over)
 
 
-def _chosen(library: Library, id: str) -> Chosen:
+def _chosen(library: Library, id: str) -> dict[str, Any]:
+    """One task that somebody looks at."""
     task = library.jobs.task(id)
     lines = [str(e.data.get("line", "")) for e in library.jobs.log(id, 0, 500)][-LINES:]
     kept = list(task.failure.lines) if task.failure and not lines else lines
-    return Chosen(task, task_word(task), span_of(task), kept, seconds_between(task.started_at, task.finished_at))
+    took = seconds_between(task.started_at, task.finished_at)
+    return {"task": task, "word": task_word(task), "span": span_of(task), "lines": kept, "took": took}
 
 
 def _events(library: Library, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
 """Search: one box, facets, and hits grouped by video, each with its picture, its words and its time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -10,7 +9,6 @@ from fastapi.responses import JSONResponse, Response
 from rushes.domain.job import JobState
 from rushes.library import Library
 from rushes.library.search import FIELDS, Hit, SearchResult, Summary
-from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
 from rushes.surfaces.http.schemas import HitShape
@@ -28,17 +26,6 @@ NOTES = {"say": "speech", "text": "text on screen", "object": "an object in the 
          "near": "5s: at most 5 seconds apart"}  # fmt: skip
 Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The hits of one video on a page, and how many it has in all."""
-
-    video: Video | None
-    id: str
-    name: str
-    total: int
-    hits: list[tuple[Hit, HitShape]]
 
 
 @router.get("/search")
@@ -92,13 +79,15 @@ def _completions(last: str, known: Summary) -> list[str]:
     return fields + [word for word in seen if " " not in word]
 
 
-def _groups(library: Library, found: SearchResult) -> list[Group]:
+def _groups(library: Library, found: SearchResult) -> list[dict[str, Any]]:
+    """The hits of each video on a page, and how many it has in all."""
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
     totals, videos = found.facets.get("video", {}), library.videos.get_many(by_video)
     return [
-        Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
+        {"video": videos.get(id), "id": id, "name": hits[0][0].name, "total": totals.get(id, len(hits)), "hits": hits}
+        for id, hits in by_video.items()
     ]
 
 
