@@ -19,12 +19,12 @@ from rushes.surfaces.cli.session import Session
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Process": {
         "run": ("run", "Process videos now: make them watchable, searchable and ready to cut."),
-        "add": ("intake", "Add videos as jobs and leave the work to a worker."),
-        "worker": ("worker", "Process the jobs that were added, until stopped."),
-        "watch": ("intake", "Add new videos in folders and buckets automatically."),
-        "estimate": ("intake", "Estimate how long a run would take on this machine."),
+        "add": ("run", "Add videos as jobs and leave the work to a worker."),
+        "worker": ("processes", "Process the jobs that were added, until stopped."),
+        "watch": ("run", "Add new videos in folders and buckets automatically."),
+        "estimate": ("run", "Estimate how long a run would take on this machine."),
         "init": ("maintenance", "Create a home in a folder, for the videos below it."),
-        "up": ("up", "Try a fleet on this machine: servers and workers in one command."),
+        "up": ("processes", "Try a fleet on this machine: servers and workers in one command."),
     },
     "Use": {
         "ls": ("browse", "List the videos."),
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "stereo": ("stereo", "Convert a video to 3D, or preview it in seconds."),
         "export": ("clips", "Export subtitles, text or shots of a video."),
         "compare": ("browse", "Show the results of two runs of a video side by side."),
-        "serve": ("serve", "Serve the library to browsers and to programs over HTTP."),
+        "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),
     },
     "Control": {
         "jobs": ("jobs", "List and control jobs."),
@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "restore": ("maintenance", "Create a home from a backup."),
         "index": ("maintenance", "Update the search index, or fill it from sidecar files."),
         "reindex": ("maintenance", "Rebuild the search index from the results."),
-        "models": ("models", "List, download, check and time the models on this machine."),
+        "models": ("about", "List, download, check and time the models on this machine."),
         "doctor": ("about", "Check this machine and this home."),
         "config": ("about", "Show the settings in effect."),
         "version": ("meta", "Print the version."),

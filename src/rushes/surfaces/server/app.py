@@ -20,8 +20,8 @@ from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
-from rushes.surfaces.web.index_counts import IndexCounts
 from rushes.surfaces.web.pages.jobs import LiveJobs
+from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
 
 API = "/api/v1"

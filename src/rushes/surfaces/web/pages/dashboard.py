@@ -11,8 +11,7 @@ from rushes.domain.job import Job, JobState
 from rushes.library import Library
 from rushes.library.jobs import video_of
 from rushes.surfaces.http.deps import LibraryDep, expected_of
-from rushes.surfaces.web.index_counts import index_counts
-from rushes.surfaces.web.tiles import tiles
+from rushes.surfaces.web.pages.library import index_counts, tiles
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import active_jobs
 

@@ -1,22 +1,26 @@
-"""The library: posters, facets and bulk actions; filters live in the address and stay after an action."""
+"""The library: videos as tiles with stage marks, sums, facets and bulk actions; filters live in the address."""
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
-from rushes.domain.job import JobState
+from rushes.domain.job import Job, JobState
+from rushes.domain.keys import task_id
+from rushes.domain.task import Task, TaskState
 from rushes.library import JobRequest, Library
 from rushes.library.search import Summary
 from rushes.library.videos import Video
-from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.deps import LibraryDep, library_of
 from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.web.index_counts import index_counts
+from rushes.surfaces.http.schemas import FILES
 from rushes.surfaces.web.pages.video import KEPT
-from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import UNFINISHED, language_name, plural
+from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, language_name, plural, video_word
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
@@ -123,3 +127,96 @@ def _facets(known: Summary) -> list[tuple[str, str, list[tuple[str, str, Any]]]]
 
 def _has_a_name(label: str) -> bool:
     return label != "unknown" and not label.startswith("per_")
+
+
+# A mark's first and last stage; the last is None where chunks alone make it.
+MARKS: Mapping[str, tuple[str, str | None]] = {
+    "proxy": ("develop", "playlist"),
+    "speech": ("transcribe", "transcript"),
+    "text": ("read_text", "segments"),
+    "objects": ("objects", None),
+    "faces": ("faces", None),
+    "places": ("places", None),
+    "3D": ("stereo", "join"),
+}
+ID_LIMIT = 500  # ids that the ledger answers for at once: 45 videos
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A video in a grid or a list."""
+
+    video: Video
+    poster: str
+    marks: tuple[tuple[str, str], ...]
+    words: str
+    alarm: bool
+
+
+def tiles(library: Library, videos: Sequence[Video]) -> list[Tile]:
+    """The videos with their marks: three questions to the ledger, however many there are."""
+    ids = [id for v in videos for id in _ids(v.job)]
+    tasks = library.jobs.get_tasks(ids[:ID_LIMIT])
+    jobs = library.jobs.get_many([id for v in videos for id in v.jobs][:ID_LIMIT])
+    active = active_jobs(library.jobs.workers())
+    return [_tile(v, tasks, [jobs[id] for id in v.jobs if id in jobs], active) for v in videos]
+
+
+def _tile(video: Video, tasks: Mapping[str, Task], jobs: Sequence[Job], active: ActiveJobs) -> Tile:
+    marks = tuple((name, _mark(video, tasks, *stages)) for name, stages in MARKS.items())
+    poster = FILES + video.poster if video.poster else ""
+    word, failed = video_word([active.word(j) for j in jobs] or [active.word_of(video.job, video.state)])
+    return Tile(video, poster, marks, _words(word, failed, jobs, active), word == "failed" or bool(failed))
+
+
+def _words(word: str, failed: int, jobs: Sequence[Job], active: ActiveJobs) -> str:
+    """running, 45 %; done, 1 failed."""
+    counts = next((j.counts for j in jobs if word == "running" and active.word(j) == word and j.counts.total), None)
+    percent = f", {100 * counts.done // counts.total} %" if counts else ""
+    return f"{word}{percent}{f', {failed} failed' if failed else ''}"
+
+
+def _ids(job: str) -> list[str]:
+    first = [task_id(job, stage, 0) for stage, _ in MARKS.values()]
+    return first + [task_id(job, last, None) for _, last in MARKS.values() if last]
+
+
+def _mark(video: Video, tasks: Mapping[str, Task], first: str, last: str | None) -> str:
+    begun = tasks.get(task_id(video.job, first, 0))
+    over = tasks.get(task_id(video.job, last, None)) if last else None
+    if begun is None and over is None:
+        return "none"
+    states = {t.state for t in (begun, over) if t}
+    if TaskState.DEAD in states:
+        return "dead"
+    if video.state == JobState.COMPLETED or (over and over.state is TaskState.DONE):
+        return "done"
+    if video.state in (JobState.FAILED, JobState.CANCELLED):
+        return "done" if states == {TaskState.DONE} else "wait"
+    return "now" if states & {TaskState.DONE, TaskState.LEASED} else "wait"
+
+
+KEPT_SECONDS = 30.0
+NEWEST = 6  # videos that are looked at: when they change, sums are counted again
+
+
+class IndexCounts:
+    """The sums of one process's library, kept until they are old or a newer video is there."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[float, object, Summary] | None = None
+        self._guard = threading.Lock()
+
+    def of(self, library: Library) -> Summary:
+        """The sums."""
+        seen = [(v.id, v.state) for v in library.videos.page("", NEWEST)[0]]
+        with self._guard:
+            if self._kept is None or self._kept[1] != seen or time.monotonic() > self._kept[0] + KEPT_SECONDS:
+                self._kept = (time.monotonic(), seen, library.summary())
+            return self._kept[2]
+
+
+def index_counts(request: Request) -> Summary:
+    """The sums for a page."""
+    kept: IndexCounts = request.app.state.index_counts
+    return kept.of(library_of(request))
