@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 
 from rushes.library.clips import ClipStatus
 from rushes.surfaces.http.deps import Id, Key, LibraryDep, Name, accepted, once
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import FILES
+from rushes.surfaces.http.schemas import FILES, Cursor, Limit, Page, page, unseal
 
 router = APIRouter(tags=["clips"])
 Subtitles = Literal["", "track", "burnt"]

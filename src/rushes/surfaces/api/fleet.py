@@ -11,8 +11,7 @@ from rushes.library import VERSION, Library, SettingValue
 from rushes.library.search import Summary
 from rushes.library.webhook import DELIVERY, Webhook
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import RecordShape
+from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
 from rushes.surfaces.words import active_jobs
 
 router = APIRouter(tags=["fleet"])

@@ -12,8 +12,7 @@ from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
 from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
-from rushes.surfaces.http.schemas import JobShape, TaskShape
+from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Page, TaskShape, page, seal, unseal
 
 router = APIRouter(tags=["jobs"])
 tasks = APIRouter(tags=["tasks"])

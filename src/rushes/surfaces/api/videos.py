@@ -17,8 +17,7 @@ from rushes.library.videos.export import KINDS
 from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.media import content_disposition
 from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import JobShape, Line, RecordShape, of_video
+from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Line, Page, RecordShape, of_video, page, unseal
 from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])

@@ -50,7 +50,11 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
-    app.state.hub, app.state.live_jobs, app.state.index_counts = EventHub(library.jobs), LiveJobs(), IndexCounts()
+    app.state.hub, app.state.live_jobs, app.state.index_counts = (
+        EventHub(library.jobs),
+        LiveJobs(library.jobs),
+        IndexCounts(),
+    )
     app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)

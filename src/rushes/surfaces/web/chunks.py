@@ -69,14 +69,9 @@ def _row(stage: str, tasks: list[Task], progress: StageProgress | None) -> Row:
     tasks = sorted(tasks, key=lambda t: -1 if t.chunk is None else t.chunk)
     cells = tuple(_cell(t) for t in tasks)
     done = sum(c.word in ("done", "adopted") for c in cells)
-    return Row(
-        stage,
-        cells,
-        tuple(_runs(c.word for c in cells)),
-        _words(c.word for c in cells),
-        progress or StageProgress(stage, done, len(cells), 0.0, sum(c.word == "leased" for c in cells), None),
-        _took(tasks) if done == len(cells) else None,
-    )
+    words, took = [c.word for c in cells], _took(tasks) if done == len(cells) else None
+    seen = progress or StageProgress(stage, done, len(cells), 0.0, words.count("leased"), None)
+    return Row(stage, cells, tuple(_runs(words)), _words(words), seen, took)
 
 
 def _cell(task: Task) -> Cell:

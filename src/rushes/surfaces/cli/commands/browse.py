@@ -2,17 +2,15 @@
 
 import click
 
-from rushes.domain.job import FINAL, Job
+from rushes.domain.job import FINAL
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import open_library, page_options
-from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column
+from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.states import video_parts
-from rushes.surfaces.cli.views.video_line import MadeCounts, container, count_made, recipe_of, shape, shots_of
+from rushes.surfaces.cli.views.rows import MadeCounts, container, count_made, recipe_of, shape, shots_of, video_parts
 from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecode
 
 
@@ -62,12 +60,7 @@ def _words(library: Library, video: Video, now: ActiveJobs) -> list[str]:
     """The state of each of its jobs; one that is over is known to the index."""
     if len(video.jobs) < 2 and video.state in FINAL:
         return [now.word_of(video.job, video.state)]
-    return [now.word(job) for job in _jobs(library, video)]
-
-
-def _jobs(library: Library, video: Video) -> list[Job]:
-    """Its jobs; what was read from a sidecar was a job of another home."""
-    return library.jobs.of_video(video, len(video.jobs))
+    return [now.word(job) for job in library.jobs.of_video(video, len(video.jobs))]
 
 
 def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, str]]:
@@ -79,7 +72,7 @@ def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, 
         ("shot", video.shot_at),
         ("spoken", " ".join(video.languages)),
         ("made", made.counts),
-        *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in _jobs(library, video)),
+        *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in library.jobs.of_video(video, len(video.jobs))),
         ("watch", relative_path(made.proxy) if made.proxy else ""),
         ("poster", relative_path(address(video.poster)) if video.poster else ""),
     ]

@@ -7,9 +7,8 @@ from rushes.domain.span import clock
 from rushes.library.videos.export import SPOKEN
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import open_library
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
 from rushes.surfaces.words import parse_reference, parse_timecode, size
 
 PADDING = 2.0  # seconds around a hit, so that its words can be followed

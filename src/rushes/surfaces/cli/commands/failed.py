@@ -10,7 +10,7 @@ from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.states import next_step
+from rushes.surfaces.cli.views.rows import next_step
 from rushes.surfaces.words import date_time, plural
 
 _CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, e.g. BadMedia.")

@@ -18,8 +18,7 @@ from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.options import open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
-from rushes.surfaces.cli.views.states import StateWord, next_step, page_of, state_part
-from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.surfaces.cli.views.rows import StateWord, facts_of, header, next_step, page_of, recipe_of, state_part
 
 _JOB = click.argument("job")
 _DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose

@@ -22,7 +22,7 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
 from rushes.surfaces.cli.views.model_download import DownloadView
 from rushes.surfaces.cli.views.progress import watcher
-from rushes.surfaces.cli.views.states import next_step
+from rushes.surfaces.cli.views.rows import next_step
 from rushes.surfaces.cli.views.summary import Estimates, report_refused, report_skipped
 from rushes.surfaces.words import plural, size, time_range, timecode
 

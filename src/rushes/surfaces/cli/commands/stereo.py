@@ -12,9 +12,8 @@ from rushes.library.videos.stereo import StereoOptions, check_output, preview, w
 from rushes.surfaces.cli import options
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
 from rushes.surfaces.words import size
 
 

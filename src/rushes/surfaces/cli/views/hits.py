@@ -5,15 +5,15 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from rushes.domain.job import FINAL
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import Hit, Piece, Summary
 from rushes.library.videos import Video
-from rushes.surfaces.cli.screen import DONE, MARK, Part
+from rushes.surfaces.cli.screen import DONE, MARK, Part, clean
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import clean
 from rushes.surfaces.words import plural, timecode
 
 VIDEOS = 20  # whose words are compared
@@ -110,10 +110,6 @@ def _window(pieces: Sequence[Piece], whole: int, room: int) -> tuple[int, int]:
     if whole <= room:
         return 0, whole
     room -= 2 * len(_DOTS)
-    first = 0
-    for text, found in pieces:
-        if found:
-            break
-        first += len(text)
+    first = sum(len(text) for text, _ in takewhile(lambda piece: not piece[1], pieces))
     start = min(max(0, first - room // 3), max(0, whole - room))
     return start, start + room

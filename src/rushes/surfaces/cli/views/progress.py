@@ -12,7 +12,7 @@ from rushes.domain.job import FINAL
 from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress, RunProgress, StageProgress, StopSignal
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
+from rushes.surfaces.cli.views.rows import facts_of, header, recipe_of
 from rushes.surfaces.words import plural, size, speed_factor, time_range
 
 CELLS = 20

@@ -14,10 +14,9 @@ from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.jobs import Reason
 from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli import errors
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.video_line import MadeCounts, count_made, facts_of
+from rushes.surfaces.cli.views.rows import MadeCounts, count_made, facts_of
 from rushes.surfaces.words import duration, plural, speed_factor, time_range
 
 FEW = 5  # videos (and failures) that get a line each

@@ -15,9 +15,8 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
-from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import shorten
 from rushes.surfaces.cli.views.progress import report_space, stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry

@@ -13,7 +13,7 @@ from rushes.library.jobs import Cause, FailureFilter, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.api.jobs import FAILED
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import seal, unseal
+from rushes.surfaces.http.schemas import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.words import plural
 
@@ -104,7 +104,9 @@ def _said(library: Library, do: str, count: int, *, more: bool) -> str:
         return "Nothing was selected."
     rest = " There are more: select them again." if more else ""
     if do == "retry":
-        return f"{plural(count, 'task')} will be retried. {_who(library)}{rest}"
+        alive = any(w.alive for w in library.jobs.workers())
+        alone = "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
+        return f"{plural(count, 'task')} will be retried. {'A worker takes them soon.' if alive else alone}{rest}"
     return f"{plural(count, 'task')} dismissed. Finished results are kept.{rest}"
 
 
@@ -120,12 +122,6 @@ def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> 
 def _of_step(causes: Sequence[Cause], step: str) -> tuple[Cause, ...]:
     some = [replace(c, tasks=tuple(t for t in c.tasks if t.stage == step)) for c in causes]
     return tuple(c for c in some if c.tasks)
-
-
-def _who(library: Library) -> str:
-    alive = any(w.alive for w in library.jobs.workers())
-    alone = "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
-    return "A worker takes them soon." if alive else alone
 
 
 def _group(names: Mapping[str, str], group: FailureGroup) -> dict[str, Any]:

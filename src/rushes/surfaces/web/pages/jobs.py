@@ -1,8 +1,8 @@
 """Jobs: a live table with filters in the address; and one of them, with its chunks, times, reasons and history."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from threading import Lock
 from typing import Annotated, Any, Literal
 
@@ -15,12 +15,11 @@ from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, JobWatcher, video_of
+from rushes.library.jobs import JobProgress, Jobs, video_of
 from rushes.library.videos import Video
 from rushes.surfaces.api.fleet import GLANCE
-from rushes.surfaces.http.deps import Id, LibraryDep, expected_of, library_of
-from rushes.surfaces.http.pagination import seal, unseal
-from rushes.surfaces.http.schemas import of_video
+from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
+from rushes.surfaces.http.schemas import of_video, seal, unseal
 from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, span_of, ticks
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, seconds_between, task_word
@@ -123,7 +122,8 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {id: of_video(v) for id, v in library.videos.get_many(_videos(jobs)).items()}
+    known = library.videos.get_many({video_of(job) for job in jobs} - {""})
+    videos = {id: of_video(video) for id, video in known.items()}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 
@@ -132,10 +132,6 @@ def _row(request: Request, job: Job, busy: ActiveJobs, video: Video | None, arri
     word = busy.word(job)
     seen = look(request, job.id) if job.state not in FINAL and job.id in busy.hosts else None
     return Row(job, word, video, seen, _where(job, word, busy, arriving))
-
-
-def _videos(jobs: list[Job]) -> set[str]:
-    return {id for job in jobs if (id := video_of(job))}
 
 
 def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
@@ -279,23 +275,18 @@ MOST = 100  # jobs that are remembered
 
 
 class LiveJobs:
-    """The watches of one process; the one not looked at for longest is forgotten first."""
+    """The watches of one process, each read once and then only what is new; the one idle for longest goes first."""
 
-    def __init__(self) -> None:
-        self._watches: OrderedDict[str, JobWatcher] = OrderedDict()
-        self._guard = Lock()
+    def __init__(self, jobs: Jobs) -> None:
+        self._watch, self._guard = lru_cache(MOST)(jobs.watch), Lock()
 
-    def look(self, library: Library, job: str) -> JobProgress:
+    def look(self, job: str) -> JobProgress:
         """The job now."""
         with self._guard:  # one look at a time: a watch remembers how far it has read
-            watch = self._watches.pop(job, None) or library.jobs.watch(job)
-            self._watches[job] = watch
-            while len(self._watches) > MOST:
-                self._watches.popitem(last=False)
-            return watch.look()
+            return self._watch(job).look()
 
 
 def look(request: Request, job: str) -> JobProgress:
     """A job as it is now, by the watches of this application."""
     live: LiveJobs = request.app.state.live_jobs
-    return live.look(library_of(request), job)
+    return live.look(job)

@@ -16,8 +16,7 @@ from rushes.library import JobRequest, Library
 from rushes.library.search import Summary
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep, library_of
-from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.http.schemas import FILES
+from rushes.surfaces.http.schemas import FILES, Cursor, seal, unseal
 from rushes.surfaces.web.pages.video import KEPT
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, language_name, plural, video_word

@@ -79,12 +79,8 @@ def _setup(request: Request, code: str, note: str, status: int = 200) -> Respons
 
 
 def _may_set_up(access: AccessPolicy, code: str) -> bool:
-    return access.open or (bool(access.setup_code) and _same(code, access.setup_code) and not access.accounts.any)
-
-
-def _same(one: str, other: str) -> bool:
-    """In constant time."""
-    return secrets.compare_digest(one.encode(errors="replace"), other.encode())
+    same = secrets.compare_digest(code.encode(errors="replace"), access.setup_code.encode())
+    return access.open or (bool(access.setup_code) and same and not access.accounts.any)
 
 
 def _page(request: Request, title: str, button: str, note: str, status: int, **more: Any) -> Response:

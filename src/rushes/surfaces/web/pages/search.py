@@ -10,8 +10,7 @@ from rushes.domain.job import JobState
 from rushes.library import Library
 from rushes.library.search import FIELDS, Clause, Filter, Hit, SearchResult, Summary, Term, parse
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.http.schemas import Cursor, HitShape, seal, unseal
 from rushes.surfaces.web.pages.library import index_counts
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.words import kind_name, language_name

@@ -1,18 +1,23 @@
-"""A video in one line, for lists, headers and summaries."""
+"""Jobs and videos in a line: name, picture, counts; and their states, in colour and as `--state` understands them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import click
 
 from rushes.domain.errors import NotFound
-from rushes.domain.job import Job
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
+from rushes.domain.worker import Worker
 from rushes.library import Library
+from rushes.library.jobs import Page
 from rushes.library.videos import Video
-from rushes.surfaces.cli.text import shorten
-from rushes.surfaces.words import plural, timecode
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
+from rushes.surfaces.words import JOB_WORDS, UNFINISHED, ActiveJobs, plural, timecode, video_word
 
 
 def facts_of(job: Job) -> Mapping[str, JSON]:
@@ -91,3 +96,74 @@ def shots_of(library: Library, video: Video) -> list[tuple[int, int]]:
         return library.videos.shots(video)
     except NotFound:
         return []
+
+
+STYLES = {"running": NOW, "paused": NOW, "failed": TROUBLE, "done": DONE, "cancelled": DONE}
+
+# docs/states.md maps the words of other designs; whoever comes from there may use them.
+ALIASES = {
+    "queued": "waiting",
+    "pending": "waiting",
+    "processing": "running",
+    "canceled": "cancelled",
+    "dead": "failed",
+    "probing": JobState.CHUNKING,
+    "open": JobState.RUNNING,
+    JobState.COMPLETED: "done",
+}
+STATES: Mapping[str, tuple[JobState, ...]] = {
+    "waiting": UNFINISHED,
+    "running": (),  # known by who works, not by a state
+    "paused": UNFINISHED,
+    "done": (JobState.COMPLETED,),
+    "failed": (JobState.FAILED,),
+    "cancelled": (JobState.CANCELLED,),
+    **{state: (state,) for state in UNFINISHED},
+}
+
+
+def next_step(workers: Iterable[Worker]) -> str:
+    """What becomes of work that was just made ready."""
+    alive = sum(worker.alive for worker in workers)
+    if not alive:
+        return "next: rushes worker --until-idle"
+    return f"{plural(alive, 'worker is', 'workers are')} running; follow with: rushes jobs ls"
+
+
+def state_part(word: str) -> Part:
+    """A state's word with its style."""
+    return word, STYLES.get(word, "")
+
+
+def video_parts(words: Iterable[str]) -> list[Part]:
+    """The states of several jobs of one video: the most telling one, and how many failed besides."""
+    first, failed = video_word(words)
+    return [state_part(first), *([(f", {failed} failed", TROUBLE)] if failed else [])]
+
+
+class StateWord(click.ParamType[str]):
+    """A state, in people's words, the ledger's or another design's."""
+
+    name = "state"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """One of the keys of STATES."""
+        word = str(value).lower()
+        word = ALIASES.get(word, word)
+        if word not in STATES:
+            self.fail(f"unknown state {value!r}. Choose from: {', '.join(JOB_WORDS)}.", param, ctx)
+        return word
+
+
+def page_of(fetch: Callable[[JobState, str], Page[Job]], word: str, active: ActiveJobs, cursor: str) -> Page[Job]:
+    """Jobs in one state as people see it, one ledger state after the other; goes on until a row is found."""
+    states = STATES[word]
+    name, _, inner = cursor.partition(":")
+    at = states.index(JobState(name)) if name in states else 0
+    while at < len(states):
+        page = fetch(states[at], inner)
+        rows = tuple(j for j in page.rows if word not in JOB_WORDS or active.word(j) == word)
+        at, inner = (at, page.cursor) if page.cursor else (at + 1, "")
+        if rows:
+            return Page(rows, f"{states[at]}:{inner}" if at < len(states) else "")
+    return Page(())
