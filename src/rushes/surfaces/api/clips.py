@@ -45,9 +45,8 @@ class ClipShape:
     def of(clip: ClipStatus) -> "ClipShape":
         """From the library."""
         url = FILES + clip.published if clip.published else None
-        return ClipShape(
-            clip.id, clip.status, clip.video, clip.start, clip.end, clip.job, url, _file_name(clip), clip.error
-        )
+        name, span = _file_name(clip), (clip.start, clip.end)
+        return ClipShape(clip.id, clip.status, clip.video, *span, clip.job, url, name, clip.error)
 
 
 @router.post("/clips", status_code=202, response_model=ClipShape)

@@ -102,9 +102,8 @@ class Line:
         us = o.span.base * 1_000_000
         words = [(w, int(a * us), int(b * us), c) for w, a, b, c in o.words]
         box, corrected = list(o.box) if o.box else None, str(o.extra.get("corrected", ""))
-        return Line(
-            o.kind, o.span.start_us, o.span.end_us, o.text, o.confidence, o.language, words, box, o.extra, corrected
-        )
+        span = (o.span.start_us, o.span.end_us)
+        return Line(o.kind, *span, o.text, o.confidence, o.language, words, box, o.extra, corrected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +195,8 @@ def unseal(cursor: str, of: str) -> str:
             return raw[6:].decode()
     except (ValueError, binascii.Error):
         pass
-    raise Refused(
-        "invalid cursor for this list", "Use the cursor of the previous page with the same filters, or leave it out."
-    )
+    hint = "Use the cursor of the previous page with the same filters, or leave it out."
+    raise Refused("invalid cursor for this list", hint)
 
 
 def _check(data: bytes, of: str) -> bytes:

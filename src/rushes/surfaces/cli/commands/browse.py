@@ -107,6 +107,5 @@ def compare(
             session.line(("  < ", NOW), row.left)
             session.line(("  > ", NOW), row.right)
     apart = sum(not row.same for row in found.rows)
-    session.remark(
-        (f"{plural(apart, 'difference')} in {plural(len(found.rows), 'row')}, {found.alike:.1%} identical", DONE)
-    )
+    differ = f"{plural(apart, 'difference')} in {plural(len(found.rows), 'row')}"
+    session.remark((f"{differ}, {found.alike:.1%} identical", DONE))

@@ -12,6 +12,9 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import parse_reference, parse_timecode, size
 
 PADDING = 2.0  # seconds around a hit, so that its words can be followed
+_PADDING_HELP = "Extra time on both sides (default: 2 for a hit, else 0)."
+_SUBTITLES_HELP = "Add subtitles as a track, or burn them into the picture."
+_FILE = click.Path(dir_okay=False)
 
 
 @command(
@@ -22,21 +25,10 @@ PADDING = 2.0  # seconds around a hit, so that its words can be followed
 @click.argument("video")
 @click.option("--from", "start", metavar="TIME", help="Start: 1:02:03.5, or seconds.")
 @click.option("--to", "end", metavar="TIME", help="End; the frame at this time is not included.")
-@click.option(
-    "--padding",
-    type=click.FloatRange(0, 60),
-    metavar="SECONDS",
-    help="Extra time on both sides (default: 2 for a hit, else 0).",
-)
-@click.option(
-    "--out", type=click.Path(dir_okay=False), help="Also write the clip to this file; it is always kept in the home."
-)
+@click.option("--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help=_PADDING_HELP)
+@click.option("--out", type=_FILE, help="Also write the clip to this file; it is always kept in the home.")
 @click.option("--proxy", is_flag=True, help="Cut from the proxy: smaller, faster, works without the original.")
-@click.option(
-    "--subtitles",
-    type=click.Choice(["track", "burnt"]),
-    help="Add subtitles as a track, or burn them into the picture.",
-)
+@click.option("--subtitles", type=click.Choice(["track", "burnt"]), help=_SUBTITLES_HELP)
 def clip(
     session: Session,
     video: str,
@@ -67,7 +59,7 @@ def clip(
 @command("export", "rushes export holiday.mp4 srt > holiday.srt", "rushes export vid_7f3k edl --out cuts.edl")
 @click.argument("video")
 @click.argument("kind")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write to this file; - is stdout.")
+@click.option("--out", type=_FILE, help="Write to this file; - is stdout.")
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Export subtitles, text or shots of a video, for other tools.
 

@@ -159,9 +159,8 @@ def _remove(library: Library, video: str, originals: bool) -> RemovalReport:
 def _ask(session: Session, count: int) -> None:
     if session.json or not sys.stdin.isatty():
         raise Refused("cannot ask for confirmation: not a terminal", "Pass --yes.")
-    click.confirm(
-        f"Delete {plural(count, 'video')} and everything made from {'it' if count == 1 else 'them'}?", abort=True
-    )
+    them = "it" if count == 1 else "them"
+    click.confirm(f"Delete {plural(count, 'video')} and everything made from {them}?", abort=True)
 
 
 def _what(one: RemovalReport) -> str:

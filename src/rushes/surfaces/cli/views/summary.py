@@ -106,7 +106,7 @@ def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     session.remark((f"or leave these stages out: --skip {','.join(sorted(waiting))}", DONE))
 
 
-def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[WrittenFile]) -> None:
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Written) -> None:
     for job in good if len(good) <= FEW else ():
         _report_video(session, library, job, several=len(good) > 1)
     names = [file.path.name for file in written if not file.kept]
@@ -127,9 +127,8 @@ def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimates: 
     also = f"; {plural(old, 'video was', 'videos were')} already done" if old else ""
     before, speed = _before(ran), _speed(ran)
     if speed is None:
-        session.remark(
-            f"done in {duration(ran.seconds)}; {plural(before, 'task was', 'tasks were')} already done{also}"
-        )
+        done = f"{plural(before, 'task was', 'tasks were')} already done{also}"
+        session.remark(f"done in {duration(ran.seconds)}; {done}")
         return
     known = [estimates[j.id] for j in new if j.id in estimates]
     total = (sum(low for low, _ in known), sum(high for _, high in known))
