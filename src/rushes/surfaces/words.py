@@ -38,6 +38,8 @@ class ActiveJobs:
 
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     workers: int = 0
+    slots: int = 0
+    busy: int = 0  # slots that hold a task
 
     def word(self, job: Job) -> str:
         """A job's state in one word: `running` while a live worker holds a task of it."""
@@ -57,7 +59,8 @@ def active_jobs(workers: Iterable[Worker]) -> ActiveJobs:
     for worker in alive:
         for task in worker.held:
             hosts.setdefault(parse_task_id(task)[0], set()).add(host_of(worker))
-    return ActiveJobs({job: tuple(sorted(names)) for job, names in hosts.items()}, len(alive))
+    slots, busy = sum(w.incarnation.slots for w in alive), sum(len(w.held) for w in alive)
+    return ActiveJobs({job: tuple(sorted(names)) for job, names in hosts.items()}, len(alive), slots, busy)
 
 
 def video_word(words: Iterable[str]) -> tuple[str, int]:
@@ -191,9 +194,9 @@ def local_time(at: str) -> datetime:
     return datetime.fromisoformat(at).astimezone()
 
 
-def seconds_between(start: str, end: str) -> float:
-    """How long it took."""
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+def seconds_between(start: str | None, end: str | None) -> float | None:
+    """How long it took; None if it has not begun or not ended."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() if start and end else None
 
 
 def kind_name(kind: str) -> str:

@@ -19,7 +19,6 @@ from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.progress import DiskSpace, FilmsAdded, JobsProgress, RunReport
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.summary import Notes
 from tests.disk_space import report_free_bytes
 from tests.unit.cli_worker import films, take
 from tests.unit.media_files import Film, cfr, make
@@ -114,7 +113,7 @@ def test_a_terminal_says_that_the_disk_is_nearly_full_while_a_run_waits(
 
     report_free_bytes(monkeypatch, room)
     assert session.bars
-    ran = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, Notes())
+    ran = run_shown(session, library, [str(film) for film in films(tmp_path, 1)], PROBE, 1, {})
     assert ran.exit_code == 7, "it is no film"
     lines = [line.rpartition("\r")[2] for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue()).split("\n")]
     assert max(map(len, lines)) <= width

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from rushes.domain import errors
 from rushes.surfaces.cli.command import CliCommand
 from rushes.surfaces.cli.commands import meta
-from rushes.surfaces.cli.main import COMMANDS, SENTENCES, main
+from rushes.surfaces.cli.main import COMMANDS, main
 from tests.unit.cli_worker import films
 
 Invoke = Callable[..., Result]
@@ -78,10 +78,10 @@ def test_the_examples_can_be_parsed(name: str, command: click.Command) -> None:
 
 def test_the_sentence_in_the_overview_is_how_the_command_describes_itself() -> None:
     for group in COMMANDS.values():
-        for name in group:
+        for name, (_, sentence) in group.items():
             command = main.get_command(click.Context(main), name)
             assert command
-            assert (command.help or "").replace(";", ",")[:6] == SENTENCES[name][:6], name
+            assert (command.help or "").replace(";", ",")[:6] == sentence[:6], name
 
 
 def test_the_options_that_hold_everywhere_work_before_and_after_the_command(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from rushes.surfaces.cli.screen import MARK, Column, Screen, shows_utf8
-from rushes.surfaces.cli.views.quotes import quote_parts
+from rushes.surfaces.cli.views.hits import quote_parts
 
 
 def screen(*, terminal: bool, width: int = 80, env: Mapping[str, str] | None = None) -> tuple[Screen, io.StringIO]:

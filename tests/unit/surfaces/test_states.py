@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from rushes.domain.job import JobState
 from rushes.surfaces.cli.main import main
-from rushes.surfaces.cli.views.states import ALIASES, STATES, video_parts
+from rushes.surfaces.cli.views.rows import ALIASES, STATES, video_parts
 from rushes.surfaces.words import ActiveJobs
 from tests.unit.cli_worker import films, leave, take
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rushes.surfaces.cli.text import clean, clean_lines, relative_path, shorten
+from rushes.surfaces.cli.screen import clean, clean_lines, relative_path, shorten
 from rushes.surfaces.words import duration, plural, size, speed_factor, time_range
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.surfaces.cli.views.quotes import reference
+from rushes.surfaces.cli.views.hits import reference
 from rushes.surfaces.words import parse_reference, parse_timecode
 from tests.unit.cli_library import hit
 

@@ -9,14 +9,14 @@ from rushes.domain.errors import NotFound, Refused
 from rushes.library import JobRequest
 from rushes.library.jobs import video_of
 from rushes.library.videos.stereo import StereoOptions
-from rushes.surfaces.api import artifacts, clips, events, jobs, paths, tasks, videos
+from rushes.surfaces.api import artifacts, clips, events, jobs, videos
 from rushes.surfaces.http.deps import Id, LibraryDep
 from rushes.surfaces.http.openapi import JsonRoute
 from rushes.surfaces.http.schemas import FILES
 
 router = APIRouter(include_in_schema=False)
 for_programs = APIRouter(include_in_schema=False, route_class=JsonRoute)  # pages of the same name are for people
-for _one in (artifacts.router, clips.router, events.router, paths.router, tasks.router, tasks.steps):
+for _one in (artifacts.router, clips.router, events.router, videos.paths, jobs.tasks, jobs.steps):
     router.include_router(_one)
 
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from rushes.domain.errors import Refused
 from rushes.library.videos.envelopes import KINDS, Envelope
 from rushes.surfaces.http.deps import Id, LibraryDep, Name
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import RecordShape
+from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
 
 router = APIRouter(tags=["artifacts"])
 OURS = {word: kind for kind, word in KINDS.items()} | {kind: kind for kind in KINDS}

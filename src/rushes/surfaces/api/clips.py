@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 
 from rushes.library.clips import ClipStatus
 from rushes.surfaces.http.deps import Id, Key, LibraryDep, Name, accepted, once
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import FILES
+from rushes.surfaces.http.schemas import FILES, Cursor, Limit, Page, page, unseal
 
 router = APIRouter(tags=["clips"])
 Subtitles = Literal["", "track", "burnt"]
@@ -46,9 +45,8 @@ class ClipShape:
     def of(clip: ClipStatus) -> "ClipShape":
         """From the library."""
         url = FILES + clip.published if clip.published else None
-        return ClipShape(
-            clip.id, clip.status, clip.video, clip.start, clip.end, clip.job, url, _file_name(clip), clip.error
-        )
+        name, span = _file_name(clip), (clip.start, clip.end)
+        return ClipShape(clip.id, clip.status, clip.video, *span, clip.job, url, name, clip.error)
 
 
 @router.post("/clips", status_code=202, response_model=ClipShape)

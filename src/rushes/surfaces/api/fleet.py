@@ -9,10 +9,14 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from rushes.domain.worker import Worker
 from rushes.library import VERSION, Library, SettingValue
 from rushes.library.search import Summary
+from rushes.library.webhook import DELIVERY, Webhook
 from rushes.surfaces.http.deps import LibraryDep
+from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
+from rushes.surfaces.words import active_jobs
 
 router = APIRouter(tags=["fleet"])
 health = APIRouter(tags=["health"])
+webhook = APIRouter(tags=["webhook"])
 MOST = 500  # jobs of a state that are counted: a figure for people, whose end nobody reads
 GLANCE = 100  # the same where a page only tells that there are many: reading 500 rows is most of its time
 
@@ -59,9 +63,8 @@ def drain_worker(library: LibraryDep, worker: str = Query(max_length=300)) -> di
 @router.get("/stats")
 def get_stats(library: LibraryDep) -> Stats:
     """Sums for a first page."""
-    alive = [w for w in library.jobs.workers() if w.alive]
-    slots = sum(w.incarnation.slots for w in alive)
-    return Stats(library.summary(), library.jobs.counts(MOST), len(alive), slots, library.free_bytes())
+    active = active_jobs(library.jobs.workers())
+    return Stats(library.summary(), library.jobs.counts(MOST), active.workers, active.slots, library.free_bytes())
 
 
 @router.get("/settings")
@@ -118,3 +121,11 @@ def _metric(name: str, kind: str, help: str, values: Mapping[str, int]) -> Itera
     yield f"# TYPE {name} {kind}"
     for labels, value in values.items():
         yield f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
+
+
+@webhook.get("/webhook/deliveries")
+def list_deliveries(request: Request, cursor: Cursor = "", limit: Limit = 50) -> Page[RecordShape]:
+    """What the webhook was told, and how it answered."""
+    follower: Webhook = request.app.state.webhook
+    rows, more = follower.deliveries(unseal(cursor, DELIVERY), limit)
+    return page(request, [RecordShape.of(r) for r in rows], more, DELIVERY)

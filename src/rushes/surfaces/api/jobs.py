@@ -1,22 +1,22 @@
-"""Jobs: the list, one of them, its steps, tasks and history; steering; and what gave up."""
+"""Jobs: the list, one of them, its steps, tasks and history; steering them; and what gave up."""
 
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
 from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
-from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
-from rushes.surfaces.http.schemas import JobShape, TaskShape
+from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
+from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Page, TaskShape, page, seal, unseal
 
 router = APIRouter(tags=["jobs"])
+tasks = APIRouter(tags=["tasks"])
+steps = APIRouter(tags=["steps"])  # by `job.stage`, as seed B's programs call them, with that document's status codes
 FAILED = "failed"  # the list that cursors of dead letters belong to
 
 After = Annotated[int, Query(ge=0, le=MOST, description="the number of the last event that was seen")]
@@ -35,21 +35,6 @@ class RetryIn(BaseModel):
     stage: Name = ""
 
 
-class FailureFilterIn(BaseModel):
-    """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
-
-    kind: Name = ""
-    cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
-    limit: int = Field(default=500, ge=1, le=500)
-
-
-@dataclass(frozen=True, slots=True)
-class Retried:
-    """The tasks that are tried again."""
-
-    tasks: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class ActionPageOut:
     """The tasks that were tried again or dismissed, and where the next ones begin ("" when all was done)."""
@@ -57,10 +42,25 @@ class ActionPageOut:
     tasks: tuple[str, ...]
     cursor: str
 
-    @staticmethod
-    def of(acted: ActionPage) -> "ActionPageOut":
-        """From the library."""
+
+class FailureFilterIn(BaseModel):
+    """Dead letters of a class of errors, or all (""): among so many of them, from a place on."""
+
+    kind: Name = ""
+    cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
+    limit: int = Field(default=500, ge=1, le=500)
+
+    def act(self, act: Callable[[FailureFilter, str, int], ActionPage]) -> ActionPageOut:
+        """Do it to some of them."""
+        acted = act(FailureFilter.of(self.kind), unseal(self.cursor, FAILED), self.limit)
         return ActionPageOut(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The tasks that are tried again."""
+
+    tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,7 @@ def get_progress(library: LibraryDep, active: ActiveDep, job_id: Id) -> Progress
     """How far each stage is and how long it takes: what is left by what was seen, and what was expected (p50, p90)."""
     job = library.jobs.get(job_id)
     seen = library.jobs.watch(job.id).look()
-    expected = None
-    with suppress(RushesError):  # what probe found was cleared away
-        expected = library.expected(job) if job.facts else None
-    return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected)
+    return Progress(JobShape.of(seen.job, active), seen.stages, seen.remaining, expected_of(library, job))
 
 
 @router.get("/jobs/{job_id}/why")
@@ -201,15 +198,73 @@ def list_failed(
 @router.post("/failed/retry")
 def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
-    asked = body or FailureFilterIn()
-    acted = library.jobs.failed.retry(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    return ActionPageOut.of(acted)
+    return (body or FailureFilterIn()).act(library.jobs.failed.retry)
 
 
 @router.post("/failed/discard")
 def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Dismiss them, of one class or all; ask again with the cursor until there is none."""
-    asked = body or FailureFilterIn()
-    return ActionPageOut.of(
-        library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    )
+    return (body or FailureFilterIn()).act(library.jobs.failed.dismiss)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """A step whose tasks were announced."""
+
+    task_id: str
+    job_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of an attempt's output."""
+
+    number: int
+    at: str
+    line: str
+
+
+@tasks.get("/tasks/{task_id}/log")
+def read_log(library: LibraryDep, task_id: Id, after: After = 0, limit: Limit = 200) -> list[LogLine]:
+    """What the last attempt printed."""
+    return [LogLine(e.number, e.at, str(e.data.get("line", ""))) for e in library.jobs.log(task_id, after, limit)]
+
+
+@tasks.get("/tasks/{task_id}")
+def get_task(library: LibraryDep, task_id: Id) -> TaskShape:
+    """One task."""
+    return TaskShape.of(library.jobs.task(task_id))
+
+
+@steps.get("/steps/{task_id}")
+def get_step(library: LibraryDep, task_id: Id) -> Step:
+    """One step, by `job.stage`."""
+    return library.jobs.step(task_id)
+
+
+@steps.post("/tasks/{task_id}/enqueue")
+def enqueue_step(library: LibraryDep, task_id: Id) -> Enqueued:
+    """Announce a step that waits to be run."""
+    step = library.jobs.step(task_id)
+    step.require("enqueued", "PENDING")
+    library.jobs.announce(step.job, step.stage)
+    return Enqueued(step.id, f"ml_{step.id}", "enqueued")
+
+
+@steps.post("/tasks/{task_id}/cancel")
+def cancel_step(library: LibraryDep, task_id: Id) -> Step:
+    """Stop a step that has not finished; its job is cancelled with it, what is done stays."""
+    step = library.jobs.step(task_id)
+    step.require("cancelled", "PENDING", "RUNNING")
+    library.jobs.cancel(step.job)
+    return library.jobs.step(task_id)
+
+
+@steps.post("/tasks/{task_id}/retry")
+def retry_step(library: LibraryDep, task_id: Id) -> Step:
+    """Try a step again that failed or was cancelled."""
+    step = library.jobs.step(task_id)
+    step.require("retried", "FAILED", "CANCELLED")
+    library.jobs.retry(step.job, step.stage)
+    return library.jobs.step(task_id)

@@ -20,13 +20,7 @@ router = APIRouter(tags=["files"])
 api = APIRouter(tags=["files"])
 TYPES = {".m3u8": "application/vnd.apple.mpegurl", ".mp4": "video/mp4", ".m4a": "audio/mp4", ".jpg": "image/jpeg",
          ".ts": "video/mp2t", ".vtt": "text/vtt", ".json": "application/json"}  # fmt: skip
-PUBLIC = (
-    "videos/proxy/",
-    "videos/clips/",
-    "videos/3d/",
-    "thumbs/",
-    "frames/",
-)  # the published names that hold a video's id
+PUBLIC = ("videos/proxy/", "videos/clips/", "videos/3d/", "thumbs/", "frames/")  # names that hold a video's id
 PIECE = 1 << 20  # bytes that are fetched from a far store at once
 _WEEK = "private, max-age=604800"
 
@@ -54,7 +48,8 @@ def get_frame(
         jpeg = library.videos.frame(video, ms * 1000)
     except NotFound:
         return _poster(video)
-    return _bytes(request, jpeg, "image/jpeg", _WEEK)
+    etag = f'"{hashlib.sha256(jpeg).hexdigest()[:32]}"'
+    return _with_etag(request, Response(jpeg, media_type="image/jpeg"), etag, _WEEK)
 
 
 @api.get("/videos/{video_id}/poster", response_class=Response)
@@ -139,21 +134,20 @@ def is_unchanged(request: Request, etag: str) -> bool:
 def _file(request: Request, place: File, kind: str, download: str = "") -> Response:
     found = place.stat()
     etag = f'"{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ino:x}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    answer = FileResponse(place, media_type=kind, filename=download or None, stat_result=found)
+    return _with_etag(request, answer, etag, "private, no-cache")
+
+
+def _with_etag(request: Request, answer: Response, etag: str, keep: str) -> Response:
+    """The answer, or that the reader has it."""
+    headers = {"ETag": etag, "Cache-Control": keep}
     if is_unchanged(request, etag):
         return Response(status_code=304, headers=headers)
-    return FileResponse(place, headers=headers, media_type=kind, filename=download or None, stat_result=found)
+    answer.headers.update(headers)
+    return answer
 
 
 def content_disposition(name: str, *, download: bool = True) -> str:
     """A header that gives a file its name in any script; old programs read the plain one."""
     plain, full = re.sub(r"[^A-Za-z0-9 ._()-]", "_", name), quote(name, safe="", errors="replace")
     return f"{'attachment' if download else 'inline'}; filename=\"{plain}\"; filename*=UTF-8''{full}"
-
-
-def _bytes(request: Request, data: bytes, kind: str, keep: str = "private, no-cache") -> Response:
-    etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": keep}
-    if is_unchanged(request, etag):
-        return Response(status_code=304, headers=headers)
-    return Response(data, media_type=kind, headers=headers)

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from rushes.surfaces.http.deps import MOST, LibraryDep
-from rushes.surfaces.http.pagination import Cursor, Limit, seal, unseal
-from rushes.surfaces.http.schemas import HitShape
+from rushes.surfaces.http.schemas import Cursor, HitShape, Limit, seal, unseal
 
 router = APIRouter(tags=["search"])
 TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson", "edl": "text/plain"}

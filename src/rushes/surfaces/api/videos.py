@@ -1,32 +1,64 @@
-"""Videos: the list, one of them, what is said and seen in it, its runs, its exports; and taking films in."""
+"""Videos: the list, one of them, its lines, runs and exports; taking films in: recipes, requests, remembered paths."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from rushes.domain.errors import NotAllowed
-from rushes.library import IntakeResult, Library
+from rushes.library import IntakeResult, JobRequest, Library
 from rushes.library.names import stem
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.library.videos import RemovalReport, Video
 from rushes.library.videos.export import KINDS
+from rushes.library.videos.stereo import StereoOptions
 from rushes.surfaces.api.media import content_disposition
-from rushes.surfaces.api.recipes import JobRequestIn
 from rushes.surfaces.http.deps import ActiveDep, Id, Key, LibraryDep, Name, Place, accepted, active_of, once
-from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, unseal
-from rushes.surfaces.http.schemas import JobShape, Line, of_video
+from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Line, Page, RecordShape, of_video, page, unseal
 from rushes.surfaces.words import ActiveJobs
 
 router = APIRouter(tags=["videos"])
+paths = APIRouter(tags=["paths"])
+LOOKS = 1000  # entries that a check looks at
+recipes = APIRouter(tags=["recipes"])
+Profile = Literal["", "fast", "balanced", "high_quality"]
+HOUR = 3600.0
+Seconds = Annotated[float, Query(ge=0, le=10**7, allow_inf_nan=False, description="of film")]
+Pixels = Annotated[int, Query(ge=1, le=20_000)]
 
 MOST_RUNS = 500
 ENDINGS = {"words": "words.json", "chapters": "chapters.txt"}  # where the kind is none
 TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt", "txt": "text/plain", "json": "application/json",
          "words": "application/json", "csv": "text/csv", "jsonl": "application/x-ndjson",
          "otio": "application/json", "chapters.vtt": "text/vtt"}  # fmt: skip
+
+
+class JobRequestIn(BaseModel):
+    """What is wanted of some films."""
+
+    recipe: Name = ""
+    only: list[Name] = Field(default=[], max_length=50)
+    skip: list[Name] = Field(default=[], max_length=50)
+    profile: Profile = ""
+    language: Name = ""
+    chunk: Name = Field(default="", description="seconds of a chunk, or large")
+    format: Name = Field(default="", description="of 3D: sbs, tb, anaglyph, or a longer name")
+    priority: int = Field(default=0, ge=-1000, le=1000)
+    again: int = Field(default=0, ge=0, le=1_000_000)
+
+    def wanted(self) -> JobRequest:
+        """As the library takes it.
+
+        Raises:
+            Refused: there is no such format.
+        """
+        begun = StereoOptions(self.format).wanted() if self.format else JobRequest()
+        asked = {name: getattr(self, name) for name in ("profile", "language", "chunk", "priority", "again")}
+        recipe = self.recipe or begun.recipe
+        return replace(begun, recipe=recipe, only=tuple(self.only), skip=tuple(self.skip), **asked)
 
 
 class AddIn(JobRequestIn):
@@ -179,13 +211,89 @@ def export_video(
     """Its results in a form that other tools read."""
     video = library.videos.get(video_id)
     data = library.videos.export(video, kind)
-    headers = {
-        "Content-Disposition": content_disposition(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)
-    }
-    return Response(data, media_type=TYPES.get(kind, "text/plain"), headers=headers)
+    name = content_disposition(f"{stem(video)}.{ENDINGS.get(kind, kind)}", download=download)
+    return Response(data, media_type=TYPES.get(kind, "text/plain"), headers={"Content-Disposition": name})
 
 
 @router.get("/exports")
 def list_exports() -> list[str]:
     """The kinds of export."""
     return list(KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeShape:
+    """A recipe, and for so much film: seconds (p50, p90) if it starts now, of each stage, and bytes that are kept."""
+
+    name: str
+    usual: bool
+    stages: tuple[str, ...]
+    expected: tuple[float, float] | None  # None: not everything in it was learnt yet
+    of_stages: Mapping[str, tuple[float, float]]
+    size: int
+
+
+@recipes.get("/recipes")
+def list_recipes(
+    library: LibraryDep, seconds: Seconds = HOUR, width: Pixels = 1920, height: Pixels = 1080
+) -> list[RecipeShape]:
+    """What can be wanted of a film, and what it takes on this machine."""
+    found = []
+    for name, stages in library.recipes().items():
+        told = library.forecast(name, seconds, (width, height))
+        whole, usual = None if told.unknown else told.whole, name == library.settings.recipe
+        found.append(RecipeShape(name, usual, stages, whole, told.stages, told.size))
+    return found
+
+
+class PathIn(BaseModel):
+    """An absolute path, or s3://bucket/prefix, as the server sees it."""
+
+    path: Place
+
+
+@dataclass(frozen=True, slots=True)
+class PathCheck:
+    """What is at a place: films, and what cannot be taken in."""
+
+    path: str
+    films: int
+    more: bool
+    faults: list[str]
+
+
+@paths.get("/paths")
+def list_paths(library: LibraryDep) -> list[RecordShape]:
+    """The places that are remembered."""
+    return [RecordShape.of(r) for r in library.paths.all()]
+
+
+@paths.post("/paths", status_code=201)
+def add_path(request: Request, library: LibraryDep, body: PathIn) -> RecordShape:
+    """Remember a place."""
+    check_places(request, library, [body.path])
+    return RecordShape.of(library.paths.add(body.path))
+
+
+@paths.delete("/paths/{path_id}", status_code=204)
+def forget_path(library: LibraryDep, path_id: Id) -> Response:
+    """Forget a place; its videos stay."""
+    library.paths.remove(path_id)
+    return Response(status_code=204)
+
+
+@paths.post("/paths/{path_id}/validate")
+def validate_path(library: LibraryDep, path_id: Id) -> PathCheck:
+    """Look at a place without taking anything in."""
+    path = library.paths.get(path_id)
+    looked = library.paths.look(path, LOOKS + 1)
+    faults = [f"{e.path}: {e.reason}" for e in looked if isinstance(e, SkippedFile) and e.fault]
+    return PathCheck(path, sum(isinstance(e, FoundFile) for e in looked), len(looked) > LOOKS, faults[:100])
+
+
+@paths.post("/paths/{path_id}/scan", status_code=202, response_model=list[AddedShape])
+def scan_path(request: Request, library: LibraryDep, path_id: Id, body: JobRequestIn | None = None) -> JSONResponse:
+    """Take in what is there."""
+    path = library.paths.get(path_id)
+    check_places(request, library, [path])
+    return answer_added(library.add([path], (body or JobRequestIn()).wanted()), active_of(request))

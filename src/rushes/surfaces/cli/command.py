@@ -13,13 +13,9 @@ _GLOBAL = "--home DIR  --json  --quiet  --verbose  --no-progress"
 
 def global_options() -> list[click.Option]:
     """The options that every command accepts; they change the session and are not passed on."""
+    home = "Home to use (default: the nearest .rushes in this folder or above, else your own)."
     return [
-        _option(
-            ["--home"],
-            "home",
-            "Home to use (default: the nearest .rushes in this folder or above, else your own).",
-            metavar="DIR",
-        ),
+        _option(["--home"], "home", home, metavar="DIR"),
         _option(["--json"], "json", "Print JSON: one document, or one line per message.", is_flag=True),
         _option(["-q", "--quiet"], "quiet", "Print only data and errors.", is_flag=True),
         _option(["-v", "--verbose"], "verbose", "Print more detail, and tracebacks.", is_flag=True),
@@ -69,39 +65,39 @@ def _write_global_options(formatter: click.HelpFormatter) -> None:
         formatter.write_text(_GLOBAL)
 
 
-def command(name: str, *examples: str) -> Callable[[Callable[..., Any]], CliCommand]:
-    """Make a function a command with these examples."""
-    return click.command(name, cls=CliCommand, examples=examples)
+def command(
+    name: str, *examples: str, cls: type[CliCommand] = CliCommand
+) -> Callable[[Callable[..., Any]], CliCommand]:
+    """Make a function, which gets the session first, a command with these examples."""
+    return lambda function: click.command(name, cls=cls, examples=examples)(click.pass_obj(function))
 
 
 Resolved = tuple[str | None, click.Command | None, list[str]]
 
 
-def resolve_or_suggest(
-    resolve: Callable[[click.Context, list[str]], Resolved], group: click.Group, ctx: click.Context, args: list[str]
-) -> Resolved:
-    """The command that was named.
+class SuggestingGroup(click.Group):
+    """A group that suggests the closest command when there is none of a name."""
 
-    Raises:
-        click.UsageError: there is none; suggests the closest one.
-    """
-    try:
-        return resolve(ctx, args)
-    except click.UsageError as e:
-        near = difflib.get_close_matches(args[0], group.list_commands(ctx), 1)
-        hint = f" Did you mean {ctx.command_path} {near[0]}?" if near else ""
-        raise click.UsageError(f"unknown command {args[0]!r}.{hint}", ctx) from e
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
+        """The command that was named.
+
+        Raises:
+            click.UsageError: there is none.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = f" Did you mean {ctx.command_path} {near[0]}?" if near else ""
+            raise click.UsageError(f"unknown command {args[0]!r}.{hint}", ctx) from e
 
 
-class CliGroup(click.Group):
+class CliGroup(SuggestingGroup):
     """Commands that belong together, like `rushes jobs ls`; alone it prints its help."""
 
     def __init__(self, name: str, help: str, commands: Sequence[click.Command]) -> None:
-        super().__init__(
-            name, help=help, commands=list(commands), params=_hidden(global_options()), no_args_is_help=False
-        )
-        self.invoke_without_command = True
-        self.callback = _show_help
+        super().__init__(name, help=help, commands=list(commands), params=_hidden(global_options()), callback=show_help)
+        self.invoke_without_command, self.no_args_is_help = True, False
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its commands, then the global options in one line."""
@@ -117,10 +113,6 @@ class CliGroup(click.Group):
         """In the order in which they are needed."""
         return list(self.commands)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
-        """Suggests the closest command."""
-        return resolve_or_suggest(super().resolve_command, self, ctx, args)
-
 
 def _hidden(options: list[click.Option]) -> list[click.Parameter]:
     """They are named in one line below the command's own."""
@@ -130,7 +122,8 @@ def _hidden(options: list[click.Option]) -> list[click.Parameter]:
 
 
 @click.pass_context
-def _show_help(ctx: click.Context) -> None:
+def show_help(ctx: click.Context) -> None:
+    """What a group does without a command."""
     session_of(ctx)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

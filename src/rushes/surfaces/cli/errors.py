@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
-from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen, silence
+from rushes.surfaces.cli.screen import DONE, TROUBLE, silence
 from rushes.surfaces.cli.session import Session
 
 OK, FAILED, NO_RIGHT, NO_ROOM, INTERRUPTED = 0, 1, 4, 8, 130
@@ -36,22 +36,29 @@ def about(name: str, message: str) -> str:
     return message if name in message else f"{name}: {message}"
 
 
-def show(screen: Screen, error: str, why: str = "", means: str = "", do: str = "") -> None:
-    """The four lines; empty ones are left out."""
+def show(session: Session, error: str, why: str = "", means: str = "", do: str = "") -> None:
+    """The four lines for people, not with --json; empty ones are left out."""
     for label, words in (("error", error), ("why", why), ("means", means), ("do", do)):
-        if words:
-            screen.block(label, TROUBLE if label == "error" else DONE, words)
+        if words and not session.json:
+            session.err.block(label, TROUBLE if label == "error" else DONE, words)
+
+
+def _report(session: Session, error: BaseException, code: int, message: str, hint: str, do: str = "") -> int:
+    """For people or for programs, with the traceback if it is wanted."""
+    session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
+    show(session, message, do=do or hint)
+    if session.verbose:
+        traceback.print_exception(error)
+    return code
 
 
 def report_known(session: Session, error: RushesError) -> int:
     """An error of ours, in plain words."""
     kind = type(error)
-    if session.json:
-        known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
-        session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
-    else:
-        show(session.err, str(error), _cause(error), meaning_of(kind), error.advice)
-        session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
+    known = {"code": kind.exit_code, "kind": kind.__name__, "message": str(error), "hint": error.advice}
+    session.message("exit_error", **known, resumable=isinstance(error, Interrupted | Terminated))
+    show(session, str(error), _cause(error), meaning_of(kind), error.advice)
+    session.remark((f"       {kind.__name__}, exit {kind.exit_code}", DONE))
     if session.verbose and not session.json:
         traceback.print_exception(error)
     return kind.exit_code
@@ -67,42 +74,27 @@ def report_interrupt(session: Session) -> int:
 
 def report_usage(session: Session, error: click.ClickException) -> int:
     """The command line could not be parsed."""
-    if session.json:
-        session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
-        return error.exit_code
+    session.message("exit_error", code=error.exit_code, kind="Usage", message=error.format_message(), hint="")
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rushes"
-    show(session.err, error.format_message(), do=f"{command} --help")
+    show(session, error.format_message(), do=f"{command} --help")
     return error.exit_code
 
 
-def report_bug(session: Session, error: BaseException, logs: Path | None) -> int:
+def report_bug(session: Session, error: BaseException, logs: Path) -> int:
     """Anything else is a bug: one line, and the file with its traceback."""
     kept = None if session.verbose else _write(error, logs)
-    message = f"{type(error).__name__}: {error}"
     hint = f"This looks like a bug in rushes. Please report it with {kept or 'the output of --verbose'}."
-    if session.json:
-        session.message("exit_error", code=FAILED, kind=type(error).__name__, message=message, hint=hint)
-    else:
-        show(session.err, message, do=hint)
-    if session.verbose:
-        traceback.print_exception(error)
-    return FAILED
+    return _report(session, error, FAILED, f"{type(error).__name__}: {error}", hint)
 
 
-def report_os_error(session: Session, error: OSError, logs: Path | None) -> int:
+def report_os_error(session: Session, error: OSError, logs: Path) -> int:
     """The system refused: its own words and the path; the traceback is kept, because it may be a bug."""
     if not error.strerror or error.filename is None:
         return report_bug(session, error, logs)
     kept = None if session.verbose else _write(error, logs)
     code, hint = _SYSTEM.get(error.errno or 0, (FAILED, "Check that the path exists and that this user may use it."))
     message = f"{os.fsdecode(error.filename)}: {error.strerror}"
-    if session.json:
-        session.message("exit_error", code=code, kind=type(error).__name__, message=message, hint=hint)
-    else:
-        show(session.err, message, do=f"{hint} Details: {kept}" if kept else hint)
-    if session.verbose:
-        traceback.print_exception(error)
-    return code
+    return _report(session, error, code, message, hint, do=f"{hint} Details: {kept}" if kept else hint)
 
 
 def stop_writing() -> int:
@@ -119,9 +111,9 @@ def _cause(error: RushesError) -> str:
     return ""
 
 
-def _write(error: BaseException, logs: Path | None) -> Path | None:
+def _write(error: BaseException, logs: Path) -> Path | None:
     """Keep the traceback in a file of the home, if there is a home."""
-    if logs is None or not logs.parent.is_dir():
+    if not logs.parent.is_dir():
         return None
     name = f"bug-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:

@@ -12,78 +12,49 @@ import click
 from rushes.domain.errors import RushesError
 from rushes.settings import find_home
 from rushes.surfaces.cli import errors
-from rushes.surfaces.cli.command import Resolved, global_options, resolve_or_suggest, session_of
+from rushes.surfaces.cli.command import SuggestingGroup, global_options, show_help
 from rushes.surfaces.cli.session import Session
 
-# Modules are loaded when their command is used: `rushes --help` and shell completion need no video library.
-COMMANDS: Mapping[str, Mapping[str, str]] = {
+# Each command: the module that is loaded when it is used (`rushes --help` needs no video library), and what it does.
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Process": {
-        "run": "run",
-        "add": "intake",
-        "worker": "worker",
-        "watch": "intake",
-        "estimate": "intake",
-        "init": "maintenance",
-        "up": "up",
+        "run": ("run", "Process videos now: make them watchable, searchable and ready to cut."),
+        "add": ("run", "Add videos as jobs and leave the work to a worker."),
+        "worker": ("processes", "Process the jobs that were added, until stopped."),
+        "watch": ("run", "Add new videos in folders and buckets automatically."),
+        "estimate": ("run", "Estimate how long a run would take on this machine."),
+        "init": ("maintenance", "Create a home in a folder, for the videos below it."),
+        "up": ("processes", "Try a fleet on this machine: servers and workers in one command."),
     },
     "Use": {
-        "ls": "browse",
-        "show": "browse",
-        "search": "search",
-        "people": "people",
-        "clip": "clips",
-        "stereo": "stereo",
-        "export": "clips",
-        "compare": "browse",
-        "serve": "serve",
+        "ls": ("browse", "List the videos."),
+        "show": ("browse", "Show one video and what was made from it."),
+        "search": ("search", "Find what was said, written or seen."),
+        "people": ("people", "List, name, merge, split and hide the people seen in videos."),
+        "clip": ("clips", "Cut a clip out of a video, exact to the frame."),
+        "stereo": ("stereo", "Convert a video to 3D, or preview it in seconds."),
+        "export": ("clips", "Export subtitles, text or shots of a video."),
+        "compare": ("browse", "Show the results of two runs of a video side by side."),
+        "serve": ("processes", "Serve the library to browsers and to programs over HTTP."),
     },
-    "Control": {"jobs": "jobs", "failed": "failed"},
+    "Control": {
+        "jobs": ("jobs", "List and control jobs."),
+        "failed": ("failed", "List, retry or dismiss tasks that failed."),
+    },
     "Maintain": {
-        "verify": "maintenance",
-        "rm": "maintenance",
-        "gc": "maintenance",
-        "backup": "maintenance",
-        "restore": "maintenance",
-        "index": "maintenance",
-        "reindex": "maintenance",
-        "models": "models",
-        "doctor": "about",
-        "config": "about",
-        "version": "meta",
-        "completion": "meta",
+        "verify": ("maintenance", "Check every stored file; --repair makes damaged ones again."),
+        "rm": ("maintenance", "Delete videos and everything made from them; originals are kept."),
+        "gc": ("maintenance", "Free disk space that is no longer needed."),
+        "backup": ("maintenance", "Copy the home, even while it is in use."),
+        "restore": ("maintenance", "Create a home from a backup."),
+        "index": ("maintenance", "Update the search index, or fill it from sidecar files."),
+        "reindex": ("maintenance", "Rebuild the search index from the results."),
+        "models": ("about", "List, download, check and time the models on this machine."),
+        "doctor": ("about", "Check this machine and this home."),
+        "config": ("about", "Show the settings in effect."),
+        "version": ("meta", "Print the version."),
+        "completion": ("meta", "Print the completion script for a shell."),
     },
-}
-SENTENCES: Mapping[str, str] = {
-    "run": "Process videos now: make them watchable, searchable and ready to cut.",
-    "add": "Add videos as jobs and leave the work to a worker.",
-    "worker": "Process the jobs that were added, until stopped.",
-    "estimate": "Estimate how long a run would take on this machine.",
-    "watch": "Add new videos in folders and buckets automatically.",
-    "init": "Create a home in a folder, for the videos below it.",
-    "up": "Try a fleet on this machine: servers and workers in one command.",
-    "ls": "List the videos.",
-    "show": "Show one video and what was made from it.",
-    "search": "Find what was said, written or seen.",
-    "people": "List, name, merge, split and hide the people seen in videos.",
-    "compare": "Show the results of two runs of a video side by side.",
-    "index": "Update the search index, or fill it from sidecar files.",
-    "clip": "Cut a clip out of a video, exact to the frame.",
-    "stereo": "Convert a video to 3D, or preview it in seconds.",
-    "export": "Export subtitles, text or shots of a video.",
-    "serve": "Serve the library to browsers and to programs over HTTP.",
-    "jobs": "List and control jobs.",
-    "failed": "List, retry or dismiss tasks that failed.",
-    "verify": "Check every stored file; --repair makes damaged ones again.",
-    "rm": "Delete videos and everything made from them; originals are kept.",
-    "gc": "Free disk space that is no longer needed.",
-    "backup": "Copy the home, even while it is in use.",
-    "restore": "Create a home from a backup.",
-    "reindex": "Rebuild the search index from the results.",
-    "models": "List, download, check and time the models on this machine.",
-    "doctor": "Check this machine and this home.",
-    "config": "Show the settings in effect.",
-    "version": "Print the version.",
-    "completion": "Print the completion script for a shell.",
 }
 
 
@@ -99,7 +70,7 @@ def _raise_reader_left() -> Iterator[None]:
         raise ReaderLeft from e
 
 
-class Rushes(click.Group):
+class Rushes(SuggestingGroup):
     """The group of all commands."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -110,20 +81,15 @@ class Rushes(click.Group):
         """A command, its module loaded now."""
         for group in COMMANDS.values():
             if name in group:
-                module = import_module(f"rushes.surfaces.cli.commands.{group[name]}")
-                command: click.Command = module.COMMANDS[name]
+                command: click.Command = getattr(import_module(f"rushes.surfaces.cli.commands.{group[name][0]}"), name)
                 return command
         return None
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Resolved:
-        """Suggests the closest command."""
-        return resolve_or_suggest(super().resolve_command, self, ctx, args)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """By purpose."""
         for title, group in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, SENTENCES[name]) for name in group])
+                formatter.write_dl([(name, sentence) for name, (_, sentence) in group.items()])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Where --help is printed."""
@@ -178,20 +144,15 @@ def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
         ctx.exit()
 
 
-@click.command(
+_VERSION = click.Option(
+    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+main = Rushes(
     "rushes",
-    cls=Rushes,
-    params=global_options(),
+    help="Makes videos watchable, searchable and easy to cut; work continues after any crash.",
+    callback=show_help,
+    params=[*global_options(), _VERSION],
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nStart with: rushes run VIDEO.mp4\nHelp for one command: rushes run --help",
 )
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
-)
-@click.pass_context
-def main(ctx: click.Context) -> None:
-    """Makes videos watchable, searchable and easy to cut; work continues after any crash."""
-    session_of(ctx)
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())

@@ -1,18 +1,19 @@
 """Where output goes: a terminal gets colour at its own width, a pipe whole plain lines; both get clean text only."""
 
 import os
+import re
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import IO
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
-
-from rushes.surfaces.cli.text import clean, clean_lines
 
 NOW, TROUBLE, DONE, HEAD, MARK = "yellow", "red", "dim", "bold", "bold yellow"
 
@@ -80,6 +81,12 @@ class Screen:
         for part in parts:
             words, style = (part, "") if isinstance(part, str) else part
             text.append(clean(words, utf8=self.utf8), style)
+        return text
+
+    def cropped(self, *parts: Part) -> Text:
+        """The same, cut where the terminal ends."""
+        text = self.styled(*parts)
+        text.truncate(self.width, overflow="crop")
         return text
 
     def line(self, *parts: Part) -> None:
@@ -162,3 +169,58 @@ def shows_utf8(env: Mapping[str, str], encoding: str) -> bool:
     coerced = env.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8")
     chosen = env.get("LC_ALL") or ("" if coerced and env.get("LANG") else env.get("LC_CTYPE")) or env.get("LANG")
     return chosen not in ("C", "POSIX")
+
+
+_JOINERS = "\u200c\u200d"  # scripts and emoji need them, terminals ignore them
+_ASCII = dict(zip("\u2018\u2019\u201c\u201d\u2013\u2014\u00d7", "''\"\"--x", strict=True)) | {"\u2026": "..."}
+
+
+def clean(text: str, *, utf8: bool = True) -> str:
+    """One line without characters that a terminal would obey.
+
+    Names and words come from videos, so they may be hostile: escape sequences, bidirectional overrides, newlines.
+    Without UTF-8 only ASCII is left, because bytes of other letters are control characters to an old terminal.
+    """
+    return "".join(_safe(c, utf8) for c in text)
+
+
+def clean_lines(text: str, *, utf8: bool = True) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(clean(line, utf8=utf8) for line in re.split(r"\r\n|\r|\n", text))
+
+
+def _safe(c: str, utf8: bool) -> str:
+    if " " <= c <= "~":
+        return c
+    kind = unicodedata.category(c)
+    if kind in ("Zl", "Zp") or c in "\t\n\r":
+        return " "
+    if kind == "Cc":
+        return ""
+    if kind == "Cf":
+        return c if utf8 and c in _JOINERS else ""
+    if kind in ("Cs", "Co", "Cn"):
+        return "�" if utf8 else "?"
+    return c if utf8 else _plain(c)
+
+
+def _plain(c: str) -> str:
+    if c in _ASCII:
+        return _ASCII[c]
+    kept = unicodedata.normalize("NFKD", c).encode("ascii", "ignore").decode("ascii")
+    return kept or ("" if unicodedata.combining(c) else "?")
+
+
+def shorten(name: str, room: int) -> str:
+    """A name cut to so many cells (0 = all of it); its end is kept, because it shows the kind of file."""
+    name = clean(name)
+    if not room or cell_len(name) <= room:
+        return name
+    tail = name[-8:] if cell_len(name[-8:]) <= 8 else name[-4:]
+    return f"{set_cell_size(name, max(1, room - 3 - cell_len(tail))).rstrip()}...{tail}"
+
+
+def relative_path(path: str | Path) -> str:
+    """A path relative to the current folder, if it is below it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else str(path)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date
@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from rushes.domain.keys import JSON
-from rushes.surfaces.cli.screen import Screen
+from rushes.surfaces.cli.screen import Cell, Column, Part, Screen
 
 
 @dataclass(slots=True)
@@ -38,19 +38,36 @@ class Session:
         return self.talks and self.progress and self.err.terminal
 
     def document(self, value: object) -> None:
-        """The answer as one JSON document."""
-        self._write(json.dumps(to_json(value), indent=2 if self.out.terminal else None))
+        """The answer as one JSON document; with --json only."""
+        if self.json:
+            self._write(json.dumps(to_json(value), indent=2 if self.out.terminal else None))
 
     def message(self, message_type: str, **fields: object) -> None:
-        """One JSON line of a long command."""
-        self._write(json.dumps({"message_type": message_type, **to_json(fields)}))
+        """One JSON line of a long command; with --json only."""
+        if self.json:
+            self._write(json.dumps({"message_type": message_type, **to_json(fields)}))
 
     def rows(self, message_type: str, rows: Iterable[object]) -> None:
-        """A list for programs: one JSON line a row, none if there is nothing."""
-        for row in rows:
+        """A list for programs: one JSON line a row, none if there is nothing; with --json only."""
+        for row in rows if self.json else ():
             self.message(message_type, **to_json(row))
 
-    def remark(self, *parts: str | tuple[str, str]) -> None:
+    def line(self, *parts: Part) -> None:
+        """A line of the answer for people; not with --json."""
+        if not self.json:
+            self.out.line(*parts)
+
+    def block(self, label: str, style: str, words: str, indent: int = 7) -> None:
+        """A labelled line of the answer for people; not with --json."""
+        if not self.json:
+            self.out.block(label, style, words, indent)
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
+        """The answer as a table for people; not with --json."""
+        if not self.json:
+            self.out.table(columns, rows)
+
+    def remark(self, *parts: Part) -> None:
         """A line for people that is not data: on stderr, unless --quiet or --json."""
         if self.talks and self.out.heard:
             self.err.line(*parts)

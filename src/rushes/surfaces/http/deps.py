@@ -9,6 +9,8 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 from pydantic import StringConstraints
 
+from rushes.domain.errors import RushesError
+from rushes.domain.job import Job
 from rushes.domain.keys import digest
 from rushes.library import Library
 from rushes.library.idempotency import Record, Requests
@@ -34,6 +36,14 @@ def active_of(request: Request) -> ActiveJobs:
     return active_jobs(library_of(request).jobs.workers())
 
 
+def expected_of(library: Library, job: Job) -> tuple[float, float] | None:
+    """Seconds that a job takes (p50, p90); None while that is unknown, or if what probe found was cleared away."""
+    try:
+        return library.expected(job) if job.facts else None
+    except RushesError:
+        return None
+
+
 LibraryDep = Annotated[Library, Depends(library_of)]
 ActiveDep = Annotated[ActiveJobs, Depends(active_of)]
 
@@ -55,8 +65,8 @@ def once(library: Library, key: str, request: Request, body: Any, make: Callable
     except BaseException:
         requests.drop(taken)
         raise
-    said = {"status": answer.status_code, "body": json.loads(bytes(answer.body)), "location": _location(answer)}
-    requests.answer(taken, said)
+    location = answer.headers.get("location", "")
+    requests.answer(taken, {"status": answer.status_code, "body": json.loads(bytes(answer.body)), "location": location})
     return answer
 
 
@@ -68,10 +78,6 @@ def _again(record: Record | None, asked: str) -> JSONResponse:
     said = record.doc["answer"]
     headers = {"Location": said["location"]} if said["location"] else None
     return JSONResponse(said["body"], said["status"], headers)
-
-
-def _location(answer: JSONResponse) -> str:
-    return answer.headers.get("location", "")
 
 
 def accepted(body: Any, location: str, status: int = 202) -> JSONResponse:

@@ -6,7 +6,6 @@ import platform
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from anyio.to_thread import run_sync
 from fastapi import HTTPException
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rushes.domain.errors import NotAllowed, RushesError
@@ -105,13 +105,7 @@ class AccessPolicy:
         """Against rebinding: a name that is not ours was made to point here by somebody; an address cannot be."""
         name = host_name(host)
         node = platform.node().lower()
-        own = {
-            "localhost",
-            node,
-            f"{node}.local",
-            self.bound.lower(),
-            *self._listed(self.settings.hosts),
-        }
+        own = {"localhost", node, f"{node}.local", self.bound.lower(), *self._listed(self.settings.hosts)}
         return name in own or is_address(name)
 
     def _is_our_page(self, headers: Headers) -> bool:
@@ -192,11 +186,7 @@ def _limited(receive: Receive, *, upload: bool) -> Receive:
 
 def cookie_of(headers: Headers) -> str:
     """The session's secret that a browser sends."""
-    try:
-        jar = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return jar[COOKIE].value if COOKIE in jar else ""
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
 
 
 def host_name(host: str) -> str:

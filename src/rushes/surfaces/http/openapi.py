@@ -19,17 +19,12 @@ PROBLEM = {
     "description": "RFC 9457: what went wrong, and what to do about it.",
     "required": ["type", "title", "status", "detail", "code", "hint", "retryable"],
     "properties": {
-        "type": TEXT,
-        "title": TEXT,
+        **dict.fromkeys(("type", "title", "detail"), TEXT),
         "status": {"type": "integer"},
-        "detail": TEXT,
         "code": {"type": "string", "description": "the class of the error, for programs"},
         "hint": {"type": "string", "description": "what to do about it, for people"},
         "retryable": {"type": "boolean"},
-        "errors": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"at": TEXT, "message": TEXT}},
-        },
+        "errors": {"type": "array", "items": {"type": "object", "properties": {"at": TEXT, "message": TEXT}}},
     },
 }
 ANSWER = {"description": "Not possible", "content": {TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}

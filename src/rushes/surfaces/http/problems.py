@@ -8,33 +8,24 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from rushes.domain.errors import (
-    BadMedia,
-    NotAllowed,
-    NotFound,
-    OverLimit,
-    Refused,
-    RushesError,
-    SourceChanged,
-    SourceMissing,
-    TryAgain,
-)
+from rushes.domain import errors
+from rushes.domain.errors import NotFound, RushesError
 from rushes.library import UploadBusy
 from rushes.library.idempotency import Conflict
 from rushes.telemetry import log
 
 TYPE = "application/problem+json"
-STATUS: Mapping[type[RushesError], int] = {
+STATUS: Mapping[type[RushesError], int] = {  # the first that fits, so the finer ones stand first
     NotFound: 404,
-    NotAllowed: 403,
-    OverLimit: 413,
+    errors.NotAllowed: 403,
+    errors.OverLimit: 413,
     UploadBusy: 423,
-    Refused: 400,
-    SourceMissing: 409,
-    SourceChanged: 409,
-    BadMedia: 422,
-    TryAgain: 503,
-}  # the first that fits, so the finer ones stand first
+    errors.Refused: 400,
+    errors.SourceMissing: 409,
+    errors.SourceChanged: 409,
+    errors.BadMedia: 422,
+    errors.TryAgain: 503,
+}
 HINTS = {
     "video": "List videos: GET /api/v1/videos",
     "job": "List jobs: GET /api/v1/jobs",

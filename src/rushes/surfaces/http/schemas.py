@@ -1,9 +1,16 @@
-"""What the API answers with: plain values in film time, without what only the inside needs."""
+"""What the API answers with: plain values in film time, and lists in pages by an opaque cursor, because rows move."""
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
 
+from fastapi import Query, Request
+from pydantic import BaseModel
+
+from rushes.domain.errors import Refused
 from rushes.domain.job import Counts, Job
 from rushes.domain.observation import Observation
 from rushes.domain.task import Failure, Task
@@ -13,6 +20,11 @@ from rushes.library.videos import Record, Video
 from rushes.surfaces.words import ActiveJobs
 
 FILES = "/files/"
+
+
+def _same(shape: type[Any], source: object) -> dict[str, Any]:
+    """What a shape has in common with what it is made from."""
+    return {name: getattr(source, name) for name in shape.__slots__ if hasattr(source, name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +48,8 @@ class JobShape:
     @staticmethod
     def of(job: Job, active: ActiveJobs) -> "JobShape":
         """From the ledger's row."""
-        return JobShape(
-            id=job.id,
-            name=job.name,
-            recipe=job.recipe,
-            state=job.state.value,
-            word=active.word(job),
-            paused=job.paused,
-            priority=job.priority,
-            counts=job.counts,
-            video=video_of(job),
-            last_event=job.last_event,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
-        )
+        changed = {"state": job.state.value, "word": active.word(job), "video": video_of(job)}
+        return JobShape(**_same(JobShape, job) | changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +78,7 @@ class TaskShape:
     @staticmethod
     def of(task: Task) -> "TaskShape":
         """From the ledger's row."""
-        same = {name: getattr(task, name) for name in TaskShape.__slots__ if hasattr(task, name)}
-        return TaskShape(**same | {"state": task.state.value, "attempt": task.fence})
+        return TaskShape(**_same(TaskShape, task) | {"state": task.state.value, "attempt": task.fence})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +102,8 @@ class Line:
         us = o.span.base * 1_000_000
         words = [(w, int(a * us), int(b * us), c) for w, a, b, c in o.words]
         box, corrected = list(o.box) if o.box else None, str(o.extra.get("corrected", ""))
-        return Line(
-            o.kind, o.span.start_us, o.span.end_us, o.text, o.confidence, o.language, words, box, o.extra, corrected
-        )
+        span = (o.span.start_us, o.span.end_us)
+        return Line(o.kind, *span, o.text, o.confidence, o.language, words, box, o.extra, corrected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +127,9 @@ class HitShape:
     @staticmethod
     def of(hit: Hit) -> "HitShape":
         """From the index."""
-        return HitShape(
-            video=hit.video,
-            name=hit.name,
-            kind=hit.kind,
-            start_us=hit.start_us,
-            end_us=hit.end_us,
-            line_start_us=hit.line.start_us,
-            line_end_us=hit.line.end_us,
-            pieces=hit.pieces,
-            text=hit.text,
-            score=hit.score,
-            language=hit.language,
-            confidence=hit.confidence,
-            thumb=f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg",
-        )
+        thumb = f"/api/v1/videos/{hit.video}/frames/{max(0, hit.thumb_us) // 1000}.jpg"
+        start, end = hit.line.start_us, hit.line.end_us
+        return HitShape(**_same(HitShape, hit), line_start_us=start, line_end_us=end, thumb=thumb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +150,54 @@ def of_video(video: Video) -> Video:
     """A video whose poster and proxy are addresses."""
     poster, proxy = (FILES + name if name else "" for name in (video.poster, video.proxy))
     return replace(video, poster=poster, proxy=proxy)
+
+
+T = TypeVar("T")
+
+Limit = Annotated[int, Query(ge=1, le=500, description="how many rows at most")]
+Cursor = Annotated[str, Query(max_length=1000, description="where to go on: `cursor` of the page before")]
+
+
+class Page(BaseModel, Generic[T]):
+    """Some rows, and where the next ones begin ("" at the end)."""
+
+    items: list[T]
+    cursor: str = ""
+    next: str | None = None
+
+
+def page(request: Request, items: list[T], cursor: str, of: str) -> Page[T]:
+    """A page whose next one is found at `next`; `of` names its list."""
+    if not cursor:
+        return Page(items=items)
+    sealed = seal(cursor, of)
+    link = request.url.include_query_params(cursor=sealed)
+    return Page(items=items, cursor=sealed, next=f"{link.path}?{link.query}")
+
+
+def seal(cursor: str, of: str) -> str:
+    """A store's cursor as clients carry it, with a checksum: nothing made up, or of another list, reaches the store."""
+    data = cursor.encode()
+    return base64.urlsafe_b64encode(_check(data, of) + data).decode().rstrip("=")
+
+
+def unseal(cursor: str, of: str) -> str:
+    """The store's cursor again.
+
+    Raises:
+        Refused: it is none of ours, or of another list.
+    """
+    if not cursor:
+        return ""
+    try:
+        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        if raw[:6] == _check(raw[6:], of):
+            return raw[6:].decode()
+    except (ValueError, binascii.Error):
+        pass
+    hint = "Use the cursor of the previous page with the same filters, or leave it out."
+    raise Refused("invalid cursor for this list", hint)
+
+
+def _check(data: bytes, of: str) -> bytes:
+    return hashlib.blake2b(f"{of}\0".encode("utf-8", "replace") + data, digest_size=6, person=b"rushes").digest()

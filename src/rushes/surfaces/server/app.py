@@ -6,44 +6,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from rushes.library import VERSION, Library
 from rushes.library.accounts import Accounts
 from rushes.library.idempotency import forget_requests
 from rushes.library.webhook import Webhook
-from rushes.surfaces.api import (
-    aliases,
-    artifacts,
-    clips,
-    events,
-    fleet,
-    jobs,
-    media,
-    paths,
-    people,
-    recipes,
-    search,
-    tasks,
-    uploads,
-    videos,
-    webhook,
-)
+from rushes.surfaces.api import aliases, artifacts, clips, events, fleet, jobs, media, people, search, uploads, videos
 from rushes.surfaces.http.event_hub import EventHub
 from rushes.surfaces.http.middleware import AccessMiddleware, AccessPolicy
 from rushes.surfaces.http.openapi import DescribedApp, HeadMiddleware
 from rushes.surfaces.http.problems import answer_errors
 from rushes.surfaces.http.schemas import JobShape
 from rushes.surfaces.web import mount
+from rushes.surfaces.web.pages.jobs import LiveJobs
+from rushes.surfaces.web.pages.library import IndexCounts
 from rushes.surfaces.words import ActiveJobs
 
 API = "/api/v1"
 TOLD = ("Location", "ETag", "Content-Range", "Retry-After", "Upload-Offset", "Upload-Length", "Tus-Resumable",
         "Tus-Version", "Tus-Extension", "Tus-Max-Size", "Rushes-Job", "Rushes-Parts")  # fmt: skip
-RESOURCES = (videos, recipes, media.api, events, jobs, tasks, tasks.steps, artifacts, search, clips, people, paths,
-             uploads, webhook, fleet)  # fmt: skip
+RESOURCES = (videos.router, videos.recipes, media.api, events.router, jobs.router, jobs.tasks, jobs.steps,
+             artifacts.router, search.router, clips.router, people.router, videos.paths, uploads.router,
+             fleet.webhook, fleet.router)  # fmt: skip
 
 
 def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> FastAPI:
@@ -61,10 +47,14 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
         docs_url=None,  # its page comes from a CDN
         redoc_url=None,
         lifespan=_run_background,
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.library, app.state.access, app.state.incarnation = library, access, secrets.token_hex(8)
-    app.state.hub = EventHub(library.jobs)
+    app.state.hub, app.state.live_jobs, app.state.index_counts = (
+        EventHub(library.jobs),
+        LiveJobs(library.jobs),
+        IndexCounts(),
+    )
     app.state.webhook = Webhook(library.home, lambda job: asdict(JobShape.of(job, ActiveJobs())))
     answer_errors(app)
     _include(app)
@@ -80,7 +70,7 @@ def create(library: Library, bound: str = "127.0.0.1", setup_code: str = "") -> 
 
 def _include(app: FastAPI) -> None:
     for one in RESOURCES:
-        app.include_router(one if isinstance(one, APIRouter) else one.router, prefix=API)
+        app.include_router(one, prefix=API)
     for router in (fleet.health, media.router, aliases.for_programs):
         app.include_router(router)
     app.router.routes.extend(mount.ROUTES)
@@ -102,7 +92,3 @@ async def _run_background(app: FastAPI) -> AsyncIterator[None]:
     finally:
         await asyncio.to_thread(app.state.webhook.stop)
         await asyncio.to_thread(app.state.hub.stop)
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -18,6 +18,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 3  # that answers may still take when told to stop; streams end at once
 HEADER_SECONDS = 20.0  # that a request's first lines may take: uvicorn itself waits for ever
+
+
+@contextmanager
+def _signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Meanwhile signals are handled so."""
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 class TimeoutProtocol(H11Protocol):
@@ -73,13 +84,8 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Ours while it serves; what they mean for the process is the caller's business."""
-        main = threading.current_thread() is threading.main_thread()
-        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS if main}
-        try:
+        with _signals(self.handle_exit) if threading.current_thread() is threading.main_thread() else nullcontext():
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop listening; twice stops now."""
@@ -100,14 +106,10 @@ class Workers:
 
     def stop(self) -> None:
         """Tell them to hand back and wait; a signal meanwhile tells them again, which means now."""
-        before = {number: signal.signal(number, lambda *_: self.tell()) for number in SIGNALS}
-        try:
+        with _signals(lambda *_: self.tell()):
             self.tell()
             for process in self._processes:
                 process.wait()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def tell(self) -> None:
         """To stop; told again they stop at once."""

@@ -4,14 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 
 from rushes.domain.job import Job
 from rushes.domain.span import Span
 from rushes.domain.task import Task
 from rushes.library.jobs import JobProgress, StageProgress
-from rushes.surfaces.words import TASK_WORDS, task_word
+from rushes.surfaces.words import TASK_WORDS, seconds_between, task_word
 
 CELLS = 48  # more than that are drawn as one bar: letters need 12 px
 SIGNS = {"adopted": "=", "leased": "L", "ready": "r", "dead": "\u00d7"}
@@ -61,28 +60,18 @@ def ticks(job: Job, most: int = 5) -> list[int]:
 
 def span_of(task: Task) -> tuple[int, int] | None:
     """What part of the film a task works on, in microseconds."""
-    span = json.loads(task.spec).get("span")
-    found = Span.from_json(span) if span else None
-    return (found.start_us, found.end_us) if found else None
-
-
-def seconds(start: str | None, end: str | None) -> float | None:
-    """How long it took."""
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() if start and end else None
+    doc = json.loads(task.spec).get("span")
+    span = Span.from_json(doc) if doc else None
+    return (span.start_us, span.end_us) if span else None
 
 
 def _row(stage: str, tasks: list[Task], progress: StageProgress | None) -> Row:
     tasks = sorted(tasks, key=lambda t: -1 if t.chunk is None else t.chunk)
     cells = tuple(_cell(t) for t in tasks)
     done = sum(c.word in ("done", "adopted") for c in cells)
-    return Row(
-        stage,
-        cells,
-        tuple(_runs(c.word for c in cells)),
-        _words(c.word for c in cells),
-        progress or StageProgress(stage, done, len(cells), 0.0, sum(c.word == "leased" for c in cells), None),
-        _took(tasks) if done == len(cells) else None,
-    )
+    words, took = [c.word for c in cells], _took(tasks) if done == len(cells) else None
+    seen = progress or StageProgress(stage, done, len(cells), 0.0, words.count("leased"), None)
+    return Row(stage, cells, tuple(_runs(words)), _words(words), seen, took)
 
 
 def _cell(task: Task) -> Cell:
@@ -105,7 +94,7 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _took(tasks: Sequence[Task]) -> float | None:
-    return seconds(
+    return seconds_between(
         min((t.started_at for t in tasks if t.started_at), default=None),
         max((t.finished_at for t in tasks if t.finished_at), default=None),
     )

@@ -2,27 +2,20 @@
 
 import click
 
-from rushes.domain.job import FINAL, Job
+from rushes.domain.job import FINAL
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.videos import Video
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column
+from rushes.surfaces.cli.options import open_library, page_options
+from rushes.surfaces.cli.screen import DONE, HEAD, NOW, Column, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.made_counts import MadeCounts, count_made, shots_of
-from rushes.surfaces.cli.views.states import video_parts
-from rushes.surfaces.cli.views.video_line import container, recipe_of, shape
+from rushes.surfaces.cli.views.rows import MadeCounts, container, count_made, recipe_of, shape, shots_of, video_parts
 from rushes.surfaces.words import ActiveJobs, active_jobs, plural, size, timecode
 
 
 @command("ls", "rushes ls", "rushes ls --limit 10", "rushes ls --json | jq -r '.videos[].path'")
-@click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
-)
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
-@click.pass_obj
+@page_options
 def ls(session: Session, limit: int, cursor: str) -> None:
     """List the videos, newest first."""
     library = open_library(session)
@@ -32,7 +25,7 @@ def ls(session: Session, limit: int, cursor: str) -> None:
         return
     columns = [Column("video"), Column("name", wide=True), Column("length", right=True), Column("picture"), Column("")]
     now = active_jobs(library.jobs.workers())
-    session.out.table(
+    session.table(
         columns, [[v.id, v.name, timecode(v.duration_us), shape(v), video_parts(_words(library, v, now))] for v in rows]
     )
     if not rows:
@@ -44,7 +37,6 @@ def ls(session: Session, limit: int, cursor: str) -> None:
 @command("show", "rushes show holiday.mp4", "rushes show vid_7f3k --lines", "rushes show vid_7f3k --json")
 @click.argument("video")
 @click.option("--lines", is_flag=True, help="Also print the transcript, with times.")
-@click.pass_obj
 def show(session: Session, video: str, lines: bool) -> None:
     """Show one video and what was made from it.
 
@@ -54,28 +46,21 @@ def show(session: Session, video: str, lines: bool) -> None:
     found = library.videos.find(video)
     said = library.videos.lines(found.id)
     made = count_made(library, found, said)
-    if session.json:
-        shots = shots_of(library, found)
-        session.document({"video": found, "made": made, "shots": shots} | ({"lines": said} if lines else {}))
-        return
-    session.out.line((found.name, HEAD), (f"  {found.id}", DONE))
+    shots = shots_of(library, found)
+    session.document({"video": found, "made": made, "shots": shots} | ({"lines": said} if lines else {}))
+    session.line((found.name, HEAD), (f"  {found.id}", DONE))
     for name, value in _facts(library, found, made):
         if value:
-            session.out.block(name, DONE, value)
+            session.block(name, DONE, value)
     for line in said if lines else ():
-        session.out.line((f"{clock(line.span.start_us):>12}  ", DONE), line.text)
+        session.line((f"{clock(line.span.start_us):>12}  ", DONE), line.text)
 
 
 def _words(library: Library, video: Video, now: ActiveJobs) -> list[str]:
     """The state of each of its jobs; one that is over is known to the index."""
     if len(video.jobs) < 2 and video.state in FINAL:
         return [now.word_of(video.job, video.state)]
-    return [now.word(job) for job in _jobs(library, video)]
-
-
-def _jobs(library: Library, video: Video) -> list[Job]:
-    """Its jobs; what was read from a sidecar was a job of another home."""
-    return library.jobs.of_video(video, len(video.jobs))
+    return [now.word(job) for job in library.jobs.of_video(video, len(video.jobs))]
 
 
 def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, str]]:
@@ -87,7 +72,7 @@ def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, 
         ("shot", video.shot_at),
         ("spoken", " ".join(video.languages)),
         ("made", made.counts),
-        *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in _jobs(library, video)),
+        *(("job", f"{j.id}  {recipe_of(j)}  {now.word(j)}") for j in library.jobs.of_video(video, len(video.jobs))),
         ("watch", relative_path(made.proxy) if made.proxy else ""),
         ("poster", relative_path(address(video.poster)) if video.poster else ""),
     ]
@@ -102,7 +87,6 @@ def _facts(library: Library, video: Video, made: MadeCounts) -> list[tuple[str, 
 @click.option("--kind", default="speech", show_default=True, metavar="KIND", help="speech, text, object, place, ...")
 @click.option("--all", "everything", is_flag=True, help="Also print rows that are the same.")
 @click.option("--choose", type=click.Choice(["left", "right", "newest"]), help="Use this one from now on.")
-@click.pass_obj
 def compare(
     session: Session, video: str, left: str, right: str, kind: str, everything: bool, choose: str | None
 ) -> None:
@@ -115,19 +99,13 @@ def compare(
     found = library.videos.compare(shown, left, right, kind)
     if choose:
         library.videos.select_run(shown, kind, {"left": found.left, "right": found.right}.get(choose, ""))
-    if session.json:
-        rows = [{"start_us": r.start_us, "end_us": r.end_us, "left": r.left, "right": r.right} for r in found.rows]
-        session.document({"kind": kind, "left": found.left, "right": found.right, "alike": found.alike, "rows": rows})
-        return
+    rows = [{"start_us": r.start_us, "end_us": r.end_us, "left": r.left, "right": r.right} for r in found.rows]
+    session.document({"kind": kind, "left": found.left, "right": found.right, "alike": found.alike, "rows": rows})
     for row in found.rows:
         if everything or not row.same:
-            session.out.line((clock(row.start_us), DONE))
-            session.out.line(("  < ", NOW), row.left)
-            session.out.line(("  > ", NOW), row.right)
+            session.line((clock(row.start_us), DONE))
+            session.line(("  < ", NOW), row.left)
+            session.line(("  > ", NOW), row.right)
     apart = sum(not row.same for row in found.rows)
-    session.remark(
-        (f"{plural(apart, 'difference')} in {plural(len(found.rows), 'row')}, {found.alike:.1%} identical", DONE)
-    )
-
-
-COMMANDS = {"ls": ls, "show": show, "compare": compare}
+    differ = f"{plural(apart, 'difference')} in {plural(len(found.rows), 'row')}"
+    session.remark((f"{differ}, {found.alike:.1%} identical", DONE))

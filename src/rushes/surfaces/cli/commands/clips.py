@@ -6,13 +6,15 @@ from rushes.domain.errors import Refused
 from rushes.domain.span import clock
 from rushes.library.videos.export import SPOKEN
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.options import open_library
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
 from rushes.surfaces.words import parse_reference, parse_timecode, size
 
 PADDING = 2.0  # seconds around a hit, so that its words can be followed
+_PADDING_HELP = "Extra time on both sides (default: 2 for a hit, else 0)."
+_SUBTITLES_HELP = "Add subtitles as a track, or burn them into the picture."
+_FILE = click.Path(dir_okay=False)
 
 
 @command(
@@ -23,22 +25,10 @@ PADDING = 2.0  # seconds around a hit, so that its words can be followed
 @click.argument("video")
 @click.option("--from", "start", metavar="TIME", help="Start: 1:02:03.5, or seconds.")
 @click.option("--to", "end", metavar="TIME", help="End; the frame at this time is not included.")
-@click.option(
-    "--padding",
-    type=click.FloatRange(0, 60),
-    metavar="SECONDS",
-    help="Extra time on both sides (default: 2 for a hit, else 0).",
-)
-@click.option(
-    "--out", type=click.Path(dir_okay=False), help="Also write the clip to this file; it is always kept in the home."
-)
+@click.option("--padding", type=click.FloatRange(0, 60), metavar="SECONDS", help=_PADDING_HELP)
+@click.option("--out", type=_FILE, help="Also write the clip to this file; it is always kept in the home.")
 @click.option("--proxy", is_flag=True, help="Cut from the proxy: smaller, faster, works without the original.")
-@click.option(
-    "--subtitles",
-    type=click.Choice(["track", "burnt"]),
-    help="Add subtitles as a track, or burn them into the picture.",
-)
-@click.pass_obj
+@click.option("--subtitles", type=click.Choice(["track", "burnt"]), help=_SUBTITLES_HELP)
 def clip(
     session: Session,
     video: str,
@@ -58,10 +48,8 @@ def clip(
     extra = extra if padding is None else padding
     text, ms = subtitles or "", round(extra * 1000)
     made = library.clip(name, begin, finish, ms, out or None, proxy=proxy, subtitles=text, signals=True)
-    if session.json:
-        session.document(made)
-        return
-    session.out.line(relative_path(made.path))
+    session.document(made)
+    session.line(relative_path(made.path))
     span = f"{clock(made.start_us)}-{clock(made.end_us)}" + (f" with {extra:g} s on both sides" if extra else "")
     session.remark((f"{span}, {size(made.size)}{'' if made.made else ', already existed'}", DONE))
     if made.shortened:
@@ -71,8 +59,7 @@ def clip(
 @command("export", "rushes export holiday.mp4 srt > holiday.srt", "rushes export vid_7f3k edl --out cuts.edl")
 @click.argument("video")
 @click.argument("kind")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write to this file; - is stdout.")
-@click.pass_obj
+@click.option("--out", type=_FILE, help="Write to this file; - is stdout.")
 def export(session: Session, video: str, kind: str, out: str | None) -> None:
     """Export subtitles, text or shots of a video, for other tools.
 
@@ -102,6 +89,3 @@ def _wanted(video: str, start: str | None, end: str | None) -> tuple[str, int, i
     if start is None or end is None:
         raise Refused(f"{'--from' if start is None else '--to'} is missing", "For example: --from 12:41 --to 12:45.5")
     return video, parse_timecode(start), parse_timecode(end), 0.0
-
-
-COMMANDS = {"clip": clip, "export": export}

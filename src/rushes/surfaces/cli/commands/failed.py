@@ -7,10 +7,10 @@ import click
 from rushes.domain.task import Task
 from rushes.library.jobs import Cause, FailureGroup
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, TROUBLE, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.states import next_step
+from rushes.surfaces.cli.views.rows import next_step
 from rushes.surfaces.words import date_time, plural
 
 _CLASS = click.option("--class", "kind", default="", metavar="NAME", help="Only this class, e.g. BadMedia.")
@@ -19,7 +19,6 @@ CAUSES, TASKS = 5, 3  # shown of a class, and of a cause
 
 @command("ls", "rushes failed ls", "rushes failed ls --class BadMedia --verbose")
 @_CLASS
-@click.pass_obj
 def ls(session: Session, kind: str) -> None:
     """List failed tasks by class, with the cause and what to do.
 
@@ -27,12 +26,10 @@ def ls(session: Session, kind: str) -> None:
     """
     library = open_library(session)
     groups = library.jobs.failed.groups(kind)
-    if session.json:
-        session.rows("failure", [_doc(g) for g in groups])
-        return
+    session.rows("failure", [_doc(g) for g in groups])
     if not groups:
-        session.out.line("no failed tasks")
-    for group in groups:
+        session.line("no failed tasks")
+    for group in groups if not session.json else ():
         shown = {t.job for cause in group.causes[:CAUSES] for t in cause.tasks[:TASKS]}
         _report(session, group, {job: library.jobs.get(job).name for job in shown})
     if groups:
@@ -41,32 +38,26 @@ def ls(session: Session, kind: str) -> None:
 
 @command("retry", "rushes failed retry", "rushes failed retry --class ModelMissing")
 @_CLASS
-@click.pass_obj
 def retry(session: Session, kind: str) -> None:
     """Retry failed tasks, all or one class."""
     library = open_library(session)
     tasks = library.jobs.failed.retry_all(kind)
-    if session.json:
-        session.document({"tasks": tasks})
-        return
-    session.out.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
+    session.document({"tasks": tasks})
+    session.line(f"{plural(len(tasks), 'task')} will be retried" if tasks else "nothing to retry")
     if tasks:
         session.remark((next_step(library.jobs.workers()), DONE))
 
 
 @command("discard", "rushes failed discard --class BadMedia")
 @_CLASS
-@click.pass_obj
 def discard(session: Session, kind: str) -> None:
     """Dismiss failed tasks, all or one class.
 
     They stay as they are and are no longer listed.
     """
     count = len(open_library(session).jobs.failed.dismiss_all(kind))
-    if session.json:
-        session.document({"discarded": count})
-    else:
-        session.out.line(f"{plural(count, 'task')} dismissed")
+    session.document({"discarded": count})
+    session.line(f"{plural(count, 'task')} dismissed")
 
 
 def _report(session: Session, group: FailureGroup, names: Mapping[str, str]) -> None:
@@ -86,9 +77,9 @@ def _report(session: Session, group: FailureGroup, names: Mapping[str, str]) -> 
 def _report_task(session: Session, task: Task, name: str) -> None:
     where = task.stage if task.chunk is None else f"{task.stage} chunk {task.chunk}"
     when = f"  {date_time(task.finished_at, local=session.out.terminal)}" if task.finished_at else ""
-    session.out.block("", DONE, f"{name}  {where}  {task.job}{when}")
+    session.block("", DONE, f"{name}  {where}  {task.job}{when}")
     for line in task.failure.lines[-10:] if session.verbose and task.failure else ():
-        session.out.block("", DONE, f"  {line}")
+        session.block("", DONE, f"  {line}")
 
 
 def _more(screen: Screen, count: int, what: str) -> None:
@@ -108,4 +99,3 @@ def _cause_doc(cause: Cause) -> dict[str, object]:
 
 
 failed = CliGroup("failed", "List, retry or dismiss tasks that failed.", [ls, retry, discard])
-COMMANDS = {"failed": failed}

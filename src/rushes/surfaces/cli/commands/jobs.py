@@ -13,25 +13,12 @@ from rushes.domain.job import Job, JobCommand, JobState
 from rushes.domain.task import Task
 from rushes.library import Library
 from rushes.library.jobs import Page
+from rushes.surfaces import words
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library, page_options
 from rushes.surfaces.cli.screen import DONE, HEAD, NOW, TROUBLE, Column, Part, Screen
 from rushes.surfaces.cli.session import Session, to_json
-from rushes.surfaces.cli.views.states import StateWord, next_step, page_of, state_part
-from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
-from rushes.surfaces.words import (
-    JOB_WORDS,
-    TASK_WORDS,
-    ActiveJobs,
-    active_jobs,
-    date_time,
-    duration,
-    local_time,
-    plural,
-    seconds_between,
-    task_word,
-    utc,
-)
+from rushes.surfaces.cli.views.rows import StateWord, facts_of, header, next_step, page_of, recipe_of, state_part
 
 _JOB = click.argument("job")
 _DETAIL = ("stage", "fence", "worker", "chunk", "hint", "lines")  # stands elsewhere, or is for --verbose
@@ -41,25 +28,19 @@ LOOK_SECONDS = 0.5
 
 
 @command("ls", "rushes jobs ls", "rushes jobs ls --state failed", "rushes jobs ls --json | jq '.jobs[].id'")
-@click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(JOB_WORDS)}.")
-@click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N."
-)
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier list.")
-@click.pass_obj
+@click.option("--state", type=StateWord(), metavar="STATE", help=f"Only these: {', '.join(words.JOB_WORDS)}.")
+@page_options
 def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
     """List jobs, newest first.
 
     A job is running while a worker holds one of its tasks, and waiting while none does.
     """
     library = open_library(session)
-    now = active_jobs(library.jobs.workers())
+    now = words.active_jobs(library.jobs.workers())
     page = _page(library, state, now, cursor, limit)
-    if session.json:
-        session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
-        return
+    session.document({"jobs": [_doc(j) | {"word": now.word(j)} for j in page.rows], "cursor": page.cursor})
     columns = [Column("job"), Column("name", wide=True), Column("recipe"), Column("tasks", right=True), Column("")]
-    session.out.table(columns, [_row(job, now) for job in page.rows])
+    session.table(columns, [_row(job, now) for job in page.rows])
     if not page.rows:
         session.remark(
             f"no job is {state}. List all with: rushes jobs ls" if state else "no jobs yet. Start with: rushes run PATH"
@@ -71,29 +52,25 @@ def ls(session: Session, state: str | None, limit: int, cursor: str) -> None:
 
 @command("show", "rushes jobs show job_7f3k", "rushes jobs show job_7f3k --json")
 @_JOB
-@click.pass_obj
 def show(session: Session, job: str) -> None:
     """Show one job, stage by stage."""
     library = open_library(session)
     row = library.jobs.find(job)
     tasks = library.jobs.tasks(row.id)
-    if session.json:
-        session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
-        return
-    session.out.line((header(row), HEAD), (f"  {row.id}", DONE))
-    word = active_jobs(library.jobs.workers()).word(row)
-    session.out.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
+    session.document(_doc(row) | {"stages": _stages(tasks), "tasks": [_task_doc(t) for t in tasks]})
+    session.line((header(row), HEAD), (f"  {row.id}", DONE))
+    word = words.active_jobs(library.jobs.workers()).word(row)
+    session.line(state_part(word), f"  {recipe_of(row)}", (_dates(row, session.out), DONE))
     columns = [Column("stage"), Column("done", right=True), Column("", wide=True)]
-    session.out.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
+    session.table(columns, [_stage_row(name, states) for name, states in _stages(tasks).items()])
     if row.counts.failures or row.counts.losses:
-        losses = plural(row.counts.losses, "lost attempt")
-        session.out.line((f"{plural(row.counts.failures, 'failed attempt')}, {losses}", DONE))
-    _hint(session, row)
+        losses = words.plural(row.counts.losses, "lost attempt")
+        session.line((f"{words.plural(row.counts.failures, 'failed attempt')}, {losses}", DONE))
+    session.remark((_hint(row), DONE))
 
 
 @command("why", "rushes jobs why job_7f3k", "rushes jobs why job_7f3k --json")
 @_JOB
-@click.pass_obj
 def why(session: Session, job: str) -> None:
     """Explain what a job is waiting for.
 
@@ -102,51 +79,44 @@ def why(session: Session, job: str) -> None:
     library = open_library(session)
     row = library.jobs.find(job)
     reasons = library.jobs.why(row.id)
-    if session.json:
-        session.document({"job": row.id, "state": row.state, "reasons": reasons})
-        return
+    session.document({"job": row.id, "state": row.state, "reasons": reasons})
     waiting = sum(r.tasks for r in reasons)
     running = max(0, row.counts.total - row.counts.done - waiting)
     now = f", {running} running" if running else ""
     rest = f"; {waiting} not running" if waiting else ""
-    session.out.line(f"{row.counts.done} of {plural(row.counts.total, 'task')} done{now}{rest}")
+    session.line(f"{row.counts.done} of {words.plural(row.counts.total, 'task')} done{now}{rest}")
     for r in reasons:
-        session.out.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
+        session.block(f"{r.tasks:>4}  {r.stage}", "", f"{r.reason}; {r.detail}" if r.detail else str(r.reason), 18)
 
 
 @command("pause", "rushes jobs pause job_7f3k", "rushes jobs pause job_7f3k --now")
 @_JOB
 @click.option("--now", is_flag=True, help="Give running chunks back instead of finishing them.")
-@click.pass_obj
 def pause(session: Session, job: str, now: bool) -> None:
     """Pause a job; running chunks finish first."""
-    order = JobCommand.PAUSE_NOW if now else JobCommand.PAUSE
-    _report(session, _control(session, job, order), "paused", "rushes jobs resume")
+    _control(session, job, JobCommand.PAUSE_NOW if now else JobCommand.PAUSE, "paused", "rushes jobs resume")
 
 
 @command("resume", "rushes jobs resume job_7f3k")
 @_JOB
-@click.pass_obj
 def resume(session: Session, job: str) -> None:
     """Resume a paused job."""
-    _report(session, _control(session, job, JobCommand.RESUME), "resumed", "rushes jobs why")
+    _control(session, job, JobCommand.RESUME, "resumed", "rushes jobs why")
 
 
 @command("cancel", "rushes jobs cancel job_7f3k")
 @_JOB
-@click.pass_obj
 def cancel(session: Session, job: str) -> None:
     """Cancel a job; finished results are kept.
 
     Running chunks stop without a result. Undo with: rushes jobs retry
     """
-    _report(session, _control(session, job, JobCommand.CANCEL), "cancelled", "rushes jobs retry")
+    _control(session, job, JobCommand.CANCEL, "cancelled", "rushes jobs retry")
 
 
 @command("retry", "rushes jobs retry job_7f3k", "rushes jobs retry job_7f3k --stage transcribe")
 @_JOB
 @click.option("--stage", default="", metavar="STAGE", help="Only tasks of this stage.")
-@click.pass_obj
 def retry(session: Session, job: str, stage: str) -> None:
     """Retry failed tasks of a job now.
 
@@ -157,12 +127,10 @@ def retry(session: Session, job: str, stage: str) -> None:
     tasks = library.jobs.retry(row.id, stage)
     now = library.jobs.get(row.id)
     back = row.state is JobState.CANCELLED and now.state is not JobState.CANCELLED
-    if session.json:
-        session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
-        return
-    again = f"{plural(len(tasks), 'task')} of {row.name} will be retried" if tasks else "nothing to retry"
-    session.out.line(
-        f"{row.name}: continues, {now.counts.done} of {plural(now.counts.total, 'task')} done" if back else again
+    session.document({"job": row.id, "tasks": tasks, "back": back, "state": now.state})
+    again = f"{words.plural(len(tasks), 'task')} of {row.name} will be retried" if tasks else "nothing to retry"
+    session.line(
+        f"{row.name}: continues, {now.counts.done} of {words.plural(now.counts.total, 'task')} done" if back else again
     )
     if tasks or back:
         session.remark((next_step(library.jobs.workers()), DONE))
@@ -172,7 +140,6 @@ def retry(session: Session, job: str, stage: str) -> None:
 @click.argument("job")
 @click.option("--after", default=0, metavar="NUMBER", help="Only events after this number.")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the job is finished.")
-@click.pass_obj
 def events(session: Session, job: str, after: int, follow: bool) -> None:
     """Show the numbered events of a job, live with --follow.
 
@@ -187,25 +154,25 @@ def events(session: Session, job: str, after: int, follow: bool) -> None:
             continue
         day = _new_day(session, event, day)
         session.out.row(*_event_row(event, session))
-        for words in _long(event, session):
-            session.out.block("", DONE, words)
+        for line in _long(event, session):
+            session.block("", DONE, line)
 
 
 def _new_day(session: Session, event: Event, day: date | None) -> date:
     """Print the date and time zone once a day; rows then need only the time."""
-    at = local_time(event.at)
+    at = words.local_time(event.at)
     if session.out.terminal and at.date() != day:
-        session.out.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
+        session.line((f"{at:%A %Y-%m-%d, %Z}", DONE))
     return at.date()
 
 
 def _event_row(event: Event, session: Session) -> list[Part]:
-    at = f"{local_time(event.at):%H:%M:%S}" if session.out.terminal else utc(event.at)
+    at = f"{words.local_time(event.at):%H:%M:%S}" if session.out.terminal else words.utc(event.at)
     where = (event.task or "").partition(".")[2]
     kind = (f"{event.type:<10}", _STYLES.get(event.type, ""))
     left_out = _LONG if session.verbose else (*_LONG, *_DETAIL)
-    words = "  ".join(_word(k, v) for k, v in event.data.items() if v not in (None, "") and k not in left_out)
-    return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (words, DONE)]
+    told = "  ".join(_word(k, v) for k, v in event.data.items() if v not in (None, "") and k not in left_out)
+    return [f"{event.number:>5}  ", (f"{at}  ", DONE), kind, f"  {where:<17}  ", (told, DONE)]
 
 
 def _long(event: Event, session: Session) -> list[str]:
@@ -215,15 +182,18 @@ def _long(event: Event, session: Session) -> list[str]:
 
 
 def _word(name: str, value: object) -> str:
-    return duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
+    return words.duration(value) if name == "seconds" and isinstance(value, float) else f"{name} {value}"
 
 
-def _control(session: Session, job: str, order: JobCommand) -> Job:
+def _control(session: Session, job: str, order: JobCommand, word: str, next_command: str) -> None:
     jobs = open_library(session).jobs
-    return jobs.command(jobs.find(job).id, order)
+    row = jobs.command(jobs.find(job).id, order)
+    session.document(_doc(row))
+    session.line(f"{row.name}: {word}")
+    session.remark((f"next: {next_command} {row.id}", DONE))
 
 
-def _page(library: Library, state: str | None, now: ActiveJobs, cursor: str, limit: int) -> Page[Job]:
+def _page(library: Library, state: str | None, now: words.ActiveJobs, cursor: str, limit: int) -> Page[Job]:
     if state == "running":  # no more than there are slots
         rows = [j for j in library.jobs.get_many(now.hosts).values() if not j.paused]
         return Page(tuple(sorted(rows, key=lambda j: (j.created_at, j.id), reverse=True)))
@@ -232,7 +202,7 @@ def _page(library: Library, state: str | None, now: ActiveJobs, cursor: str, lim
     return library.jobs.page(None, cursor, limit)
 
 
-def _row(job: Job, now: ActiveJobs) -> list[Part]:
+def _row(job: Job, now: words.ActiveJobs) -> list[Part]:
     return [job.id, job.name, recipe_of(job), f"{job.counts.done}/{job.counts.total}", state_part(now.word(job))]
 
 
@@ -243,48 +213,38 @@ def _doc(job: Job) -> dict[str, object]:
 
 
 def _task_doc(task: Task) -> dict[str, object]:
-    doc: dict[str, object] = to_json(task)
-    doc.pop("spec")
-    return doc
+    return {name: value for name, value in to_json(task).items() if name != "spec"}
 
 
 def _stages(tasks: Sequence[Task]) -> dict[str, Counter[str]]:
     stages: dict[str, Counter[str]] = {}
     for task in tasks:
-        stages.setdefault(task.stage, Counter())[task_word(task)] += 1
+        stages.setdefault(task.stage, Counter())[words.task_word(task)] += 1
     return stages
 
 
 def _stage_row(name: str, states: Counter[str]) -> list[Part | Sequence[Part]]:
     done, total = states["done"] + states["adopted"], sum(states.values())
     styles = {"leased": NOW, "backing off": NOW, "dead": TROUBLE}
-    rest: list[Part] = [(f"{states[w]} {w}  ", styles.get(w, DONE)) for w in TASK_WORDS[1:] if states[w]]
+    rest: list[Part] = [(f"{states[w]} {w}  ", styles.get(w, DONE)) for w in words.TASK_WORDS[1:] if states[w]]
     return [(name, DONE if done == total else ""), f"{done}/{total}", rest]
 
 
 def _dates(job: Job, screen: Screen) -> str:
     if not job.started_at:
-        return f"  added {date_time(job.created_at, local=screen.terminal)}"
-    took = f", took {duration(seconds_between(job.started_at, job.finished_at))}" if job.finished_at else ""
-    return f"  started {date_time(job.started_at, local=screen.terminal)}{took}"
+        return f"  added {words.date_time(job.created_at, local=screen.terminal)}"
+    seconds = words.seconds_between(job.started_at, job.finished_at)
+    took = "" if seconds is None else f", took {words.duration(seconds)}"
+    return f"  started {words.date_time(job.started_at, local=screen.terminal)}{took}"
 
 
-def _hint(session: Session, job: Job) -> None:
-    if job.state is JobState.FAILED:
-        session.remark((f"next: rushes jobs why {job.id}", DONE))
-    elif job.state is JobState.COMPLETED:
-        session.remark((f"next: rushes show {facts_of(job).get('video', '')}", DONE))
-    else:
-        session.remark((f"see why it waits: rushes jobs why {job.id}", DONE))
-
-
-def _report(session: Session, job: Job, word: str, next_command: str) -> None:
-    if session.json:
-        session.document(_doc(job))
-    else:
-        session.out.line(f"{job.name}: {word}")
-        session.remark((f"next: {next_command} {job.id}", DONE))
+def _hint(job: Job) -> str:
+    match job.state:
+        case JobState.FAILED:
+            return f"next: rushes jobs why {job.id}"
+        case JobState.COMPLETED:
+            return f"next: rushes show {facts_of(job).get('video', '')}"
+    return f"see why it waits: rushes jobs why {job.id}"
 
 
 jobs = CliGroup("jobs", "List and control jobs.", [ls, show, events, why, pause, resume, cancel, retry])
-COMMANDS = {"jobs": jobs}

@@ -12,11 +12,11 @@ from rushes.library import Library, RunReport, VerifyReport
 from rushes.library.videos import RemovalReport
 from rushes.settings import HOME_NAME
 from rushes.surfaces.cli.command import command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views import summary
-from rushes.surfaces.cli.views.no_hits import describe_library
+from rushes.surfaces.cli.views.hits import describe_library
 from rushes.surfaces.cli.views.progress import Watcher, watcher
 from rushes.surfaces.words import plural, size
 
@@ -28,7 +28,6 @@ _DIR = click.Path(file_okay=False)
 @click.option(
     "--take-over", is_flag=True, help="Take over a home that came from another machine and is no longer used there."
 )
-@click.pass_obj
 def init(session: Session, folder: str, take_over: bool) -> None:
     """Create a home in a folder, for the videos below it.
 
@@ -40,25 +39,20 @@ def init(session: Session, folder: str, take_over: bool) -> None:
     existed = (home / "ledger.sqlite").exists()
     with Library(home, take_over=take_over) as library:
         library.jobs.page(limit=1)  # opens the ledger: a home that cannot be used is refused here
-    if session.json:
-        session.document({"home": home, "made": not existed})
-        return
-    session.out.line(str(home), ("  taken over" if take_over else "  already exists" if existed else "  created", DONE))
+    session.document({"home": home, "made": not existed})
+    session.line(str(home), ("  taken over" if take_over else "  already exists" if existed else "  created", DONE))
     session.remark((f"next: rushes run {folder}", DONE))
 
 
 @command("verify", "rushes verify", "rushes verify --repair", "rushes verify --json | tail -1")
 @click.option("--repair", is_flag=True, help="Make damaged results again, and nothing else.")
-@click.pass_obj
 def verify(session: Session, repair: bool) -> int:
     """Check every stored file against its hash; exit 1 if one is damaged."""
     library = open_library(session)
     found = _look(session, library)
     for damage in found.damages:
-        if session.json:
-            session.message("error", **{k: getattr(damage, k) for k in ("job", "task", "output", "what")})
-        else:
-            session.out.line(("damaged", TROUBLE), f"  {damage.task}  {damage.output}: {damage.what}")
+        session.message("error", **{k: getattr(damage, k) for k in ("job", "task", "output", "what")})
+        session.line(("damaged", TROUBLE), f"  {damage.task}  {damage.output}: {damage.what}")
     if not (repair and found.damages):
         return _verdict(session, found, repaired=False)
     watching = watcher(session, lambda _job: None)
@@ -68,7 +62,7 @@ def verify(session: Session, repair: bool) -> int:
     finally:
         watching.close()
     if ran.exit_code:
-        summary.report(session, library, ran, [], summary.Notes())
+        summary.report(session, library, ran, [], {})
         return ran.exit_code
     return _verdict(session, found, repaired=True)
 
@@ -77,7 +71,6 @@ def verify(session: Session, repair: bool) -> int:
 @click.argument("videos", nargs=-1, required=True, metavar="VIDEO...")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--uploaded", is_flag=True, help="Also delete the original if it was uploaded to this home.")
-@click.pass_obj
 def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> None:
     """Delete videos and everything made from them.
 
@@ -87,49 +80,38 @@ def rm(session: Session, videos: Sequence[str], yes: bool, uploaded: bool) -> No
     if not yes:
         _ask(session, len(videos))
     gone = [_remove(library, video, uploaded) for video in videos]
-    if session.json:
-        session.rows("removed", gone)
-        return
+    session.rows("removed", gone)
     for one in gone:
-        session.out.line(one.video, (f"  deleted: {_what(one)}", DONE))
+        session.line(one.video, (f"  deleted: {_what(one)}", DONE))
     session.remark(("free the disk space with: rushes gc", DONE))
 
 
 @command("gc", "rushes gc", "rushes gc --json")
-@click.pass_obj
 def gc(session: Session) -> None:
     """Free disk space: intermediate files, expired clips, leftovers of crashes."""
     cleared = open_library(session).gc()
-    if session.json:
-        session.document(cleared)
-    else:
-        session.out.line(f"{size(cleared.size)} freed", (f"  {cleared.blobs} files, {cleared.results} results", DONE))
+    session.document(cleared)
+    session.line(f"{size(cleared.size)} freed", (f"  {cleared.blobs} files, {cleared.results} results", DONE))
 
 
 @command("backup", "rushes backup /mnt/disk/rushes-backup", "rushes backup ../backup --json")
 @click.argument("folder", type=_DIR, metavar="DIR")
-@click.pass_obj
 def backup(session: Session, folder: str) -> None:
     """Copy the home, even while it is in use; a repeated backup copies only what is new."""
     done = open_library(session).backup(folder)
-    if session.json:
-        session.document(done)
-        return
-    session.out.line(f"{plural(done.files, 'file')}, {size(done.size)}", (f"  {done.copied} copied", DONE))
+    session.document(done)
+    session.line(f"{plural(done.files, 'file')}, {size(done.size)}", (f"  {done.copied} copied", DONE))
     session.remark((f"restore with: rushes --home NEW restore {folder}", DONE))
 
 
 @command("restore", "rushes --home /films/.rushes restore /mnt/disk/rushes-backup")
 @click.argument("folder", type=_DIR, metavar="DIR")
-@click.pass_obj
 def restore(session: Session, folder: str) -> None:
     """Create a home from a backup: the one named by --home, or .rushes in this folder."""
     home = Path(session.home) if session.home else Path.cwd() / HOME_NAME
     count = Library.restore(folder, home)
-    if session.json:
-        session.document({"home": home, "files": count})
-        return
-    session.out.line(f"{home}  {plural(count, 'file')} restored")
+    session.document({"home": home, "files": count})
+    session.line(f"{home}  {plural(count, 'file')} restored")
     session.remark((f"next: rushes --home {home} verify", DONE))
 
 
@@ -140,34 +122,29 @@ def restore(session: Session, folder: str) -> None:
 @click.option(
     "--write-sidecars", "videos", multiple=True, metavar="VIDEO", help="Write all results next to this video."
 )
-@click.pass_obj
 def index(session: Session, places: Sequence[str], videos: Sequence[str]) -> None:
     """Update the search index, or fill it from sidecar files when the home was lost."""
     library = open_library(session)
     read = library.read_sidecars(places) if places else []
     written = [file for video in videos for file in library.videos.write_sidecars(library.videos.find(video))]
     known = library.summary()
-    if session.json:
-        session.document({"read": read, "written": written, "summary": known})
-        return
+    session.document({"read": read, "written": written, "summary": known})
     for one in read:
         note = one.kept or f"{one.name}  {plural(one.lines, 'line')}"
-        session.out.line(str(one.path), f"  {note}")
+        session.line(str(one.path), f"  {note}")
     for file in written:
-        session.out.line(str(file.path), *([(f"  not written: {file.kept}", NOW)] if file.kept else []))
-    session.out.line(describe_library(library))
+        session.line(str(file.path), *([(f"  not written: {file.kept}", NOW)] if file.kept else []))
+    session.line(describe_library(known))
 
 
 @command("reindex", "rushes reindex")
-@click.pass_obj
 def reindex(session: Session) -> None:
     """Rebuild the search index from the results; nothing is processed again."""
     library = open_library(session)
     library.reindex()
-    if session.json:
-        session.document(library.summary())
-    else:
-        session.out.line(describe_library(library))
+    known = library.summary()
+    session.document(known)
+    session.line(describe_library(known))
 
 
 def _remove(library: Library, video: str, originals: bool) -> RemovalReport:
@@ -182,9 +159,8 @@ def _remove(library: Library, video: str, originals: bool) -> RemovalReport:
 def _ask(session: Session, count: int) -> None:
     if session.json or not sys.stdin.isatty():
         raise Refused("cannot ask for confirmation: not a terminal", "Pass --yes.")
-    click.confirm(
-        f"Delete {plural(count, 'video')} and everything made from {'it' if count == 1 else 'them'}?", abort=True
-    )
+    them = "it" if count == 1 else "them"
+    click.confirm(f"Delete {plural(count, 'video')} and everything made from {them}?", abort=True)
 
 
 def _what(one: RemovalReport) -> str:
@@ -212,25 +188,11 @@ def _repair(library: Library, found: VerifyReport, watching: Watcher) -> RunRepo
 
 def _verdict(session: Session, found: VerifyReport, *, repaired: bool) -> int:
     bad = len(found.damages)
-    if session.json:
-        counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
-        session.message("summary", **counts, repaired=repaired)
-        return int(bool(bad) and not repaired)
+    counts = {"results": found.results, "files": found.files, "bytes": found.size, "damaged": bad}
+    session.message("summary", **counts, repaired=repaired)
     read = f"{plural(found.results, 'result')}, {plural(found.files, 'file')}, {size(found.size)} read"
     end = "no damage" if not bad else f"{bad} damaged" + (", repaired" if repaired else "")
-    session.out.line(f"{read}: {end}")
+    session.line(f"{read}: {end}")
     if bad and not repaired:
         session.remark(("next: rushes verify --repair", DONE))
     return int(bool(bad) and not repaired)
-
-
-COMMANDS = {
-    "init": init,
-    "verify": verify,
-    "rm": rm,
-    "gc": gc,
-    "backup": backup,
-    "restore": restore,
-    "index": index,
-    "reindex": reindex,
-}

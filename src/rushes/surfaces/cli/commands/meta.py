@@ -6,34 +6,27 @@ from importlib.metadata import version as version_of
 import click
 from click.shell_completion import get_completion_class
 
-from rushes.surfaces.cli.command import command, session_of
+from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.screen import DONE
 from rushes.surfaces.cli.session import Session
 
 
 @command("version", "rushes version", "rushes version --json")
-@click.pass_obj
 def version(session: Session) -> None:
     """Print the version."""
     ours, python = version_of("rushes"), sys.version.split()[0]
-    if session.json:
-        session.document({"version": ours, "python": python})
-    else:
-        session.out.line(f"rushes {ours}", (f"  Python {python}", DONE))
+    session.document({"version": ours, "python": python})
+    session.line(f"rushes {ours}", (f"  Python {python}", DONE))
 
 
 @command("completion", "rushes completion bash >> ~/.bashrc", "rushes completion fish | source")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(session: Session, shell: str) -> None:
     """Print the completion script for a shell."""
     made = get_completion_class(shell)
     assert made
-    script = made(ctx.find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source()
-    if session_of(ctx).json:
-        session_of(ctx).document({"shell": shell, "script": script})
+    script = made(click.get_current_context().find_root().command, {}, "rushes", "_RUSHES_COMPLETE").source()
+    if session.json:
+        session.document({"shell": shell, "script": script})
     else:
         click.echo(script)
-
-
-COMMANDS = {"version": version, "completion": completion}

@@ -4,7 +4,7 @@ import click
 
 from rushes.domain.span import clock
 from rushes.surfaces.cli.command import CliGroup, command
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.options import open_library
 from rushes.surfaces.cli.screen import DONE, Column
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import parse_timecode
@@ -12,18 +12,15 @@ from rushes.surfaces.words import parse_timecode
 
 @command("ls", "rushes people ls", "rushes people ls --hidden", "rushes people ls --json")
 @click.option("--hidden", is_flag=True, help="Also list hidden people.")
-@click.pass_obj
 def ls(session: Session, hidden: bool) -> None:
     """List the people whose faces were found, named ones first."""
     found = open_library(session).people.all(hidden=hidden)
-    if session.json:
-        session.document({"people": found})
-        return
+    session.document({"people": found})
     columns = [Column("person"), Column("name", wide=True), Column("faces", right=True), Column("best seen at")]
     rows = [
         [p.id, p.name or ("(hidden)" if p.hidden else ""), str(p.faces), f"{p.video}@{clock(p.at_us)}"] for p in found
     ]
-    session.out.table(columns, rows)
+    session.table(columns, rows)
     if not found:
         session.remark("no people yet. Find faces with: rushes run PATH --recipe everything")
     elif not any(p.name for p in found):
@@ -33,7 +30,6 @@ def ls(session: Session, hidden: bool) -> None:
 @command("name", 'rushes people name per_7f3k "Anna"', 'rushes people name Anna "Anna Karenina"')
 @click.argument("person")
 @click.argument("name")
-@click.pass_obj
 def name(session: Session, person: str, name: str) -> None:
     """Name a person, in all present and future videos.
 
@@ -46,7 +42,6 @@ def name(session: Session, person: str, name: str) -> None:
 @command("merge", "rushes people merge per_7f3k Anna")
 @click.argument("person")
 @click.argument("into")
-@click.pass_obj
 def merge(session: Session, person: str, into: str) -> None:
     """Merge PERSON into another person."""
     open_library(session).people.merge(person, into)
@@ -57,7 +52,6 @@ def merge(session: Session, person: str, into: str) -> None:
 @click.argument("person")
 @click.argument("place", metavar="VIDEO@TIME")
 @click.option("--name", "called", default="", metavar="NAME", help="Name of the other person.")
-@click.pass_obj
 def split(session: Session, person: str, place: str, called: str) -> None:
     """Separate the face at VIDEO@TIME from a person."""
     library = open_library(session)
@@ -69,7 +63,6 @@ def split(session: Session, person: str, place: str, called: str) -> None:
 @command("hide", "rushes people hide per_7f3k", "rushes people hide per_7f3k --back")
 @click.argument("person")
 @click.option("--back", is_flag=True, help="Show the person again.")
-@click.pass_obj
 def hide(session: Session, person: str, back: bool) -> None:
     """Hide a person from lists and searches.
 
@@ -80,7 +73,6 @@ def hide(session: Session, person: str, back: bool) -> None:
 
 
 @command("undo", "rushes people undo")
-@click.pass_obj
 def undo(session: Session) -> None:
     """Undo the last change.
 
@@ -91,14 +83,10 @@ def undo(session: Session) -> None:
 
 
 def _report(session: Session, sentence: str, **doc: object) -> None:
-    if session.json:
-        session.document(doc)
-    else:
-        session.out.line(sentence)
+    session.document(doc)
+    session.line(sentence)
 
 
-COMMANDS = {
-    "people": CliGroup(
-        "people", "List, name, merge, split and hide the people seen in videos.", [ls, name, merge, split, hide, undo]
-    )
-}
+people = CliGroup(
+    "people", "List, name, merge, split and hide the people seen in videos.", [ls, name, merge, split, hide, undo]
+)

@@ -7,12 +7,11 @@ import click
 from rushes.domain.span import clock
 from rushes.library import Library
 from rushes.library.search import KINDS, Hit, SearchResult, hit_doc
-from rushes.surfaces.cli.command import CliCommand
-from rushes.surfaces.cli.library_option import open_library
+from rushes.surfaces.cli.command import CliCommand, command
+from rushes.surfaces.cli.options import number_option, open_library, text_option
 from rushes.surfaces.cli.screen import DONE, HEAD
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.no_hits import describe_library, report_no_hits
-from rushes.surfaces.cli.views.quotes import quote_parts, reference
+from rushes.surfaces.cli.views.hits import describe_library, quote_parts, reference, report_no_hits
 from rushes.surfaces.words import plural
 
 
@@ -25,24 +24,20 @@ class SearchCommand(CliCommand):
         return super().parse_args(ctx, hidden)
 
 
-@click.command(
+@command(
     "search",
+    "rushes search budget",
+    """rushes search '"ask not" country -budget'""",
+    "rushes search 'holi* OR vacation' --limit 5 --json",
+    "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
+    "rushes search '~what it costs' --order time",
+    "rushes search person:anna --export edl > anna.edl",
     cls=SearchCommand,
-    examples=[
-        "rushes search budget",
-        """rushes search '"ask not" country -budget'""",
-        "rushes search 'holi* OR vacation' --limit 5 --json",
-        "rushes search 'say:budget near:5s text:Q3 person:anna -object:laptop'",
-        "rushes search '~what it costs' --order time",
-        "rushes search person:anna --export edl > anna.edl",
-    ],
 )
 @click.argument("query", nargs=-1)
-@click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Print at most N hits."
-)
-@click.option("--video", default="", metavar="VIDEO", help="Only in this video.")
-@click.option("--cursor", default="", metavar="CURSOR", help="Continue after an earlier search.")
+@number_option("--limit", "Print at most N hits.", 1, 1000, 20)
+@text_option("--video", "VIDEO", "Only in this video.")
+@text_option("--cursor", "CURSOR", "Continue after an earlier search.")
 @click.option(
     "--order",
     type=click.Choice(["best", "time"]),
@@ -51,7 +46,6 @@ class SearchCommand(CliCommand):
     help="Best hits first, or in the order of recording.",
 )
 @click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to stdout, for other tools.")
-@click.pass_obj
 def search(
     session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None
 ) -> None:
@@ -88,12 +82,8 @@ def result_doc(query: str, found: SearchResult) -> dict[str, object]:
         "took_ms": round(found.took_ms, 1),
         "cursor": found.cursor,
         "facets": found.facets,
-        "hits": [_hit_doc(hit) for hit in found.hits],
+        "hits": [{"ref": reference(hit), **hit_doc(hit)} for hit in found.hits],
     }
-
-
-def _hit_doc(hit: Hit) -> dict[str, object]:
-    return {"ref": reference(hit), **hit_doc(hit)}
 
 
 def _report(session: Session, library: Library, words: str, video: str, found: SearchResult) -> None:
@@ -121,15 +111,10 @@ def _report(session: Session, library: Library, words: str, video: str, found: S
 
 def _report_library(session: Session, library: Library) -> None:
     known = library.summary()
-    if session.json:
-        session.document({"query": "", "summary": known, "hits": []})
-        return
-    session.out.line(describe_library(library))
+    session.document({"query": "", "summary": known, "hits": []})
+    session.line(describe_library(known))
     for kind, labels in known.labels.items():
         shown = "  ".join(f"{text} ({count})" for text, count in list(labels.items())[:8])
-        session.out.block(kind, DONE, shown)
+        session.block(kind, DONE, shown)
     if known.videos:
-        session.out.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))
-
-
-COMMANDS = {"search": search}
+        session.line(("""words, "a phrase", wor*, -not, OR: rushes search '"thank you" -please'""", DONE))

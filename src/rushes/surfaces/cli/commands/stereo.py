@@ -1,6 +1,6 @@
 """3D: preview, make."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,44 +9,24 @@ import click
 from rushes.domain.errors import Refused
 from rushes.library import Library, RunReport
 from rushes.library.videos.stereo import StereoOptions, check_output, preview, write_film
+from rushes.surfaces.cli import options
 from rushes.surfaces.cli.command import CliGroup, command
 from rushes.surfaces.cli.commands.run import run_shown
-from rushes.surfaces.cli.library_option import open_library
-from rushes.surfaces.cli.request_options import paths_argument
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.summary import Notes
 from rushes.surfaces.words import size
 
 
-def depths_options(format: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def depth_options(format: str) -> options.Decorator:
     """The options for 3D."""
-    options = [
+    behind = "How far the background lies behind the screen, -2 to 1.5 % of the width (default: auto)."
+    return options.together(
         click.option("--format", default=format, show_default=True, metavar="NAME", help=_FORMATS),
-        click.option(
-            "--strength", default="auto", metavar="PERCENT", help="Depth, 0 to 3 % of the width (default: auto)."
-        ),
-        click.option(
-            "--convergence",
-            default="auto",
-            metavar="PERCENT",
-            help="How far the background lies behind the screen, -2 to 1.5 % of the width (default: auto).",
-        ),
-        click.option(
-            "--depth-model", default=None, metavar="DIR", help="Folder of your own depth model in ONNX format."
-        ),
-        click.option(
-            "--depth-output", default="auto", metavar="KIND", help="What your model returns: inverse (auto) or depth."
-        ),
-    ]
-
-    def add_all(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add_all
+        options.text_option("--strength", "PERCENT", "Depth, 0 to 3 % of the width (default: auto).", "auto"),
+        options.text_option("--convergence", "PERCENT", behind, "auto"),
+        options.text_option("--depth-model", "DIR", "Folder of your own depth model in ONNX format."),
+        options.text_option("--depth-output", "KIND", "What your model returns: inverse (auto) or depth.", "auto"),
+    )
 
 
 _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colour, -dubois, -grey)."
@@ -54,19 +34,16 @@ _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colou
 
 @command("preview", "rushes stereo preview holiday.mp4", "rushes stereo preview holiday.mp4 --strength 2.5")
 @click.argument("path", type=click.Path())
-@depths_options("anaglyph")
-@click.pass_obj
-def preview_(session: Session, /, path: str, depth_model: str | None, depth_output: str, **words: Any) -> None:
+@depth_options("anaglyph")
+def preview_frames(session: Session, /, path: str, depth_model: str, depth_output: str, **words: Any) -> None:
     """Preview eight frames in 3D and suggest a strength.
 
     Takes seconds, whatever the length of the video.
     """
     library = _opened(session, depth_model)
     made = preview(library.home, path, StereoOptions(output=depth_output, **words), signals=True)
-    if session.json:
-        session.document(made)
-        return
-    session.out.line(relative_path(made.path))
+    session.document(made)
+    session.line(relative_path(made.path))
     session.remark((f"strength {made.strength:g}, convergence {made.convergence:g} (percent of the width)", DONE))
     chosen = f"--strength {made.strength:g} (without it, each shot gets its own)"
     session.remark((f"next: rushes stereo make {path} {chosen}", NOW))
@@ -78,24 +55,23 @@ def preview_(session: Session, /, path: str, depth_model: str | None, depth_outp
     "rushes stereo make ~/Films --format full-sbs",
     "rushes stereo make holiday.mp4 --format anaglyph --out holiday-3d.mp4",
 )
-@paths_argument
-@depths_options("half-sbs")
+@options.paths_argument
+@depth_options("half-sbs")
 @click.option(
     "--height", type=click.IntRange(90, 2160), default=1080, metavar="LINES", help="Maximum height of one view."
 )
-@click.option("--chunk", default="", metavar="SECONDS", help="Length of a chunk, or 'large' (default: 60).")
-@click.option("--slots", type=click.IntRange(1), metavar="N", help="Process N chunks at the same time.")
+@options.chunk_option
+@options.slots_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False),
     help="Output file (default: next to the video, with a name that 3D players recognise).",
 )
-@click.pass_obj
 def make(
     session: Session,
     /,
     paths: Sequence[str],
-    depth_model: str | None,
+    depth_model: str,
     depth_output: str,
     chunk: str,
     slots: int | None,
@@ -109,18 +85,14 @@ def make(
     library = _opened(session, depth_model)
     if out:
         check_output(library.home, Path(out))
-    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, Notes())
+    ran = run_shown(session, library, paths, StereoOptions(output=depth_output, **words).wanted(chunk), slots, {})
     if out and len(ran.jobs) > 1:
-        raise Refused(
-            "--out names one file, but there are several videos",
-            "Leave --out away: each result is written next to its video.",
-        )
+        hint = "Leave --out away: each result is written next to its video."
+        raise Refused("--out names one file, but there are several videos", hint)
     for job in ran.jobs if not ran.exit_code else ():
         film = write_film(library.home, job, Path(out) if out else None)
-        if session.json:
-            session.message("film", **{name: getattr(film, name) for name in film.__slots__})
-            continue
-        session.out.line(relative_path(film.path))
+        session.message("film", **{name: getattr(film, name) for name in film.__slots__})
+        session.line(relative_path(film.path))
         session.remark((f"{film.frames} frames, {size(film.size)}{'' if film.made else ', already existed'}", DONE))
     _report_unfinished(session, ran)
     return ran.exit_code
@@ -133,9 +105,9 @@ def _report_unfinished(session: Session, ran: RunReport) -> None:
         session.remark((f"not finished; see: rushes jobs why {ran.jobs[0].id}", NOW))
 
 
-def _opened(session: Session, depth_model: str | None) -> Library:
+def _opened(session: Session, depth_model: str) -> Library:
     model = str(Path(depth_model).absolute()) if depth_model else None
-    return open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
+    return options.open_library(session, create=True, over={"--depth-model": ("depth_model", model)})
 
 
-COMMANDS = {"stereo": CliGroup("stereo", "Convert a video to 3D, or preview it in seconds.", [preview_, make])}
+stereo = CliGroup("stereo", "Convert a video to 3D, or preview it in seconds.", [preview_frames, make])

@@ -9,19 +9,11 @@ from rich.live import Live
 from rich.text import Text
 
 from rushes.domain.job import FINAL
-from rushes.library.work.progress import (  # fmt: skip
-    DiskSpace,
-    JobProgress,
-    JobsProgress,
-    RunProgress,
-    StageProgress,
-    StopSignal,
-)
+from rushes.library.work.progress import DiskSpace, JobProgress, JobsProgress, RunProgress, StageProgress, StopSignal
 from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, Screen
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.views.disk_space import fields, words
-from rushes.surfaces.cli.views.video_line import facts_of, header, recipe_of
-from rushes.surfaces.words import plural, speed_factor, time_range
+from rushes.surfaces.cli.views.rows import facts_of, header, recipe_of
+from rushes.surfaces.words import plural, size, speed_factor, time_range
 
 CELLS = 20
 STATUS_SECONDS = 1.0
@@ -86,11 +78,20 @@ def stopping(signals: int) -> str:
 
 def rows_of(snapshots: Sequence[JobProgress]) -> list[Row]:
     """One row per stage over all videos, in plan order."""
-    rows: dict[str, Row] = {}
-    for snapshot in snapshots:
-        for stage in snapshot.stages:
-            rows[stage.stage] = _plus(rows.get(stage.stage), stage)
-    return list(rows.values())
+    stages: dict[str, list[StageProgress]] = {}
+    for stage in (stage for snapshot in snapshots for stage in snapshot.stages):
+        stages.setdefault(stage.stage, []).append(stage)
+    return [_row(name, some) for name, some in stages.items()]
+
+
+def _row(name: str, some: Sequence[StageProgress]) -> Row:
+    speed = next((s.speed for s in reversed(some) if s.speed), some[0].speed)
+    return Row(name, *_counts(some), speed, _sum([s.remaining for s in some]))
+
+
+def _counts(some: Sequence[StageProgress | Row]) -> tuple[int, int, float, int]:
+    done, total = sum(s.done for s in some), sum(s.total for s in some)
+    return done, total, sum(s.running for s in some), sum(s.active for s in some)
 
 
 def total_of(snapshots: Sequence[JobProgress]) -> Row:
@@ -99,9 +100,7 @@ def total_of(snapshots: Sequence[JobProgress]) -> Row:
     still = [s.remaining for s in snapshots if s.job.state not in FINAL]
     left = _sum(still) if still else (0.0, 0.0)
     speeds = [s.speed for s in snapshots if s.speed]
-    done, total = sum(r.done for r in rows), sum(r.total for r in rows)
-    running, active = sum(r.running for r in rows), sum(r.active for r in rows)
-    return Row("total", done, total, running, active, sum(speeds) if speeds else None, left)
+    return Row("total", *_counts(rows), sum(speeds) if speeds else None, left)
 
 
 def bar(row: Row, *, utf8: bool) -> list[Part]:
@@ -133,7 +132,7 @@ class Bars(Watcher):
     def begin(self, films: int) -> None:
         """Something to see before the first snapshot."""
         self._live.start()
-        self._live.update(self._screen.styled((f"reading {plural(films, 'video')}", NOW)), refresh=True)
+        self._live.update(self._reading(films), refresh=True)
 
     def stop(self) -> None:
         """The foot of the picture says it from now on."""
@@ -158,9 +157,9 @@ class Bars(Watcher):
         rows = rows_of(snapshots)
         shown = [r for r in rows if not r.over and (r.active or r.done)]
         lines = [self._row(row) for row in shown]
-        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(snapshots)]
+        lines += [self._row(total_of(snapshots), last=True)] if rows else [self._reading(len(snapshots))]
         if not self._space.enough:
-            lines.append(self._cut(self._screen.styled((words(self._space), NOW))))
+            lines.append(self._screen.cropped((space_words(self._space), NOW)))
         lines.append(self._foot(rows, snapshots))
         return Group(*lines)
 
@@ -168,10 +167,10 @@ class Bars(Watcher):
         left = time_range(row.remaining) if last or row.remaining else ""
         count = f"{row.done}/{row.total}"
         parts: list[Part] = [f"{row.name:<11} ", *bar(row, utf8=self._screen.utf8)]
-        return self._cut(self._screen.styled(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}"))
+        return self._screen.cropped(*parts, f"  {count:>9}  {speed_factor(row.speed):>6}  {left:>11}")
 
-    def _reading(self, snapshots: Sequence[JobProgress]) -> Text:
-        return self._cut(self._screen.styled((f"reading {plural(len(snapshots), 'video')}", NOW)))
+    def _reading(self, films: int) -> Text:
+        return self._screen.cropped((f"reading {plural(films, 'video')}", NOW))
 
     def _foot(self, rows: Sequence[Row], snapshots: Sequence[JobProgress]) -> Text:
         films = sum(s.job.state in FINAL for s in snapshots)
@@ -180,13 +179,7 @@ class Bars(Watcher):
         failed: list[Part] = [(f"{dead} failed   ", TROUBLE)] if dead else []
         last: Part = (stopping(self._signals), NOW) if self._signals else (KEEPS, DONE)
         room = self._screen.width - len(count) - len(last[0]) - (len(failed[0][0]) if failed else 0)
-        return self._cut(
-            self._screen.styled((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
-        )
-
-    def _cut(self, text: Text) -> Text:
-        text.truncate(self._screen.width, overflow="crop")
-        return text
+        return self._screen.cropped((count + _over([r.name for r in rows if r.over], room), DONE), *failed, last)
 
 
 class Plain(Watcher):
@@ -196,9 +189,6 @@ class Plain(Watcher):
         self._session, self._ended, self._signals = session, Ended(), 0
         self._heads = Heads(session.remark, expect)
 
-    def begin(self, films: int) -> None:
-        """Nothing to print yet."""
-
     def stop(self) -> None:
         """Say what is done about it."""
         self._signals += 1
@@ -206,7 +196,7 @@ class Plain(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """Say so."""
-        self._session.remark((words(space), NOW))
+        report_space(self._session, space)
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print what ended since the last snapshot."""
@@ -231,7 +221,7 @@ class Lines(Watcher):
 
     def disk_space(self, space: DiskSpace) -> None:
         """A status that belongs to no job."""
-        self._session.message("status", **fields(space))
+        report_space(self._session, space)
 
     def look(self, snapshots: Sequence[JobProgress]) -> None:
         """Print each running stage of each job."""
@@ -341,20 +331,6 @@ def _sum(ranges: Sequence[Range | None]) -> Range | None:
     return (sum(r[0] for r in known), sum(r[1] for r in known)) if known and len(known) == len(ranges) else None
 
 
-def _plus(row: Row | None, stage: StageProgress) -> Row:
-    if row is None:
-        return Row(stage.stage, stage.done, stage.total, stage.running, stage.active, stage.speed, stage.remaining)
-    return replace(
-        row,
-        done=row.done + stage.done,
-        total=row.total + stage.total,
-        running=row.running + stage.running,
-        active=row.active + stage.active,
-        speed=stage.speed or row.speed,
-        remaining=_sum([row.remaining, stage.remaining]),
-    )
-
-
 def _line(snapshot: JobProgress, row: Row) -> dict[str, object]:
     left = row.remaining
     return {
@@ -369,3 +345,17 @@ def _line(snapshot: JobProgress, row: Row) -> dict[str, object]:
         "speed_x": round(row.speed, 2) if row.speed else None,
         "errors": snapshot.job.counts.dead,
     }
+
+
+def space_words(space: DiskSpace) -> str:
+    """How much there is, how much there has to be, and that nothing needs to be done here."""
+    if space.enough:
+        return "disk space is available again: continuing"
+    return f"disk nearly full: {size(space.free)} free, {size(space.reserve)} kept free; continues when there is space"
+
+
+def report_space(session: Session, space: DiskSpace) -> None:
+    """A line for people; for programs a status that belongs to no job."""
+    counted = {"bytes_free": space.free, "bytes_kept_free": space.reserve}
+    session.message("status", stage="room", enough=space.enough, **counted, message=space_words(space))
+    session.remark((space_words(space), NOW))

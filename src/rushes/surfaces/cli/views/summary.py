@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from rushes.domain.errors import NotFound, TryAgain
+from rushes.domain.errors import NotFound, RushesError, TryAgain
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.span import Span, clock
 from rushes.domain.task import Task, TaskState
@@ -14,59 +14,56 @@ from rushes.library import IntakeResult, Library, RunReport
 from rushes.library.jobs import Reason
 from rushes.library.videos.beside import WrittenFile
 from rushes.surfaces.cli import errors
-from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.screen import DONE, NOW, relative_path
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import relative_path
-from rushes.surfaces.cli.views.made_counts import MadeCounts, count_made
-from rushes.surfaces.cli.views.video_line import facts_of
+from rushes.surfaces.cli.views.rows import MadeCounts, count_made, facts_of
 from rushes.surfaces.words import duration, plural, speed_factor, time_range
 
 FEW = 5  # videos (and failures) that get a line each
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """What was noted during the run: the estimate of each job."""
-
-    estimates: dict[str, tuple[float, float]] = field(default_factory=dict)
+Estimates = dict[str, tuple[float, float]]  # seconds by job, as noted during the run
+Written = Sequence[WrittenFile]  # files next to the videos
 
 
 def report_skipped(session: Session, added: Sequence[IntakeResult]) -> None:
     """Print which files were skipped and why; that is no error."""
     skipped = [one for one in added if one.skipped]
-    if session.json:
-        session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
-        return
+    session.rows("skipped", [{"path": one.path, "reason": one.skipped} for one in skipped])
     for one in skipped[:FEW]:
         session.remark((f"skipped {relative_path(one.path)}: {one.skipped}", DONE))
     if len(skipped) > FEW:
         session.remark((f"and {len(skipped) - FEW} more were skipped: --json lists them", DONE))
 
 
-def report(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def report(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     """Print how a run ended, for people or for programs."""
     report_skipped(session, ran.skipped)
     for one in ran.refused:
-        _refused(session, one.path, str(one.error), one.error.advice if one.error else "")
+        report_refused(session, one.path, one.error)
     for job in ran.jobs:
         if job.state is JobState.FAILED:
             _failures(session, job, library.jobs.tasks(job.id, TaskState.DEAD))
-    for job in _cancelled(ran) if session.json else ():
+    for job in _cancelled(ran):
         hint = f"Undo with: rushes jobs retry {job.id}"
         session.message("error", job=job.id, name=job.name, kind="JobCancelled", message=_stopped(job), hint=hint)
     if session.json:
-        _line(session, library, ran, written, notes)
+        _line(session, library, ran, written, estimates)
     else:
-        _lines(session, library, ran, written, notes)
+        _lines(session, library, ran, written, estimates)
 
 
-def _lines(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def _lines(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     if ran.signal:
         session.remark((f"paused: {_progress(ran.jobs)} done and kept. Run the same command to continue", NOW))
         return
     good = _good(ran)
     if good:
-        _headline(session, ran, good, notes)
+        _headline(session, ran, good, estimates)
     if new := _new(ran):
         _all_made(session, library, new, written)
     for job in _cancelled(ran)[:FEW]:
@@ -109,7 +106,7 @@ def _lacking(session: Session, library: Library, ran: RunReport) -> None:
     session.remark((f"or leave these stages out: --skip {','.join(sorted(waiting))}", DONE))
 
 
-def _all_made(session: Session, library: Library, good: Sequence[Job], written: Sequence[WrittenFile]) -> None:
+def _all_made(session: Session, library: Library, good: Sequence[Job], written: Written) -> None:
     for job in good if len(good) <= FEW else ():
         _report_video(session, library, job, several=len(good) > 1)
     names = [file.path.name for file in written if not file.kept]
@@ -120,7 +117,7 @@ def _all_made(session: Session, library: Library, good: Sequence[Job], written: 
         session.remark((f"  not written: {file.kept}", NOW))
 
 
-def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Notes) -> None:
+def _headline(session: Session, ran: RunReport, good: Sequence[Job], estimates: Estimates) -> None:
     new = _new(ran)
     if not new:
         names = good[0].name if len(good) == 1 else plural(len(good), "video")
@@ -130,11 +127,10 @@ def _headline(session: Session, ran: RunReport, good: Sequence[Job], notes: Note
     also = f"; {plural(old, 'video was', 'videos were')} already done" if old else ""
     before, speed = _before(ran), _speed(ran)
     if speed is None:
-        session.remark(
-            f"done in {duration(ran.seconds)}; {plural(before, 'task was', 'tasks were')} already done{also}"
-        )
+        done = f"{plural(before, 'task was', 'tasks were')} already done{also}"
+        session.remark(f"done in {duration(ran.seconds)}; {done}")
         return
-    known = [notes.estimates[j.id] for j in new if j.id in notes.estimates]
+    known = [estimates[j.id] for j in new if j.id in estimates]
     total = (sum(low for low, _ in known), sum(high for _, high in known))
     estimate = f"estimated {time_range(total)}" if known else "no estimate: first run of this kind here"
     session.remark(f"done in {duration(ran.seconds)} ({estimate}), {speed_factor(speed)} real time{also}")
@@ -195,17 +191,14 @@ def _failures(session: Session, job: Job, dead: Sequence[Task]) -> None:
     for (stage, kind), tasks in list(groups.items())[:FEW]:
         last = tasks[-1].failure
         message, hint = (last.message, last.hint) if last else ("", "")
-        if session.json:
-            chunks = [t.chunk for t in tasks if t.chunk is not None]
-            session.message(
-                "error", job=job.id, name=job.name, stage=stage, chunks=chunks, kind=kind, message=message, hint=hint
-            )
-            continue
+        chunks = [t.chunk for t in tasks if t.chunk is not None]
+        about = {"job": job.id, "name": job.name, "stage": stage, "chunks": chunks, "kind": kind}
+        session.message("error", **about, message=message, hint=hint)
         if stage == "probe":  # the file itself is refused
-            errors.show(session.err, errors.about(job.name, message), means="the file could not be processed", do=hint)
+            errors.show(session, errors.about(job.name, message), means="the file could not be processed", do=hint)
             continue
         means = "stages that need it were not run; all other results are kept"
-        errors.show(session.err, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
+        errors.show(session, f"{job.name}: {stage}{_where(tasks)}", f"{kind}: {message}", means, hint)
 
 
 def _where(tasks: Sequence[Task]) -> str:
@@ -214,24 +207,22 @@ def _where(tasks: Sequence[Task]) -> str:
         return ""
     if len(tasks) > 1:
         return f", {len(tasks)} chunks"
-    span = _span(first)
+    doc = json.loads(first.spec).get("span")
+    span = Span.from_json(doc) if doc else None
     time = f" ({clock(span.start_us, 0)}-{clock(span.end_us, 0)})" if span else ""
     return f", chunk {first.chunk}{time}"
 
 
-def _span(task: Task) -> Span | None:
-    doc = json.loads(task.spec).get("span")
-    return Span.from_json(doc) if doc else None
+def report_refused(session: Session, path: str, error: RushesError | None) -> None:
+    """Print why a file was not taken in."""
+    hint = error.advice if error else ""
+    session.message("error", path=path, message=str(error), hint=hint)
+    errors.show(session, str(error), do=hint)
 
 
-def _refused(session: Session, path: str, message: str, hint: str) -> None:
-    if session.json:
-        session.message("error", path=path, message=message, hint=hint)
-    else:
-        errors.show(session.err, message, do=hint)
-
-
-def _line(session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], notes: Notes) -> None:
+def _line(
+    session: Session, library: Library, ran: RunReport, written: Sequence[WrittenFile], estimates: Estimates
+) -> None:
     speed = _speed(ran)
     session.message(
         "summary",
@@ -240,7 +231,7 @@ def _line(session: Session, library: Library, ran: RunReport, written: Sequence[
         errors=len(ran.refused) + sum(j.state in (JobState.FAILED, JobState.CANCELLED) for j in ran.jobs),
         worked=ran.worked,
         seconds_elapsed=round(ran.seconds, 2),
-        seconds_estimated=[notes.estimates[j.id] for j in ran.jobs if j.id in notes.estimates],
+        seconds_estimated=[estimates[j.id] for j in ran.jobs if j.id in estimates],
         speed_x=None if speed is None else round(speed, 2),
         beside=[file.path for file in written if not file.kept],
         kept=[file for file in written if file.kept],

@@ -15,11 +15,9 @@ from rich.text import Text
 
 from rushes.domain.errors import RushesError
 from rushes.domain.task import Lease
-from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part
+from rushes.surfaces.cli.screen import DONE, NOW, TROUBLE, Part, shorten
 from rushes.surfaces.cli.session import Session
-from rushes.surfaces.cli.text import shorten
-from rushes.surfaces.cli.views.disk_space import fields, words
-from rushes.surfaces.cli.views.progress import stopping
+from rushes.surfaces.cli.views.progress import report_space, stopping
 from rushes.surfaces.words import duration, plural
 from rushes.worker.commands import Complete, Fail, GiveBack, OutboxEntry
 from rushes.worker.core import Holding, State
@@ -116,37 +114,26 @@ class WorkerView:
         slots = sorted({*range(state.limits.slots), *held})
         foot: Part = (stopping(self._signals), NOW) if self._signals else (STOPS, DONE)
         counted = (f"{self.counts} in {duration(self.seconds)}   ", DONE)
-        return Group(*(self._slot(n, held.get(n)) for n in slots), self._cut(counted, foot))
+        return Group(*(self._slot(n, held.get(n)) for n in slots), self._session.err.cropped(counted, foot))
 
     def _slot(self, number: int, holding: Holding | None) -> Text:
         if holding is None:
-            return self._cut(f"{number + 1:>2}  ", ("idle", DONE))
+            return self._session.err.cropped(f"{number + 1:>2}  ", ("idle", DONE))
         lease, name = holding.lease, shorten(self._name(holding.lease.job), NAME_CELLS)
         chunk = "" if lease.chunk is None else f"chunk {lease.chunk}"
         percent = f"{holding.progress:.0%}" if holding.progress else ""
         took = duration(max(0.0, time.monotonic() - holding.since))
-        return self._cut(
+        return self._session.err.cropped(
             f"{number + 1:>2}  ", (f"{lease.stage:<11}", NOW), f" {set_cell_size(name, NAME_CELLS)}",
             f" {chunk:<9} {percent:>4} {took:>11}",
         )  # fmt: skip
 
-    def _cut(self, *parts: Part) -> Text:
-        text = self._session.err.styled(*parts)
-        text.truncate(self._session.err.width, overflow="crop")
-        return text
-
     def _print_all(self) -> None:
         while (item := self._box.get()) is not None:
             if isinstance(item, DiskSpace):
-                self._print_space(item)
+                report_space(self._session, item)
             else:
                 self._print(outcome_of(item))
-
-    def _print_space(self, space: DiskSpace) -> None:
-        if self._session.json:
-            self._session.message("status", **fields(space))
-        else:
-            self._session.remark((words(space), NOW))
 
     def _print(self, outcome: Outcome) -> None:
         lease, bad = outcome.lease, outcome.word in ("failed", "dead")

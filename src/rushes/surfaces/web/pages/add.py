@@ -1,15 +1,18 @@
 """Adding videos: from this computer, from a folder of the server, from a bucket; with a recipe."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from rushes.domain.errors import Refused, RushesError
 from rushes.library import IntakeResult, JobRequest, Library
+from rushes.library.paths import FoundFile, SkippedFile
 from rushes.surfaces.api.videos import check_places
 from rushes.surfaces.http.deps import LibraryDep, Place
-from rushes.surfaces.web.browse_server import SHOWN, list_place
 from rushes.surfaces.web.view import back, render
 from rushes.surfaces.words import plural
 
@@ -121,22 +124,19 @@ def drop_upload(request: Request, library: LibraryDep, upload: Annotated[str, Fo
 
 
 def _recipes(library: Library, seconds: float, pixels: tuple[int, int]) -> list[dict[str, Any]]:
-    return [_recipe(library, name, stages, seconds, pixels) for name, stages in library.recipes().items()]
-
-
-def _recipe(
-    library: Library, name: str, stages: Sequence[str], seconds: float, pixels: tuple[int, int]
-) -> dict[str, Any]:
-    found = library.forecast(name, seconds, pixels)
-    return {
-        "name": name,
-        "words": WORDS.get(name, ", ".join(stages)),
-        "whole": None if found.unknown else found.whole,
-        "stages": found.stages,
-        "unknown": found.unknown,
-        "size": found.size,
-        "longest": max((high for _, high in found.stages.values()), default=1.0),
-    }
+    return [
+        {
+            "name": name,
+            "words": WORDS.get(name, ", ".join(stages)),
+            "whole": None if found.unknown else found.whole,
+            "stages": found.stages,
+            "unknown": found.unknown,
+            "size": found.size,
+            "longest": max((high for _, high in found.stages.values()), default=1.0),
+        }
+        for name, stages in library.recipes().items()
+        for found in [library.forecast(name, seconds, pixels)]
+    ]
 
 
 def _roots(request: Request, library: Library) -> list[str]:
@@ -155,3 +155,53 @@ def _told(added: Iterable[IntakeResult]) -> str:
     if faults:
         parts.append(f"{len(faults)} could not be added: {faults[0].error}")
     return "; ".join(parts) + "."
+
+
+LOOKS = 1000  # entries that are looked at
+SHOWN = 50  # of them that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A place as it is now, or why it cannot be looked at."""
+
+    place: str
+    films: list[tuple[str, int]] = field(default_factory=list)  # name, bytes
+    more: bool = False
+    faults: list[tuple[str, str]] = field(default_factory=list)  # name, why
+    folders: list[str] = field(default_factory=list)
+    parent: str = ""
+    error: str = ""
+    hint: str = ""
+
+
+def list_place(request: Request, library: Library, place: str) -> Listing:
+    """Look, without taking anything in."""
+    try:
+        looked = _look(request, library, place)
+    except RushesError as e:
+        return Listing(place, error=str(e), hint=e.advice)
+    films = [(e.name, e.size) for e in looked if isinstance(e, FoundFile)]
+    faults = [(Path(e.path).name, e.reason) for e in looked if isinstance(e, SkippedFile) and e.fault]
+    return Listing(place, films, len(looked) > LOOKS, faults, _folders(place), _parent(place))
+
+
+def _look(request: Request, library: Library, place: str) -> list[FoundFile | SkippedFile]:
+    if not place.startswith(("/", "s3://")) or "\0" in place:
+        raise Refused("the path must start with / or s3://", "Enter the full path on the server.")
+    check_places(request, library, [place])
+    return library.paths.look(place, LOOKS + 1)
+
+
+def _folders(place: str) -> list[str]:
+    if place.startswith("s3://"):
+        return []
+    try:
+        inside = sorted(p.name for p in Path(place).iterdir() if p.is_dir() and not p.name.startswith("."))
+    except OSError:
+        return []
+    return inside[:SHOWN]
+
+
+def _parent(place: str) -> str:
+    return "" if place.startswith("s3://") or place == "/" else str(Path(place).parent)

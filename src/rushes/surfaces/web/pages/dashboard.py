@@ -1,45 +1,24 @@
 """The first page: what there is, what is being worked on, what needs somebody, and a way in."""
 
 import shutil
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from rushes.domain.errors import RushesError
 from rushes.domain.job import Job, JobState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, video_of
-from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.web.index_counts import index_counts
-from rushes.surfaces.web.tiles import tiles
+from rushes.library.jobs import video_of
+from rushes.surfaces.http.deps import LibraryDep, expected_of
+from rushes.surfaces.web.pages.library import index_counts, tiles
 from rushes.surfaces.web.view import back, render
+from rushes.surfaces.words import active_jobs
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 3  # jobs whose stages are shown; looking at one reads its plan
 WAITING = 50  # jobs that nobody has begun, counted up to that
 SAMPLE = Path(__file__).parents[1] / "sample" / "rushes-sample.mp4"
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A job at work, as the first page shows it."""
-
-    job: Job
-    seen: JobProgress
-    video: str
-    expected: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Who works."""
-
-    workers: int
-    slots: int
-    busy: int
 
 
 @router.get("/")
@@ -53,14 +32,14 @@ def show_dashboard(request: Request, library: LibraryDep) -> Response:
         request,
         "dashboard.html",
         posters={tile.video.id: tile.poster for tile in latest},
-        summary=index_counts(request, newest),
+        summary=index_counts(request),
         room=library.free_bytes(),
         latest=latest,
         now=[_running(library, job) for job in running[:SHOWN]],
         more=len(running) - SHOWN,
         waiting=len(waiting),
         failed=library.jobs.page(JobState.FAILED, limit=5).rows,
-        fleet=_fleet(library),
+        fleet=active_jobs(library.jobs.workers()),
     )
 
 
@@ -79,14 +58,7 @@ def try_sample(request: Request, library: LibraryDep) -> Response:
     return back(request, "The sample video was added.", to="/")
 
 
-def _running(library: Library, job: Job) -> Running:
-    seen = library.jobs.watch(job.id).look()
-    expected = None
-    with suppress(RushesError):  # what probe found was cleared away
-        expected = library.expected(job) if job.facts else None
-    return Running(job, seen, video_of(job), expected)
-
-
-def _fleet(library: Library) -> Fleet:
-    alive = [w for w in library.jobs.workers() if w.alive]
-    return Fleet(len(alive), sum(w.incarnation.slots for w in alive), sum(len(w.held) for w in alive))
+def _running(library: Library, job: Job) -> dict[str, Any]:
+    """A job at work, as the first page shows it."""
+    seen, expected = library.jobs.watch(job.id).look(), expected_of(library, job)
+    return {"job": job, "seen": seen, "video": video_of(job), "expected": expected}

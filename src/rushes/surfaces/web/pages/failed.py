@@ -1,20 +1,19 @@
 """What gave up, grouped by what went wrong: why, whether it can work, what to do; tried again or dismissed together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from rushes.domain.task import Task
 from rushes.library import Library
-from rushes.library.jobs import Cause as Said
-from rushes.library.jobs import FailureFilter, FailureGroup
+from rushes.library.jobs import Cause, FailureFilter, FailureGroup
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.api.jobs import FAILED
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import seal, unseal
+from rushes.surfaces.http.schemas import seal, unseal
 from rushes.surfaces.web.view import back, render, with_query
 from rushes.surfaces.words import plural
 
@@ -41,29 +40,6 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Dead letters of one class that say the same, and where they are."""
-
-    said: Said
-    where: tuple[tuple[str, str, str], ...]  # job, its name, step and chunk
-    first: str
-    last: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Dead letters of one class."""
-
-    kind: str
-    title: str
-    count: int
-    jobs: int
-    hopeless: bool
-    causes: tuple[Cause, ...]
-    more: int  # causes that are not told
-
-
 @router.get("/jobs/failed")
 def moved() -> Response:
     """Where else people look for it."""
@@ -85,7 +61,7 @@ def show_failed(
         groups=groups,
         kinds=[(g.kind, f"{TITLES.get(g.kind, g.kind)}: {len(g.tasks)}") for g in every],
         steps=sorted({t.stage for g in every for t in g.tasks}),
-        tasks=sum(g.count for g in groups),
+        tasks=sum(len(g.tasks) for g in some),
         jobs=len({t.job for g in some for t in g.tasks}),
         all_tasks=sum(len(g.tasks) for g in every),
         next=seal(page.cursor, FAILED) if page.cursor else "",
@@ -114,10 +90,8 @@ def act(
     kinds = frozenset([only] if only else kind or [])
     if not kinds:
         return back(request, "Nothing was selected.")
-    letters = library.jobs.failed
-    acted = (letters.retry if do == "retry" else letters.dismiss)(
-        FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE
-    )
+    do_it = library.jobs.failed.retry if do == "retry" else library.jobs.failed.dismiss
+    acted = do_it(FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE)
     done += len(acted.tasks)
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
@@ -130,7 +104,9 @@ def _said(library: Library, do: str, count: int, *, more: bool) -> str:
         return "Nothing was selected."
     rest = " There are more: select them again." if more else ""
     if do == "retry":
-        return f"{plural(count, 'task')} will be retried. {_who(library)}{rest}"
+        alive = any(w.alive for w in library.jobs.workers())
+        alone = "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
+        return f"{plural(count, 'task')} will be retried. {'A worker takes them soon.' if alive else alone}{rest}"
     return f"{plural(count, 'task')} dismissed. Finished results are kept.{rest}"
 
 
@@ -143,38 +119,24 @@ def _chosen(groups: Sequence[FailureGroup], kinds: Sequence[str], step: str) -> 
     return tuple(g for g in narrowed if g.causes)
 
 
-def _of_step(causes: Sequence[Said], step: str) -> tuple[Said, ...]:
+def _of_step(causes: Sequence[Cause], step: str) -> tuple[Cause, ...]:
     some = [replace(c, tasks=tuple(t for t in c.tasks if t.stage == step)) for c in causes]
     return tuple(c for c in some if c.tasks)
 
 
-def _who(library: Library) -> str:
-    alive = any(w.alive for w in library.jobs.workers())
-    return (
-        "A worker takes them soon."
-        if alive
-        else "No worker is running. Start one: rushes worker, or rushes serve --workers 1."
-    )
+def _group(names: Mapping[str, str], group: FailureGroup) -> dict[str, Any]:
+    """Dead letters of one class; `more` causes are not told."""
+    causes = [_cause(names, c) for c in group.causes[:CAUSES]]
+    title, hopeless = TITLES.get(group.kind, group.kind), all("will not" in c.verdict for c in group.causes)
+    told = {"causes": causes, "more": len(group.causes) - len(causes)}
+    return {"kind": group.kind, "title": title, "count": len(group.tasks), "hopeless": hopeless, **told}
 
 
-def _group(names: Mapping[str, str], group: FailureGroup) -> Group:
-    causes = tuple(_cause(names, c) for c in group.causes[:CAUSES])
-    return Group(
-        group.kind,
-        TITLES.get(group.kind, group.kind),
-        len(group.tasks),
-        len({t.job for t in group.tasks}),
-        all("will not" in c.verdict for c in group.causes),
-        causes,
-        len(group.causes) - len(causes),
-    )
-
-
-def _cause(names: Mapping[str, str], said: Said) -> Cause:
+def _cause(names: Mapping[str, str], said: Cause) -> dict[str, Any]:
+    """Dead letters that say the same, where they are (job, its name, step and chunk) and when the last one died."""
     one_each = list({t.job: t for t in said.tasks}.values())[:NAMED]
-    where = tuple((t.job, names[t.job], _place(t)) for t in one_each)
-    times = sorted(t.finished_at or "" for t in said.tasks)
-    return Cause(said, where, times[0], times[-1])
+    where = [(t.job, names[t.job], _place(t)) for t in one_each]
+    return {"said": said, "where": where, "last": max(t.finished_at or "" for t in said.tasks)}
 
 
 def _place(task: Task) -> str:

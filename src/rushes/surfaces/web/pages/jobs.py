@@ -1,27 +1,28 @@
-"""Jobs: a live table of what is in work and what is over, with filters in the address that stay after an action."""
+"""Jobs: a live table with filters in the address; and one of them, with its chunks, times, reasons and history."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from functools import lru_cache
+from threading import Lock
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.errors import Refused
+from rushes.domain.event import Event
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import task_id
 from rushes.domain.task import TaskState
 from rushes.library import Library
-from rushes.library.jobs import JobProgress, video_of
+from rushes.library.jobs import JobProgress, Jobs, video_of
 from rushes.library.videos import Video
 from rushes.surfaces.api.fleet import GLANCE
-from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import seal, unseal
-from rushes.surfaces.http.schemas import of_video
-from rushes.surfaces.web.chunks import seconds
-from rushes.surfaces.web.live_jobs import look
-from rushes.surfaces.web.pages import job
+from rushes.surfaces.http.deps import Id, LibraryDep, expected_of
+from rushes.surfaces.http.schemas import of_video, seal, unseal
+from rushes.surfaces.web.chunks import CELLS, SIGNS, rows, span_of, ticks
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, plural
+from rushes.surfaces.words import TASK_WORDS, UNFINISHED, ActiveJobs, active_jobs, plural, seconds_between, task_word
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50
@@ -46,7 +47,7 @@ class Row:
     @property
     def took(self) -> float | None:
         """Seconds from its first attempt to its end."""
-        return seconds(self.job.started_at, self.job.finished_at)
+        return seconds_between(self.job.started_at, self.job.finished_at)
 
     @property
     def active(self) -> int:
@@ -75,7 +76,7 @@ def show_jobs(
         recipes=tuple(library.recipes()),
         more=seal(more, f"tab {tab}") if more else "",
         counts=library.jobs.counts(GLANCE),
-        workers=sum(w.alive for w in library.jobs.workers()),
+        workers=busy.workers,
     )
 
 
@@ -121,7 +122,8 @@ def _jobs(library: Library, states: tuple[JobState, ...], cursor: str, recipe: s
 
 def _rows(request: Request, library: Library, jobs: list[Job], busy: ActiveJobs) -> list[Row]:
     """The jobs as they are shown: as many questions however many there are, but for those somebody works on."""
-    videos = {id: of_video(v) for id, v in library.videos.get_many(_videos(jobs)).items()}
+    known = library.videos.get_many({video_of(job) for job in jobs} - {""})
+    videos = {id: of_video(video) for id, video in known.items()}
     arriving = _awaiting_their_file(library, [job for job in jobs if not job.facts])
     return [_row(request, one, busy, videos.get(video_of(one)), one.id in arriving) for one in jobs]
 
@@ -130,10 +132,6 @@ def _row(request: Request, job: Job, busy: ActiveJobs, video: Video | None, arri
     word = busy.word(job)
     seen = look(request, job.id) if job.state not in FINAL and job.id in busy.hosts else None
     return Row(job, word, video, seen, _where(job, word, busy, arriving))
-
-
-def _videos(jobs: list[Job]) -> set[str]:
-    return {id for job in jobs if (id := video_of(job))}
 
 
 def _awaiting_their_file(library: Library, unopened: list[Job]) -> set[str]:
@@ -152,4 +150,143 @@ def _where(job: Job, word: str, busy: ActiveJobs, arriving: bool) -> str:
     return "; ".join(filter(None, parts))
 
 
-router.include_router(job.router)
+EVENTS = 40
+LINES = 30
+Order = Literal["pause", "resume", "cancel", "retry", "priority"]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """An estimate beside what it came to, in seconds."""
+
+    expected: tuple[float, float] | None
+    elapsed: float
+    remaining: tuple[float, float] | None
+    over: bool
+
+    @property
+    def most(self) -> float:
+        """Where both bars end."""
+        left = self.remaining[1] if self.remaining and not self.over else 0.0
+        return max(self.expected[1] if self.expected else 0.0, self.elapsed + left, 1.0)
+
+
+@router.get("/jobs/{job_id}")
+def show_job(
+    request: Request,
+    library: LibraryDep,
+    job_id: Id,
+    task: Annotated[str, Query(max_length=200)] = "",
+    after: Annotated[str, Query(pattern=r"^[0-9]{0,15}$")] = "",
+    step: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Its page."""
+    job = library.jobs.get(job_id)
+    tasks, seen = library.jobs.tasks(job.id), look(request, job.id)
+    video = library.videos.get_many([video_of(job)]).get(video_of(job)) if job.facts else None
+    return render(
+        request,
+        "job.html",
+        job=job,
+        word=active_jobs(library.jobs.workers()).word(job),
+        over=job.state in FINAL,
+        video=of_video(video) if video else None,
+        map=rows(tasks, seen),
+        ticks=ticks(job),
+        most_cells=CELLS,
+        legend=[(word, SIGNS.get(word, "2" if word == "backing off" else "")) for word in TASK_WORDS],
+        times=_times(library, job, seen),
+        why=() if job.state in FINAL else library.jobs.why(job.id),
+        chosen=_chosen(library, task) if task else None,
+        events=_events(library, job, int(after) if after else None, step),
+        steps=sorted({t.stage for t in tasks}),
+        counts=job.counts,
+    )
+
+
+@router.post("/jobs/{job_id}")
+def steer_job(
+    request: Request,
+    library: LibraryDep,
+    job_id: Id,
+    do: Annotated[Order, Form()],
+    stage: Annotated[str, Form(max_length=40)] = "",
+    value: Annotated[int, Form(ge=-1000, le=1000)] = 0,
+) -> Response:
+    """Pause, resume, cancel, retry or reorder it."""
+    return back(request, _steer(library, job_id, do, stage, value), f"/jobs/{job_id}" if do == "retry" else "")
+
+
+def _steer(library: Library, job: str, do: Order, stage: str, value: int) -> str:
+    if do == "retry":
+        return f"{plural(len(library.jobs.retry(job, stage)), 'task')} will be retried."
+    library.jobs.command(job, JobCommand(do), value)
+    return {
+        "pause": "Paused. Running chunks finish first; nothing is lost.",
+        "resume": "Resumed.",
+        "cancel": "Cancelled. Finished results are kept; Retry continues the job.",
+        "priority": f"Priority {value}. Higher priorities run first.",
+    }[do]
+
+
+def _times(library: Library, job: Job, seen: JobProgress) -> Times:
+    over = job.state in FINAL
+    elapsed = seconds_between(job.started_at, job.finished_at if over else datetime.now(UTC).isoformat())
+    return Times(expected_of(library, job), elapsed or 0.0, seen.remaining, over)
+
+
+def _chosen(library: Library, id: str) -> dict[str, Any]:
+    """One task that somebody looks at."""
+    task = library.jobs.task(id)
+    lines = [str(e.data.get("line", "")) for e in library.jobs.log(id, 0, 500)][-LINES:]
+    kept = list(task.failure.lines) if task.failure and not lines else lines
+    took = seconds_between(task.started_at, task.finished_at)
+    return {"task": task, "word": task_word(task), "span": span_of(task), "lines": kept, "took": took}
+
+
+def _events(library: Library, job: Job, after: int | None, step: str) -> list[dict[str, Any]]:
+    """From a number on in order, or the latest ones, newest first."""
+    begin = max(0, job.last_event - EVENTS) if after is None else after
+    found = library.jobs.events(job.id, begin, EVENTS)
+    shown = [_told(e) for e in (found if after is not None else reversed(found))]
+    return [e for e in shown if step in ("", e["stage"])]
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """An event in one line."""
+    data = event.data
+    stage, chunk = str(data.get("stage", "")), data.get("chunk")
+    said = [str(data[name]) for name in ("kind", "message", "reason", "to", "state") if data.get(name)]
+    if took := float(data.get("seconds") or 0):
+        said.insert(0, f"in {took:.1f} s")
+    return {
+        "number": event.number,
+        "at": event.at,
+        "type": event.type.value.replace("_", " "),
+        "stage": stage,
+        "chunk": chunk,
+        "task": event.task or "",
+        "words": ", ".join(said),
+        "worker": str(data.get("worker", "")),
+    }
+
+
+MOST = 100  # jobs that are remembered
+
+
+class LiveJobs:
+    """The watches of one process, each read once and then only what is new; the one idle for longest goes first."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._watch, self._guard = lru_cache(MOST)(jobs.watch), Lock()
+
+    def look(self, job: str) -> JobProgress:
+        """The job now."""
+        with self._guard:  # one look at a time: a watch remembers how far it has read
+            return self._watch(job).look()
+
+
+def look(request: Request, job: str) -> JobProgress:
+    """A job as it is now, by the watches of this application."""
+    live: LiveJobs = request.app.state.live_jobs
+    return live.look(job)

@@ -1,21 +1,25 @@
-"""The library: posters, facets and bulk actions; filters live in the address and stay after an action."""
+"""The library: videos as tiles with stage marks, sums, facets and bulk actions; filters live in the address."""
 
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
-from rushes.domain.job import JobState
+from rushes.domain.job import Job, JobState
+from rushes.domain.keys import task_id
+from rushes.domain.task import Task, TaskState
 from rushes.library import JobRequest, Library
+from rushes.library.search import Summary
 from rushes.library.videos import Video
-from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.web.index_counts import index_counts
+from rushes.surfaces.http.deps import LibraryDep, library_of
+from rushes.surfaces.http.schemas import FILES, Cursor, seal, unseal
 from rushes.surfaces.web.pages.video import KEPT
-from rushes.surfaces.web.tiles import tiles
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import UNFINISHED, language_name, plural
+from rushes.surfaces.words import UNFINISHED, ActiveJobs, active_jobs, language_name, plural, video_word
 
 router = APIRouter(include_in_schema=False)
 PAGE = 20
@@ -38,16 +42,15 @@ def show_library(
     cursor: Cursor = "",
 ) -> Response:
     """Posters, newest first."""
-    newest, _ = library.videos.page("", 6)
-    keep = _filter(name, state, lang)
+    summary, keep = index_counts(request), _filter(name, state, lang)
     found, more = _having(library, has, keep, cursor) if has else _page(library, keep, cursor)
     return render(
         request,
         "library.html",
         tiles=tiles(library, found),
         cursor=seal(more, _of(has)) if more else "",
-        summary=index_counts(request, newest),
-        facets=_facets(request, newest),
+        summary=summary,
+        facets=_facets(summary),
         filtered=bool(name or state or lang or has),
         view="list" if view == "list" else "grid",
         recipes=list(library.recipes()),
@@ -89,11 +92,12 @@ def _of(has: str) -> str:
 def _page(library: Library, keep: Callable[[Video], bool], cursor: str) -> tuple[list[Video], str]:
     """What a filter keeps; something rare may need several pages, so that none reads the whole library."""
     found: list[Video] = []
-    at, looked, more = unseal(cursor, _of("")), 0, True
-    while more and looked < LOOKED_AT and len(found) < PAGE:
+    at = unseal(cursor, _of(""))
+    for _ in range(LOOKED_AT // PAGE):
         some, at = library.videos.page(at, PAGE)
         found += filter(keep, some)
-        looked, more = looked + PAGE, bool(at)
+        if not at or len(found) >= PAGE:
+            break
     return found, at
 
 
@@ -104,13 +108,11 @@ def _having(library: Library, has: str, keep: Callable[[Video], bool], cursor: s
     at = int(unseal(cursor, _of(has)) or 0)
     ids = list(shown)[at : at + PAGE]
     found = library.videos.get_many(ids)
-    return [found[id] for id in ids if id in found and keep(found[id])], str(at + PAGE) if len(
-        shown
-    ) > at + PAGE else ""
+    more = str(at + PAGE) if len(shown) > at + PAGE else ""
+    return [found[id] for id in ids if id in found and keep(found[id])], more
 
 
-def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
-    known = index_counts(request, newest)
+def _facets(known: Summary) -> list[tuple[str, str, list[tuple[str, str, Any]]]]:
     spoken = [(code, language_name(code), None) for code in list(known.languages)[:8] if code]
     rows: list[tuple[str, str, list[tuple[str, str, Any]]]] = [
         ("State", "state", [(s, s, None) for s in STATES]),
@@ -124,3 +126,96 @@ def _facets(request: Request, newest: Sequence[Video]) -> list[tuple[str, str, l
 
 def _has_a_name(label: str) -> bool:
     return label != "unknown" and not label.startswith("per_")
+
+
+# A mark's first and last stage; the last is None where chunks alone make it.
+MARKS: Mapping[str, tuple[str, str | None]] = {
+    "proxy": ("develop", "playlist"),
+    "speech": ("transcribe", "transcript"),
+    "text": ("read_text", "segments"),
+    "objects": ("objects", None),
+    "faces": ("faces", None),
+    "places": ("places", None),
+    "3D": ("stereo", "join"),
+}
+ID_LIMIT = 500  # ids that the ledger answers for at once: 45 videos
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A video in a grid or a list."""
+
+    video: Video
+    poster: str
+    marks: tuple[tuple[str, str], ...]
+    words: str
+    alarm: bool
+
+
+def tiles(library: Library, videos: Sequence[Video]) -> list[Tile]:
+    """The videos with their marks: three questions to the ledger, however many there are."""
+    ids = [id for v in videos for id in _ids(v.job)]
+    tasks = library.jobs.get_tasks(ids[:ID_LIMIT])
+    jobs = library.jobs.get_many([id for v in videos for id in v.jobs][:ID_LIMIT])
+    active = active_jobs(library.jobs.workers())
+    return [_tile(v, tasks, [jobs[id] for id in v.jobs if id in jobs], active) for v in videos]
+
+
+def _tile(video: Video, tasks: Mapping[str, Task], jobs: Sequence[Job], active: ActiveJobs) -> Tile:
+    marks = tuple((name, _mark(video, tasks, *stages)) for name, stages in MARKS.items())
+    poster = FILES + video.poster if video.poster else ""
+    word, failed = video_word([active.word(j) for j in jobs] or [active.word_of(video.job, video.state)])
+    return Tile(video, poster, marks, _words(word, failed, jobs, active), word == "failed" or bool(failed))
+
+
+def _words(word: str, failed: int, jobs: Sequence[Job], active: ActiveJobs) -> str:
+    """running, 45 %; done, 1 failed."""
+    counts = next((j.counts for j in jobs if word == "running" and active.word(j) == word and j.counts.total), None)
+    percent = f", {100 * counts.done // counts.total} %" if counts else ""
+    return f"{word}{percent}{f', {failed} failed' if failed else ''}"
+
+
+def _ids(job: str) -> list[str]:
+    first = [task_id(job, stage, 0) for stage, _ in MARKS.values()]
+    return first + [task_id(job, last, None) for _, last in MARKS.values() if last]
+
+
+def _mark(video: Video, tasks: Mapping[str, Task], first: str, last: str | None) -> str:
+    begun = tasks.get(task_id(video.job, first, 0))
+    over = tasks.get(task_id(video.job, last, None)) if last else None
+    if begun is None and over is None:
+        return "none"
+    states = {t.state for t in (begun, over) if t}
+    if TaskState.DEAD in states:
+        return "dead"
+    if video.state == JobState.COMPLETED or (over and over.state is TaskState.DONE):
+        return "done"
+    if video.state in (JobState.FAILED, JobState.CANCELLED):
+        return "done" if states == {TaskState.DONE} else "wait"
+    return "now" if states & {TaskState.DONE, TaskState.LEASED} else "wait"
+
+
+KEPT_SECONDS = 30.0
+NEWEST = 6  # videos that are looked at: when they change, sums are counted again
+
+
+class IndexCounts:
+    """The sums of one process's library, kept until they are old or a newer video is there."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[float, object, Summary] | None = None
+        self._guard = threading.Lock()
+
+    def of(self, library: Library) -> Summary:
+        """The sums."""
+        seen = [(v.id, v.state) for v in library.videos.page("", NEWEST)[0]]
+        with self._guard:
+            if self._kept is None or self._kept[1] != seen or time.monotonic() > self._kept[0] + KEPT_SECONDS:
+                self._kept = (time.monotonic(), seen, library.summary())
+            return self._kept[2]
+
+
+def index_counts(request: Request) -> Summary:
+    """The sums for a page."""
+    kept: IndexCounts = request.app.state.index_counts
+    return kept.of(library_of(request))

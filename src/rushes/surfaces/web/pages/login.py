@@ -1,8 +1,7 @@
 """Log in, log out, and the first account. Plain forms, no script."""
 
 import secrets
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
@@ -66,44 +65,28 @@ def set_up(request: Request, name: Field, password: Field, code: Field = "") -> 
 
 
 def _login(request: Request, next: str, note: str, status: int = 200) -> Response:
-    hidden = {"next": _local(next)}
-    return _page(request, "Log in", "/login", "current-password", hidden, note, "Log in", status)
+    return _page(request, "Log in", "Log in", note, status, fields="current-password", hidden={"next": _local(next)})
 
 
 def _setup(request: Request, code: str, note: str, status: int = 200) -> Response:
     access = _access(request)
     if not _may_set_up(access, code):
         told = "An account already exists." if access.accounts.any else "Open the link that the terminal shows."
-        return _page(request, "Not possible", "/login", "", {}, told, "Log in", 403)
-    hidden, hint = {"code": code}, f"At least {LEAST} characters; four words are easy to remember."
-    return _page(
-        request, "Create the first account", "/setup", "new-password", hidden, note, "Create account", status, hint
-    )
+        return _page(request, "Not possible", "Log in", told, 403)
+    more = {"hidden": {"code": code}, "hint": f"At least {LEAST} characters; four words are easy to remember."}
+    title, button = "Create the first account", "Create account"
+    return _page(request, title, button, note, status, action="/setup", fields="new-password", **more)
 
 
 def _may_set_up(access: AccessPolicy, code: str) -> bool:
-    return access.open or (bool(access.setup_code) and _same(code, access.setup_code) and not access.accounts.any)
+    same = secrets.compare_digest(code.encode(errors="replace"), access.setup_code.encode())
+    return access.open or (bool(access.setup_code) and same and not access.accounts.any)
 
 
-def _same(one: str, other: str) -> bool:
-    """In constant time."""
-    return secrets.compare_digest(one.encode(errors="replace"), other.encode())
-
-
-def _page(
-    request: Request,
-    title: str,
-    action: str,
-    fields: str,
-    hidden: Mapping[str, str],
-    note: str,
-    button: str,
-    status: int,
-    hint: str = "",
-) -> Response:
+def _page(request: Request, title: str, button: str, note: str, status: int, **more: Any) -> Response:
     """`fields` says which password is asked for, "" for none."""
-    said = {"title": title, "action": action, "fields": fields, "hidden": hidden, "note": note, "hint": hint}
-    return render(request, "gate.html", status, **said, button=button, wrong=status >= 400)
+    form = {"action": "/login", "fields": "", "hidden": {}, "hint": ""} | more
+    return render(request, "gate.html", status, title=title, button=button, note=note, wrong=status >= 400, **form)
 
 
 def _entered(request: Request, secret: str, next: str) -> Response:

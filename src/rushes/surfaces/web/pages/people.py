@@ -1,13 +1,14 @@
 """People: faces as cards; a person is named, merged, split and hidden here, and the last word can be taken back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.errors import NotFound
-from rushes.library import Library
 from rushes.library.people import Person, Track
 from rushes.library.videos import Video
 from rushes.surfaces.http.deps import LibraryDep
@@ -19,6 +20,7 @@ ON_CARD, IN_PANEL = 3, 60  # faces that are shown
 CARDS = 120  # people on a page
 ROOM = 1.7  # a face with what is round it, as a multiple of its own size
 Who = Annotated[str, Form(max_length=100)]
+FilmOf = Callable[[str], Video | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,6 @@ class Card:
         return self.name or unnamed_person(self.id)
 
 
-class Films:
-    """The films of one answer, each read once."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._found: dict[str, Video | None] = {}
-
-    def of(self, id: str) -> Video | None:
-        """One of them."""
-        if id not in self._found:
-            self._found[id] = self._library.videos.get_many([id]).get(id)
-        return self._found[id]
-
-
 @router.get("/people")
 def show_people(
     request: Request,
@@ -84,17 +72,17 @@ def show_people(
     chosen = next((p for p in known if p.id == who), None)
     if who and chosen is None:
         raise NotFound(f"no person {who[:60]!r}", "The person may have been merged: see the list of people.")
-    films = Films(library)
+    film_of: FilmOf = cache(lambda video: library.videos.get_many([video]).get(video))
     return render(
         request,
         "people.html",
-        cards=[_card(p, films, ON_CARD) for p in listed[cursor : cursor + CARDS]],
+        cards=[_card(p, film_of, ON_CARD) for p in listed[cursor : cursor + CARDS]],
         more=str(cursor + CARDS) if len(listed) > cursor + CARDS else "",
         everybody=len(listed),
         names=sorted({p.name for p in known if p.name}),
         named=sum(bool(p.name) for p in listed),
         hidden=sum(p.hidden for p in known),
-        chosen=_card(chosen, films, IN_PANEL) if chosen else None,
+        chosen=_card(chosen, film_of, IN_PANEL) if chosen else None,
         some=library.summary().videos,
     )
 
@@ -133,9 +121,8 @@ def split(
     places = [one.rpartition("@") for one in face or () if one.rpartition("@")[2].isdigit()]
     for video, _, at in places:
         library.people.split(who, video, int(at[:18]), name)
-    return back(
-        request, f"{plural(len(places), 'appearance')} separated." if places else "Select the faces to separate."
-    )
+    said = f"{plural(len(places), 'appearance')} separated." if places else "Select the faces to separate."
+    return back(request, said)
 
 
 @router.post("/people/hide")
@@ -155,9 +142,9 @@ def _weight(person: Person) -> tuple[bool, int, str]:
     return not person.name, -sum(len(t.detections) for t in person.tracks), person.id
 
 
-def _card(person: Person, films: Films, most: int) -> Card:
+def _card(person: Person, film_of: FilmOf, most: int) -> Card:
     tracks = sorted(person.tracks, key=lambda t: -_sure(t))
-    faces = tuple(_face(t, film) for t in tracks[:most] if (film := films.of(t.video)))
+    faces = tuple(_face(t, film) for t in tracks[:most] if (film := film_of(t.video)))
     count, videos = sum(len(t.detections) for t in tracks), len({t.video for t in tracks})
     return Card(person.id, person.name, person.hidden, count, videos, faces, len(tracks))
 

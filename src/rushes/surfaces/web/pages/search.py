@@ -1,21 +1,17 @@
 """Search: one box, facets, and hits grouped by video, each with its picture, its words and its time."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from rushes.domain.job import JobState
 from rushes.library import Library
-from rushes.library.search import FIELDS, Hit, SearchResult, Summary
-from rushes.library.videos import Video
+from rushes.library.search import FIELDS, Clause, Filter, Hit, SearchResult, Summary, Term, parse
 from rushes.surfaces.http.deps import LibraryDep
-from rushes.surfaces.http.pagination import Cursor, seal, unseal
-from rushes.surfaces.http.schemas import HitShape
-from rushes.surfaces.web.index_counts import index_counts
-from rushes.surfaces.web.query_facets import read_back, toggle, words_of
+from rushes.surfaces.http.schemas import Cursor, HitShape, seal, unseal
+from rushes.surfaces.web.pages.library import index_counts
 from rushes.surfaces.web.view import render, with_query
 from rushes.surfaces.words import kind_name, language_name
 
@@ -30,17 +26,6 @@ Asked = Annotated[str, Query(max_length=1000)]
 Facet = tuple[str, list[tuple[str, str, int, bool]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The hits of one video on a page, and how many it has in all."""
-
-    video: Video | None
-    id: str
-    name: str
-    total: int
-    hits: list[tuple[Hit, HitShape]]
-
-
 @router.get("/search")
 def show_search(
     request: Request,
@@ -51,7 +36,6 @@ def show_search(
     cursor: Cursor = "",
 ) -> Response:
     """Hits, or what there is to find."""
-    newest, _ = library.videos.page("", 6)
     asks = bool(q.strip())
     found = library.search(q, PAGE, unseal(cursor, f"search {order}"), video, order) if asks else SearchResult()
     return render(
@@ -66,19 +50,18 @@ def show_search(
         facets=_facets(q, order, video, found),
         sentence=read_back(q) if asks and set(q) & set(':"*-~') else "",  # plain words explain themselves
         looser=_looser(library, q, found) if asks else None,
-        summary=index_counts(request, newest),
+        summary=index_counts(request),
         working=len(library.jobs.page(JobState.RUNNING, limit=100).rows),
         notes=NOTES,
     )
 
 
 @router.get("/search/complete")
-def complete(request: Request, library: LibraryDep, q: Asked = "") -> JSONResponse:
+def complete(request: Request, q: Asked = "") -> JSONResponse:
     """Whole queries that begin like this one."""
-    newest, _ = library.videos.page("", 6)
     before, _, last = q.rpartition(" ")
     begun = f"{before} " if before else ""
-    return JSONResponse([begun + word for word in _completions(last, index_counts(request, newest))[:COMPLETIONS]])
+    return JSONResponse([begun + word for word in _completions(last, index_counts(request))[:COMPLETIONS]])
 
 
 def _completions(last: str, known: Summary) -> list[str]:
@@ -94,13 +77,15 @@ def _completions(last: str, known: Summary) -> list[str]:
     return fields + [word for word in seen if " " not in word]
 
 
-def _groups(library: Library, found: SearchResult) -> list[Group]:
+def _groups(library: Library, found: SearchResult) -> list[dict[str, Any]]:
+    """The hits of each video on a page, and how many it has in all."""
     by_video: dict[str, list[tuple[Hit, HitShape]]] = {}
     for hit in found.hits:
         by_video.setdefault(hit.video, []).append((hit, HitShape.of(hit)))
     totals, videos = found.facets.get("video", {}), library.videos.get_many(by_video)
     return [
-        Group(videos.get(id), id, hits[0][0].name, totals.get(id, len(hits)), hits) for id, hits in by_video.items()
+        {"video": videos.get(id), "id": id, "name": hits[0][0].name, "total": totals.get(id, len(hits)), "hits": hits}
+        for id, hits in by_video.items()
     ]
 
 
@@ -131,3 +116,52 @@ def _looser(library: Library, q: str, found: SearchResult) -> tuple[str, int] | 
         return None
     total = library.search(plain, 1).total
     return (plain, total) if total > found.total else None
+
+
+VERBS = {"speech": "said", "text": "written", "object": "seen", "person": "in the picture", "place": "filmed at",
+         "entity": "mentioned"}  # fmt: skip
+LINKS = {"near": "within {0:g} s of", "before": "at most {0:g} s before", "during": "while"}
+FILTERS = {"in": "in videos called", "lang": "in the language", "date": "shot"}
+
+
+def read_back(query: str) -> str:
+    """What is looked for, in words."""
+    return "; or ".join(_clause(clause) for clause in parse(query).clauses)
+
+
+def words_of(query: str) -> str:
+    """Only the words, each for itself: what is looked for when nothing else is found."""
+    terms = [term for clause in parse(query).clauses for term in clause.terms]
+    return " ".join(dict.fromkeys(word for term in terms for word in (term.sentence.split() or term.words)))
+
+
+def toggle(query: str, token: str) -> str:
+    """The query with a filter put in, or taken out if it is there."""
+    parts = query.split()
+    return " ".join([p for p in parts if p != token] if token in parts else [*parts, token])
+
+
+def _clause(clause: Clause) -> str:
+    parts = [" and ".join(_term(t) for t in group) for group in clause.groups]
+    for n, link in enumerate(clause.links):
+        parts[n] += " " + LINKS[link.name].format(link.within_us / 1e6)
+    return " ".join([" ".join(parts), *_asides(clause)])
+
+
+def _asides(clause: Clause) -> Iterator[str]:
+    for term in clause.never:
+        yield f"without {_term(term)}"
+    for narrow in clause.filters:
+        yield _filter(narrow)
+
+
+def _filter(narrow: Filter) -> str:
+    return f"{'not ' if narrow.negated else ''}{FILTERS.get(narrow.name, narrow.name)} {narrow.value}"
+
+
+def _term(term: Term) -> str:
+    words = f"\u201c{' '.join(term.words)}\u201d"
+    text = f"anything similar to \u201c{term.sentence}\u201d" if term.sentence else words
+    text = "anything" if not term.words and not term.sentence else text + ("\u2026" if term.prefix else "")
+    verbs = " or ".join(VERBS[kind] for kind in term.kinds if kind in VERBS)
+    return f"{text} {verbs}" if verbs else text

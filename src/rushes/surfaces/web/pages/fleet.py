@@ -1,18 +1,18 @@
-"""Workers: who works where, on what, for how long its lease still holds; and telling one to stop."""
+"""Workers: who works where and on what, and stopping one; settings: where each came from, and whether all is well."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 
 from rushes.domain.task import LEASE_SECONDS, RENEW_SECONDS, Task
 from rushes.domain.worker import Worker
-from rushes.library import Library
+from rushes.library import VERSION, Library
 from rushes.surfaces.api.fleet import GLANCE
 from rushes.surfaces.http.deps import LibraryDep
 from rushes.surfaces.web.view import back, render
-from rushes.surfaces.words import host_of, worker_word
+from rushes.surfaces.words import active_jobs, host_of, worker_word
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200  # workers; the dead ones last
@@ -38,19 +38,19 @@ class Row:
 def show_workers(request: Request, library: LibraryDep) -> Response:
     """The table."""
     found = sorted(library.jobs.workers(), key=lambda w: (not w.alive, w.incarnation.host, w.started_at))
-    alive = [w for w in found if w.alive]
+    active = active_jobs(found)
     return render(
         request,
         "workers.html",
         rows=_rows(library, found[:SHOWN]),
         left_out=max(0, len(found) - SHOWN),
-        alive=len(alive),
-        slots=sum(w.incarnation.slots for w in alive),
-        busy=sum(len(w.held) for w in alive),
+        alive=active.workers,
+        slots=active.slots,
+        busy=active.busy,
         lease=LEASE_SECONDS,
         renew=RENEW_SECONDS,
         counts=library.jobs.counts(GLANCE),
-        workers=len(alive),
+        workers=active.workers,
     )
 
 
@@ -73,3 +73,25 @@ def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tupl
     """What is somebody else's is only counted."""
     mine = [tasks[id] for id in worker.held if id in tasks and tasks[id].job in names]
     return tuple((task, names[task.job]) for task in mine)
+
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/settings")
+def show_settings(request: Request, library: LibraryDep, check: Annotated[bool, Query()] = False) -> Response:
+    """The page; `check` lets the doctor look at everything, which takes a moment."""
+    checks = library.doctor() if check else ()
+    return render(
+        request,
+        "settings.html",
+        checks=checks,
+        settings=sorted(library.list_settings(), key=lambda s: s.origin == "default"),
+        parts_ready=library.health(),
+        models=library.models.ls(),
+        home=library.folder,
+        version=VERSION,
+        open=request.app.state.access.open,
+        token=bool(library.settings.token),
+        well=all(one.ok for one in checks),
+    )

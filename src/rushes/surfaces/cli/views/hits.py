@@ -4,12 +4,15 @@ import difflib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from rushes.domain.job import FINAL
+from rushes.domain.span import clock
 from rushes.library import Library
+from rushes.library.search import Hit, Piece, Summary
 from rushes.library.videos import Video
-from rushes.surfaces.cli.screen import DONE
+from rushes.surfaces.cli.screen import DONE, MARK, Part, clean
 from rushes.surfaces.cli.session import Session
 from rushes.surfaces.words import plural, timecode
 
@@ -29,15 +32,14 @@ def report_no_hits(session: Session, library: Library, query: str, video: str) -
         session.remark(f"did you mean: rushes search {shlex.quote(similar)}")
     elif videos:
         session.remark((_others(library, query, video) or _try(query, video), DONE))
-    session.remark((describe_library(library), DONE))
+    session.remark((describe_library(library.summary()), DONE))
     unfinished = [v for v in videos if v.state not in FINAL]
     if unfinished:
         session.remark((f"{plural(len(unfinished), 'video')} not finished yet: rushes jobs ls", DONE))
 
 
-def describe_library(library: Library) -> str:
+def describe_library(known: Summary) -> str:
     """3 videos, 1:12:05: speech 240, text 118 (en de)."""
-    known = library.summary()
     if not known.videos:
         return "no videos yet. Start with: rushes run PATH"
     kinds = ", ".join(f"{kind} {n}" for kind, n in known.kinds.items()) or "no text"
@@ -79,3 +81,35 @@ def _words(library: Library, videos: Iterable[Video]) -> frozenset[str]:
 def _closest(word: str, known: frozenset[str]) -> str:
     near = [w for w in known if abs(len(w) - len(word)) < 3]
     return next(iter(difflib.get_close_matches(word, near, 1, SIMILAR)), "")
+
+
+_DOTS = "..."
+
+
+def reference(hit: Hit) -> str:
+    """`VIDEO@12:41.000-12:45.000`; the end is rounded up, so that the last word is whole."""
+    end = -(-hit.end_us // 1000) * 1000
+    return f"{hit.video}@{clock(hit.start_us)}-{clock(end)}"
+
+
+def quote_parts(pieces: Sequence[Piece], room: int, *, utf8: bool) -> list[Part]:
+    """The line in quotes, found words marked, cut to so many cells around the first of them (0 = all)."""
+    tidy = [(clean(text, utf8=utf8), found) for text, found in pieces]
+    whole = sum(len(text) for text, _ in tidy)
+    start, end = _window(tidy, whole, room - 2) if room else (0, whole)
+    parts: list[Part] = ['"' + (_DOTS if start else "")]
+    at = 0
+    for text, found in tidy:
+        some = text[max(0, start - at) : max(0, end - at)]
+        at += len(text)
+        parts += [(some, MARK) if found else some] if some else []
+    return [*parts, (_DOTS if end < whole else "") + '"']
+
+
+def _window(pieces: Sequence[Piece], whole: int, room: int) -> tuple[int, int]:
+    if whole <= room:
+        return 0, whole
+    room -= 2 * len(_DOTS)
+    first = sum(len(text) for text, _ in takewhile(lambda piece: not piece[1], pieces))
+    start = min(max(0, first - room // 3), max(0, whole - room))
+    return start, start + room

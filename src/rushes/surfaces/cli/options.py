@@ -1,0 +1,101 @@
+"""Options that several commands share, the request that they make, and the library that they open."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TextIO
+
+import click
+
+from rushes.domain.errors import Refused
+from rushes.library import RECIPES, JobRequest, Library
+from rushes.surfaces.cli.session import Session
+from rushes.telemetry import log, log_to
+
+LOG_BYTES = 5_000_000
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Overrides = Mapping[str, tuple[str, Any]]  # option -> setting and value; None leaves it as it is
+NO_OVERRIDES: Overrides = MappingProxyType({})
+
+
+def text_option(name: str, metavar: str, help: str, default: str = "") -> Decorator:
+    """An option whose value is a text."""
+    return click.option(name, default=default, metavar=metavar, help=help)
+
+
+def number_option(name: str, help: str, least: int, most: int | None = None, default: int | None = None) -> Decorator:
+    """An option whose value is a number."""
+    shown = default is not None
+    return click.option(
+        name, default=default, show_default=shown, type=click.IntRange(least, most), metavar="N", help=help
+    )
+
+
+def together(*options: Decorator) -> Decorator:
+    """Options that belong together, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="PATH...")
+page_options = together(
+    number_option("--limit", "Print at most N.", 1, 1000, 100),
+    text_option("--cursor", "CURSOR", "Continue after an earlier list."),
+)
+chunk_option = text_option("--chunk", "SECONDS", "Length of a chunk, or 'large' (default: 60).")
+slots_option = number_option("--slots", "Process N chunks at the same time.", 1)
+_ONLY = "Only these stages and what they need, e.g. transcript or shots."
+request_options = together(
+    text_option("--recipe", "NAME", f"What to make: {', '.join(RECIPES)}."),
+    click.option("--only", multiple=True, metavar="STAGE", help=_ONLY),
+    click.option("--skip", multiple=True, metavar="STAGE", help="Leave these stages out, e.g. transcribe."),
+    text_option("--profile", "NAME", "Models to use: fast, balanced or high_quality."),
+    text_option("--language", "CODE", "Spoken language, e.g. en or de (default: detect)."),
+    chunk_option,
+    click.option("--priority", default=0, metavar="N", help="Jobs with a higher priority run first."),
+    click.option("--again", default=0, metavar="N", help="Recompute as take N; earlier results are kept."),
+)
+
+
+def request_of(words: dict[str, Any]) -> JobRequest:
+    """The request that the options make."""
+    chunk = words["chunk"]
+    if chunk and chunk != "large" and not (chunk.isascii() and chunk.isdigit() and int(chunk) > 0):
+        raise Refused(f"invalid --chunk {chunk!r}: use seconds or 'large'", "For example: --chunk 30")
+    return JobRequest(**{**words, "only": names(words["only"]), "skip": names(words["skip"])})
+
+
+def names(given: Sequence[str]) -> tuple[str, ...]:
+    """Names given one by one, or separated by commas."""
+    return tuple(name for one in given for name in one.split(",") if name)
+
+
+def open_library(
+    session: Session, *, create: bool = False, logs_to_stderr: bool = False, over: Overrides = NO_OVERRIDES
+) -> Library:
+    """Open the chosen home; logs go to a file there, so that they do not disturb progress bars.
+
+    A home that was named with --home and does not exist is not created by commands that only read.
+    """
+    create = create or not session.home
+    options = {name: (value, option) for option, (name, value) in over.items()}
+    library = session.closing.enter_context(Library(session.home or None, create=create, options=options))
+    level = "debug" if session.verbose else library.settings.log_level
+    to = sys.stderr if logs_to_stderr or session.verbose else _log_file(library.folder / "logs")
+    if to is not sys.stderr:
+        session.closing.enter_context(to)
+    log_to(to, level)
+    session.closing.callback(log.handlers.clear)
+    return library
+
+
+def _log_file(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(exist_ok=True)
+        file = folder / "rushes.log"
+        if file.exists() and file.stat().st_size > LOG_BYTES:
+            file.replace(folder / "rushes.1.log")
+        return file.open("a", encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        return sys.stderr
