@@ -23,8 +23,7 @@ from rushes.ledger.port import Ledger
 from rushes.records.pages import all_records
 from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
-from rushes.sources.port import ExpectedUploads, Source
-from rushes.sources.storage_events import StorageEvents
+from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")

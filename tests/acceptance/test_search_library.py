@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from rushes.annotations import Anchor, correct, delete_record, select
-from rushes.annotations.edits import undo
-from rushes.annotations.people import hide_person, merge_people, name_person, split_person
+from rushes.annotations.people import hide_person, merge_people, name_person, split_person, undo
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
 from rushes.index.port import Hit

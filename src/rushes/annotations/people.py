@@ -1,16 +1,23 @@
-"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film."""
+"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film.
 
+What was said is kept step by step, so that the last act can be taken back.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.annotations.edits import edit_people
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
 from rushes.index.changes import Track
 from rushes.index.people import PERSON, FaceLabel, Person
-from rushes.records.port import Record
+from rushes.records.port import Conflict, Record
 
 _Doc = dict[str, JSON]
+EDITS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}
+_ID = "people"
+_KEPT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +175,47 @@ def _seen(person: Person) -> PersonSummary:
     videos = tuple(dict.fromkeys(t.video for t in person.tracks))
     faces = sum(len(t.detections) for t in person.tracks)
     return PersonSummary(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)
+
+
+def edit_people(home: Home, what: str, said: Mapping[str, Mapping[str, JSON]]) -> None:
+    """Write records about faces; what stood there is kept first, so that a kill between loses no way back."""
+    there = {id: home.records.get(PERSON, home.settings.owner, id) for id in said}
+    before = {id: dict(record.doc) if record else None for id, record in there.items()}
+    _remember(home, {"what": what, "before": before})
+    for id, doc in said.items():
+        home.records.put(PERSON, home.settings.owner, id, doc)
+    home.follower.catch_up()
+
+
+def undo(home: Home) -> str:
+    """Take the last act back; answers what it was.
+
+    Raises:
+        NotFound: there is none.
+    """
+    known, owner = _known(home), home.settings.owner
+    if known is None or not known.doc["acts"]:
+        raise NotFound("there is nothing to undo", "See: rushes people ls")
+    *rest, last = known.doc["acts"]
+    for id, doc in last["before"].items():
+        if doc is None:
+            home.records.delete(PERSON, owner, id)
+        else:
+            home.records.put(PERSON, owner, id, doc)
+    with suppress(Conflict):  # somebody acted meanwhile: taking this back again does no harm
+        home.records.put(EDITS, owner, _ID, {"acts": rest}, known.version)
+    home.follower.catch_up()
+    return str(last["what"])
+
+
+def _remember(home: Home, new: JSON) -> None:
+    while True:
+        known = _known(home)
+        acts = [*(known.doc["acts"] if known else ()), new][-_KEPT:]
+        with suppress(Conflict):
+            home.records.put(EDITS, home.settings.owner, _ID, {"acts": acts}, known.version if known else 0)
+            return
+
+
+def _known(home: Home) -> Record | None:
+    return home.records.get(EDITS, home.settings.owner, _ID)

@@ -12,16 +12,13 @@ from rushes.annotations import sidecars
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
-from rushes.estimates.estimate import Estimate, estimate
-from rushes.estimates.forecast import Forecast, forecast
-from rushes.estimates.job_estimate import job_estimate
+from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
 from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
-from rushes.jobs.maintenance.backup import BackupReport, backup, restore
+from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
-from rushes.jobs.maintenance.lock import maintenance_lock
 from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
 from rushes.library.clips import Clip, Clips, cut
@@ -33,16 +30,14 @@ from rushes.library.people import People
 from rushes.library.search import export_hits, next_hit, search, summary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
-from rushes.library.work.home_worker import HomeWorker
 from rushes.library.work.progress import RunProgress, RunReport
-from rushes.library.work.repair import find_damages, repairing
-from rushes.library.work.run import report_of, submit_and_run, try_out
+from rushes.library.work.run import find_damages, repairing, report_of, submit_and_run, try_out
+from rushes.library.work.workers import HomeWorker
 from rushes.plan.recipes import RECIPES, stages_of
 from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
-from rushes.uploads.staging import UploadBusy
-from rushes.uploads.state import Upload
+from rushes.uploads.staging import Upload, UploadBusy
 from rushes.wiring import open_home
 from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear

@@ -19,12 +19,12 @@ from rushes.jobs.intake import wake
 from rushes.jobs.maintenance.video_removal import CLIP
 from rushes.jobs.originals import Original, list_originals, original
 from rushes.jobs.own_outputs import copy_out
-from rushes.jobs.steps import steps_of
+from rushes.jobs.progress import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
-from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.run import stopped
+from rushes.library.work.workers import JobWorker
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
 from rushes.worker.publish import sweep

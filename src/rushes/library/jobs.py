@@ -15,11 +15,9 @@ from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs import control
 from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage, FailureFilter, FailureGroup
-from rushes.jobs.follow import follow
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.models import explain_missing_models
-from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress
-from rushes.jobs.steps import Step, steps_of
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, follow, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from rushes.annotations import people
-from rushes.annotations.edits import undo
-from rushes.annotations.people import PersonSummary
+from rushes.annotations.people import PersonSummary, undo
 from rushes.home import Home
 from rushes.index.changes import Track
 from rushes.index.people import Person

@@ -27,11 +27,9 @@ from rushes.jobs.submit import display_name, request_id_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.uploads.direct import OTHER_BYTES, DirectUpload, SignedPart, part_size
+from rushes.uploads.direct import HEAD, OTHER_BYTES, DirectUpload, SignedPart, describe_non_footage, part_size
 from rushes.uploads.expected import UploadJob, plan_upload_job
-from rushes.uploads.sniff import HEAD, describe_non_footage
-from rushes.uploads.staging import StagingFile, clear_strays
-from rushes.uploads.state import Upload
+from rushes.uploads.staging import StagingFile, Upload, clear_strays
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0

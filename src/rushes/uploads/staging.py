@@ -1,4 +1,4 @@
-"""Uploads that come through the server: each grows in a staging file, which one request at a time may write.
+"""Where an upload stands; the staging file that it grows in, which one request at a time may write.
 
 While a part with a checksum comes, `source.sure` says how many bytes are verified; what a killed process left after
 them does not count and is cut off.
@@ -14,6 +14,32 @@ from typing import BinaryIO
 
 from rushes.domain.errors import RushesError
 from rushes.files import sync, sync_path, try_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One upload: what was promised, and how much of it is there."""
+
+    id: str
+    name: str
+    size: int
+    job: str
+    key: str
+    path: str  # beside the home's other uploads
+    mtime_ns: int  # given to the file at the end: the job was told before there was a file
+    sha256: str = ""
+    state: str = "open"  # open, arrived or refused
+    why: str = ""
+    multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
+    part: int = 0
+    need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
+    offset: int = 0
+    version: int = 0  # of its record
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there and the ledger may not know yet."""
+        return self.state == "open" and self.offset >= self.size
 
 
 class UploadBusy(RushesError):

@@ -10,8 +10,8 @@ from pathlib import Path
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import VERSION, Home, Stores, machine
+from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
-from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.process import host_id, process_start
 from rushes.settings import NO_OPTIONS, Options, Settings, load

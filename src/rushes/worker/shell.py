@@ -18,8 +18,7 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
-from rushes.worker.background import Background
-from rushes.worker.hints import Hints
+from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear

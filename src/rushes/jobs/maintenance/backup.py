@@ -1,13 +1,15 @@
 """Backup and restore: the ledger's snapshot first, then the results it names.
 
 A folder is a backup only when its last file, the seal, is there. Published names are made again from the manifests.
+One caretaker of a home at a time: gc must not clear what a backup is about to copy.
 """
 
 import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
 from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
-from rushes.files import replacing
+from rushes.files import locked, replacing
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -186,3 +188,16 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+@contextmanager
+def maintenance_lock(home: Path) -> Iterator[None]:
+    """Hold the home's lock; it is let go with the process.
+
+    Raises:
+        Refused: somebody else clears up or makes a backup now.
+    """
+    with locked(home / ".care.lock", 0.0) as mine:
+        if not mine:
+            raise Refused("gc or a backup is already running in this home", "Wait until it is finished.")
+        yield

@@ -20,10 +20,8 @@ from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
 from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
-from rushes.library.videos.compare import Comparison, compare
-from rushes.library.videos.envelopes import Envelope, envelopes
-from rushes.library.videos.export import export, shots_of
-from rushes.library.videos.published import PublishedFilm
+from rushes.library.videos.export import PublishedFilm, export, shots_of
+from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.records.port import Record
 
 __all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]

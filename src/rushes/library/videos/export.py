@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
@@ -133,3 +134,13 @@ KINDS: dict[str, Callable[[Home, Video], bytes]] = {
     "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video)),
     "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFilm:
+    """A 3D version of a video of the library."""
+
+    format: str
+    name: str  # as it is published
+    size: int
+    file: str  # what a copy is called, as players read it

@@ -17,7 +17,7 @@ from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
-from rushes.library.videos.published import PublishedFilm
+from rushes.library.videos.export import PublishedFilm
 from rushes.library.work.run import run, stopped
 from rushes.media.stereo.ass import ass
 from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, parse_format

@@ -6,7 +6,7 @@ import click
 
 from rushes.domain.errors import Interrupted, RushesError, Terminated
 from rushes.library import Library
-from rushes.library.work.home_worker import HomeWorker, OnFetch
+from rushes.library.work.workers import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.library_option import Overrides, open_library
 from rushes.surfaces.cli.request_options import names
