@@ -4,11 +4,12 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
+from rushes.annotations.people import People
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
@@ -26,7 +27,6 @@ from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
-from rushes.library.people import People
 from rushes.library.search import export_hits, next_hit, search, summary
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
@@ -34,7 +34,7 @@ from rushes.library.work.progress import RunProgress, RunReport
 from rushes.library.work.run import find_damages, repairing, report_of, submit_and_run, try_out
 from rushes.library.work.workers import HomeWorker
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
+from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, list_settings
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
 from rushes.uploads.staging import Upload, UploadBusy
@@ -61,7 +61,9 @@ class Library:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
         folder = find_home(Path.cwd(), home)
         self.home: Home = open_home(folder, create=create, take_over=take_over, options=options)
-        self._owner = self.home.settings.owner
+        self.settings, self.folder, self.originals = self.home.settings, self.home.folder, self.home.originals
+        self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
+        self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
 
     def __enter__(self) -> Self:
         return self
@@ -152,51 +154,6 @@ class Library:
         return [timing for model in here if (timing := benchmark(engine, model))]
 
     # Looking
-    @cached_property
-    def videos(self) -> Videos:
-        """The videos, and what is known of each."""
-        return Videos(self.home)
-
-    @cached_property
-    def jobs(self) -> Jobs:
-        """The jobs, their tasks and history, and the workers."""
-        return Jobs(self.home)
-
-    @cached_property
-    def people(self) -> People:
-        """Who is seen, and what is said about them."""
-        return People(self.home)
-
-    @cached_property
-    def uploads(self) -> Uploads:
-        """Files that are sent here, part by part."""
-        return Uploads(self.home)
-
-    @cached_property
-    def paths(self) -> Paths:
-        """Places that films come from."""
-        return Paths(self.home)
-
-    @cached_property
-    def clips(self) -> Clips:
-        """Clips that were ordered and are cut by workers."""
-        return Clips(self.home)
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self.home.settings
-
-    @property
-    def folder(self) -> Path:
-        """Where the home is."""
-        return self.home.folder
-
-    @property
-    def originals(self) -> Path:
-        """The folder that relative paths of originals begin in."""
-        return self.home.originals
-
     def search(
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
@@ -270,11 +227,13 @@ class Library:
         with maintenance_lock(self.home.folder):
             finish_removals(self.home)
             announce = partial(control.announce, self.home)
-            cleared = gc(self.home.ledger, self.home.blobs, self._owner, retention_rules(self.home), announce=announce)
+            cleared = gc(
+                self.home.ledger, self.home.blobs, self.home.owner, retention_rules(self.home), announce=announce
+            )
         self.uploads.finish_all()
         self.uploads.expire()
         forget_requests(self.home)
-        self.home.follower.check(self._owner)
+        self.home.follower.check(self.home.owner)
         remove_unfinished(self.home.blobs)
         clear(self.home.scratch)
         return cleared
@@ -282,7 +241,13 @@ class Library:
     def backup(self, to: str | Path) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with maintenance_lock(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
+            return backup(
+                self.home.folder,
+                self.home.blobs,
+                Path(to),
+                self.home.stores.snapshots(self.home.ledger, self.home.records),
+                folder_blobs,
+            )
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:

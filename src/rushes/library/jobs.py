@@ -14,7 +14,7 @@ from rushes.domain.worker import Worker
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs import control
-from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage, FailureFilter, FailureGroup
+from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.models import explain_missing_models
 from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, follow, steps_of
@@ -24,13 +24,9 @@ from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
 __all__ = [
-    "ActionPage",
     "Cause",
-    "DeadLetters",
-    "FailedPage",
     "FailureFilter",
     "FailureGroup",
-    "Job",
     "JobProgress",
     "JobWatcher",
     "Jobs",

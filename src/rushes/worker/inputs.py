@@ -106,17 +106,6 @@ class StopRequested:
     at_once: bool = False
 
 
-Input = (
-    Tick
-    | Hinted
-    | Claimed
-    | Swept
-    | RenewalReply
-    | Progressed
-    | TaskFinished
-    | TaskFailed
-    | OutboxEntryWritten
-    | StoreUnavailable
-    | DiskSpace
-    | StopRequested
-)  # fmt: skip
+LedgerAnswer = Claimed | Swept | RenewalReply | OutboxEntryWritten | StoreUnavailable
+SlotMessage = Progressed | TaskFinished | TaskFailed
+Input = Tick | Hinted | DiskSpace | StopRequested | LedgerAnswer | SlotMessage

@@ -8,8 +8,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
 from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
-from rushes.files import locked, replacing
+from rushes.files import locked_or_refused, replacing, write_whole
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -56,9 +55,9 @@ def backup(
     copied = copy(blobs, folder(to / FILES))
     settings = home / "rushes.toml"
     if settings.is_file():
-        _replace(to / settings.name, partial(_copy, settings))
+        _replace(to / settings.name, partial(shutil.copy2, settings))
     seal = {name: _sha256(to / name) for name in (*snapshots, *([settings.name] if settings.is_file() else []))}
-    _replace(to / SEAL, partial(_write, json.dumps(seal)))
+    write_whole(to / SEAL, json.dumps(seal).encode())
     return copied
 
 
@@ -83,12 +82,12 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
     _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: rebuilt
     databases = [name for name in seal if name.endswith(".sqlite")]
     for name in seal.keys() - set(databases):
-        _replace(home / name, partial(_copy, backup_folder / name))
+        _replace(home / name, partial(shutil.copy2, backup_folder / name))
     blobs = blobs_of(home)
     copied = copy(folder(backup_folder / FILES), blobs)
     _publish(blobs)
     for name in sorted(databases, key=lambda n: n == "ledger.sqlite"):
-        _replace(home / name, partial(_copy, backup_folder / name))
+        _replace(home / name, partial(shutil.copy2, backup_folder / name))
     return copied.files
 
 
@@ -170,16 +169,7 @@ def _unlink(folder: Path, *names: str) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
-    shutil.copystat(source, target)
-
-
-def _write(text: str, target: Path) -> None:
-    target.write_text(text)
-
-
-def _replace(target: Path, write: Callable[[Path], None]) -> None:
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as part:
         write(part)
@@ -190,14 +180,11 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-@contextmanager
-def maintenance_lock(home: Path) -> Iterator[None]:
+def maintenance_lock(home: Path) -> contextlib.AbstractContextManager[None]:
     """Hold the home's lock; it is let go with the process.
 
     Raises:
         Refused: somebody else clears up or makes a backup now.
     """
-    with locked(home / ".care.lock", 0.0) as mine:
-        if not mine:
-            raise Refused("gc or a backup is already running in this home", "Wait until it is finished.")
-        yield
+    no = Refused("gc or a backup is already running in this home", "Wait until it is finished.")
+    return locked_or_refused(home / ".care.lock", no)

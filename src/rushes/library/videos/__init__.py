@@ -4,15 +4,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.annotations import Anchor, correct, delete_record, rename, select
 from rushes.annotations.sidecars import catch_up
 from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
-from rushes.domain.keys import is_id
+from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
 from rushes.home import Home
-from rushes.index.follower import CORRECTION, SELECTION
+from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
 from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
 from rushes.jobs.originals import original, with_current_path
@@ -24,7 +23,7 @@ from rushes.library.videos.export import PublishedFilm, export, shots_of
 from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.records.port import Record
 
-__all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
+__all__ = ["Comparison", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,10 @@ class Videos:
     # What people say
     def rename(self, video: Video, name: str) -> None:
         """Give it a name; an empty one takes it back."""
-        rename(self.home, video.id, name)
+        if name:
+            self.home.records.put(NAME, self._owner, video.id, {"name": name})
+        else:
+            self.home.records.delete(NAME, self._owner, video.id)
 
     def remove(self, id: str, *, originals: bool = False) -> RemovalReport:
         """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`.
@@ -151,15 +153,21 @@ class Videos:
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
         """Say what really stands at a place; an empty text says that nothing does."""
-        return correct(self.home, kind, Anchor(video.id, start_us, end_us), text)
+        place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
+        doc = {"kind": kind, "text": text, **place}
+        return self.home.records.put(CORRECTION, self._owner, "cor_" + short([kind, place]), doc)
 
     def corrections(self, video: Video) -> list[Record]:
         """What was corrected in it."""
         return list(self.home.all_records(CORRECTION, video.id))
 
     def undo_correction(self, id: str) -> None:
-        """Take a correction back."""
-        delete_record(self.home, CORRECTION, id)
+        """Take a correction back.
+
+        Raises:
+            NotFound: there is none.
+        """
+        self.home.delete_record(CORRECTION, id)
 
     def select_run(self, video: Video, kind: str, run: str) -> Record:
         """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.
@@ -169,7 +177,8 @@ class Videos:
         """
         if run and run not in video.jobs:
             raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
-        return select(self.home, video.id, kind, run)
+        doc = {"video": video.id, "kind": kind, "run": run}
+        return self.home.records.put(SELECTION, self._owner, f"{video.id}.{kind}", doc)
 
     def selected_runs(self, video: Video) -> list[Record]:
         """The runs that were chosen for it, by kind."""

@@ -1,5 +1,6 @@
 """3D: what is wanted of it, a preview before the long run, and the finished film beside the original."""
 
+import filecmp
 import json
 import os
 from dataclasses import dataclass
@@ -163,21 +164,11 @@ def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
 
 def _laid(home: Home, blob: Path, target: Path) -> bool:
     """Copy the film there, in one step; whether it was not there yet."""
-    if target.exists() and _same(blob, target):
+    if target.exists() and filecmp.cmp(blob, target, shallow=False):
         remember(home, target)  # the process that wrote it may have died before
         return False
     check_output_path(target, (".mp4",))
     copy_out(home, blob, target)
-    return True
-
-
-def _same(a: Path, b: Path) -> bool:
-    if a.stat().st_size != b.stat().st_size:
-        return False
-    with a.open("rb") as one, b.open("rb") as two:
-        while block := one.read(1 << 20):
-            if block != two.read(1 << 20):
-                return False
     return True
 
 

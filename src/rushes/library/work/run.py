@@ -163,19 +163,10 @@ def _look(watches: JobsWatcher) -> list[JobsProgress]:
 def _report(
     worker: JobWorker, jobs: tuple[Job, ...], added: Sequence[IntakeResult], before: Mapping[str, int], seconds: float
 ) -> RunReport:
-    refused = tuple(one for one in added if one.error)
-    return RunReport(
-        jobs,
-        refused,
-        seconds,
-        before,
-        worker.signal,
-        worker.due_in,
-        worker.missing_models,
-        tuple(one for one in added if one.skipped),
-        _code(worker.home, jobs, refused),
-        worker.due_job,
-    )
+    refused, skipped = tuple(one for one in added if one.error), tuple(one for one in added if one.skipped)
+    code, lacks = _code(worker.home, jobs, refused), worker.missing_models
+    waits = (worker.due_in, lacks, skipped, code, worker.due_job)
+    return RunReport(jobs, refused, seconds, before, worker.signal, *waits)
 
 
 def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> int:

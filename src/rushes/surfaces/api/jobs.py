@@ -11,7 +11,7 @@ from rushes.domain.errors import RushesError
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
-from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
+from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, Step, WaitReason
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name
 from rushes.surfaces.http.pagination import Cursor, Limit, Page, page, seal, unseal
 from rushes.surfaces.http.schemas import JobShape, TaskShape
@@ -56,11 +56,6 @@ class ActionPageOut:
 
     tasks: tuple[str, ...]
     cursor: str
-
-    @staticmethod
-    def of(acted: ActionPage) -> "ActionPageOut":
-        """From the library."""
-        return ActionPageOut(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +198,12 @@ def retry_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> Ac
     """Try what gave up again, of one class or all; ask again with the cursor until there is none."""
     asked = body or FailureFilterIn()
     acted = library.jobs.failed.retry(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    return ActionPageOut.of(acted)
+    return ActionPageOut(acted.rows, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @router.post("/failed/discard")
 def discard_failed(library: LibraryDep, body: FailureFilterIn | None = None) -> ActionPageOut:
     """Dismiss them, of one class or all; ask again with the cursor until there is none."""
     asked = body or FailureFilterIn()
-    return ActionPageOut.of(
-        library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
-    )
+    acted = library.jobs.failed.dismiss(FailureFilter.of(asked.kind), unseal(asked.cursor, FAILED), asked.limit)
+    return ActionPageOut(acted.rows, seal(acted.cursor, FAILED) if acted.cursor else "")

@@ -118,7 +118,7 @@ def act(
     acted = (letters.retry if do == "retry" else letters.dismiss)(
         FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE
     )
-    done += len(acted.tasks)
+    done += len(acted.rows)
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)
