@@ -50,7 +50,7 @@ class People:
     def with_tracks(self) -> list[Person]:
         """Everybody with every face, the hidden ones too."""
         self.home.follower.catch_up()
-        return self.home.follower.people(self.home.settings.owner)
+        return self.home.follower.people(self.home.owner)
 
     def name(self, who: str, name: str) -> None:
         """Say what a person is called; the name of another person merges the two.
@@ -105,7 +105,7 @@ class People:
         Raises:
             NotFound: there is nothing to take back.
         """
-        known, records, owner = _known(self.home), self.home.records, self.home.settings.owner
+        known, records, owner = _known(self.home), self.home.records, self.home.owner
         if known is None or not known.doc["acts"]:
             raise NotFound("there is nothing to undo", "See: rushes people ls")
         *rest, last = known.doc["acts"]
@@ -176,12 +176,7 @@ def _clearest(track: Track) -> tuple[float, int]:
 
 
 def _anchor(track: Track) -> _Doc:
-    return {
-        "video": track.video,
-        "start_us": track.span.start_us,
-        "end_us": track.span.end_us,
-        "box": list(track.box),
-    }
+    return {"video": track.video, "start_us": track.span.start_us, "end_us": track.span.end_us, "box": list(track.box)}
 
 
 def _seen(person: Person) -> PersonSummary:
@@ -193,11 +188,11 @@ def _seen(person: Person) -> PersonSummary:
 
 def _edit(home: Home, what: str, said: Mapping[str, Mapping[str, JSON]]) -> None:
     """Write records about faces; what stood there is kept first, so that a kill between loses no way back."""
-    there = {id: home.records.get(PERSON, home.settings.owner, id) for id in said}
+    there = {id: home.records.get(PERSON, home.owner, id) for id in said}
     before = {id: dict(record.doc) if record else None for id, record in there.items()}
     _remember(home, {"what": what, "before": before})
     for id, doc in said.items():
-        home.records.put(PERSON, home.settings.owner, id, doc)
+        home.records.put(PERSON, home.owner, id, doc)
     home.follower.catch_up()
 
 
@@ -206,9 +201,9 @@ def _remember(home: Home, new: JSON) -> None:
         known = _known(home)
         acts = [*(known.doc["acts"] if known else ()), new][-_KEPT:]
         with suppress(Conflict):
-            home.records.put(EDITS, home.settings.owner, _ID, {"acts": acts}, known.version if known else 0)
+            home.records.put(EDITS, home.owner, _ID, {"acts": acts}, known.version if known else 0)
             return
 
 
 def _known(home: Home) -> Record | None:
-    return home.records.get(EDITS, home.settings.owner, _ID)
+    return home.records.get(EDITS, home.owner, _ID)

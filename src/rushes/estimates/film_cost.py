@@ -69,7 +69,7 @@ def film_costs(
     home: Home, facts: VideoFacts, stages: Sequence[str], machine: str, least: int = ENOUGH
 ) -> dict[str, StageCost | None]:
     """The cost of each stage; None where fewer than `least` chunks of it were done on this kind of machine."""
-    history = RateHistory(home.ledger, home.records, home.blobs, home.settings.owner).of(stages, machine)
+    history = RateHistory(home.ledger, home.records, home.blobs, home.owner).of(stages, machine)
     return {stage: _cost(home, facts, stage, history[stage], least) for stage in stages}
 
 

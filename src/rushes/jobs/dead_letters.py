@@ -117,7 +117,7 @@ class DeadLetters:
 
     def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
         """Dead letters that are this owner's and were not dismissed, and the names of their jobs."""
-        ledger, owner = self.home.ledger, self.home.settings.owner
+        ledger, owner = self.home.ledger, self.home.owner
         page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
         ids = {task.job for task in page.rows}
         names = {job.id: job.name for job in ledger.jobs(owner, ids=ids).rows} if ids else {}

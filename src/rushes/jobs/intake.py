@@ -110,7 +110,7 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     _check_language(wanted.language)
     seconds, size = _chunk(home, wanted)
     return JobSpec(
-        owner=home.settings.owner,
+        owner=home.owner,
         source=below(source, home.originals),
         stages=stages,
         options=_options(home, wanted, stages),
@@ -127,10 +127,9 @@ def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec,
     """What was deleted stays so, until somebody names it: then it is a new request."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
     spec = replace(question, source=below(found.fingerprint, home.originals))
-    name = display_name(found.name)
     request = request_id_of(spec, home.specs)
     while True:
-        done = submit(home.ledger, home.transport, home.specs, spec, name, recipe, wanted.priority, (), request)
+        done = submit(home, spec, request, found.name, recipe, wanted.priority)
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:

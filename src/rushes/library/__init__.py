@@ -16,18 +16,21 @@ from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
 from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
 from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
+from rushes.index.search import SemanticIndex
+from rushes.index.search import next_hit as find_next
+from rushes.index.search import search as find_hits
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
 from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
 from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
-from rushes.library.clips import Clip, Clips, cut
+from rushes.library.clips import Clip, ClipRequest, Clips, cut
 from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
-from rushes.library.search import export_hits, next_hit, search, summary
+from rushes.library.search import export_hits
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
 from rushes.library.work.progress import RunProgress, RunReport
@@ -45,6 +48,9 @@ from rushes.worker.scratch import clear
 __all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
            "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
            "needed"]  # fmt: skip
+
+Places = Iterable[str | Path]
+Pause = Callable[[float], bool]  # waits that many seconds and answers whether to go on
 
 
 class Library:
@@ -76,13 +82,13 @@ class Library:
         self.home.close()
 
     # Taking in and working
-    def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
+    def add(self, paths: Places, wanted: JobRequest | None = None) -> list[IntakeResult]:
         """Submit files and folders; the same file with the same request is the same job."""
         return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(
         self,
-        paths: Iterable[str | Path],
+        paths: Places,
         wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
@@ -99,12 +105,7 @@ class Library:
         return report
 
     def running(
-        self,
-        paths: Iterable[str | Path],
-        wanted: JobRequest | None = None,
-        *,
-        slots: int | None = None,
-        signals: bool = False,
+        self, paths: Places, wanted: JobRequest | None = None, *, slots: int | None = None, signals: bool = False
     ) -> Iterator[RunProgress]:
         """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
         return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
@@ -114,12 +115,7 @@ class Library:
         return expect_upload(self.home, name, wanted or JobRequest())
 
     def watch(
-        self,
-        places: Iterable[str | Path] = (),
-        wanted: JobRequest | None = None,
-        *,
-        once: bool = False,
-        pause: Callable[[float], bool] = wait,
+        self, places: Places = (), wanted: JobRequest | None = None, *, once: bool = False, pause: Pause = wait
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
@@ -128,9 +124,7 @@ class Library:
         """Be a worker of this home until told to stop; the exit code."""
         return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
-    def estimate(
-        self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
-    ) -> list[Estimate]:
+    def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
         work = partial(try_out, self.home, signals=signals)
         return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
@@ -158,7 +152,9 @@ class Library:
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
-        return search(self.home, query, limit, cursor, video, order)
+        sidecars.catch_up(self.home)
+        engine = self._semantic(query)
+        return find_hits(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -166,11 +162,18 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
-        return next_hit(self.home, query, video, at_us, back=back)
+        sidecars.catch_up(self.home)
+        engine = self._semantic(query)
+        return find_next(self.home.index, self.home.owner, query, video, at_us, back=back, semantic=engine)
+
+    def _semantic(self, query: str) -> SemanticIndex | None:
+        """An engine of this machine, if the query asks for what means alike (`~about this`)."""
+        return self.home.semantic if "~" in query else None
 
     def summary(self) -> Summary:
         """What there is to find."""
-        return summary(self.home)
+        sidecars.catch_up(self.home)
+        return self.home.index.summary(self.home.owner)
 
     def clip(
         self,
@@ -188,10 +191,8 @@ class Library:
 
         `subtitles` come as a "track", "burnt" in, or not at all.
         """
-        target = Path(out) if out else None
-        found = self.videos.find(video)
-        options = {"proxy": proxy, "signals": signals}
-        return cut(self.home, found, start_us, end_us, padding_ms, target, subtitles=subtitles, **options)
+        wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
+        return cut(self.home, self.videos.find(video), wanted, Path(out) if out else None, signals=signals)
 
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
@@ -259,7 +260,7 @@ class Library:
         self.home.follower.reindex()
         sidecars.import_again(self.home)
 
-    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.SidecarReport]:
+    def read_sidecars(self, paths: Places) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
         return sidecars.import_sidecars(self.home, [Path(p) for p in paths])
 

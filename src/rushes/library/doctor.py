@@ -73,7 +73,7 @@ def _home(home: Home) -> Check:
 
 
 def _store(home: Home) -> Check:
-    jobs = home.ledger.jobs(home.settings.owner, limit=1).rows
+    jobs = home.ledger.jobs(home.owner, limit=1).rows
     where = shown(home.settings, "store") or "SQLite in the home"
     return Check("store", ok=True, detail=where if jobs else f"{where} (empty)")
 
@@ -152,9 +152,9 @@ def health(home: Home) -> dict[str, str]:
     """Each store, and "ok" or what it says instead; quick, for probes of a server."""
     parts: dict[str, Callable[[], object]] = {
         "ledger": home.ledger.workers,
-        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "records": lambda: home.records.get("ready", home.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
-        "index": lambda: find_video(home.index, home.settings.owner, "ready"),
+        "index": lambda: find_video(home.index, home.owner, "ready"),
     }
     return {name: _answer(ask) for name, ask in parts.items()}
 

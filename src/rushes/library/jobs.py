@@ -54,7 +54,7 @@ class Jobs:
 
     def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
         """Jobs, newest first, without the trials that estimates make."""
-        page = self.home.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit)
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def get(self, id: str) -> Job:
@@ -67,13 +67,13 @@ class Jobs:
             job = self.home.ledger.job(id) if is_id(id) else None
         except NotFound:
             job = None
-        if job is None or job.owner != self._owner:
+        if job is None or job.owner != self.home.owner:
             raise NotFound(f"no job {id[:60]!r}", what="job")
         return job
 
     def get_many(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of these jobs that are there, by id; one question, however many are named."""
-        return {job.id: job for job in self.home.ledger.jobs(self._owner, ids=ids).rows} if ids else {}
+        return {job.id: job for job in self.home.ledger.jobs(self.home.owner, ids=ids).rows} if ids else {}
 
     def find(self, name: str) -> Job:
         """One job by its id or the beginning of it.
@@ -91,13 +91,13 @@ class Jobs:
 
     def counts(self, most: int) -> dict[str, int]:
         """How many jobs are in each state that is not over, counted up to that many."""
-        return {s.value: len(self.home.ledger.jobs(self._owner, s, limit=most).rows) for s in _OPEN}
+        return {s.value: len(self.home.ledger.jobs(self.home.owner, s, limit=most).rows) for s in _OPEN}
 
     def changed(self, cursor: str = "") -> tuple[tuple[Job, ...], str]:
         """Jobs with new events since the cursor, as they are now, and the next cursor (the same one at the end)."""
         ids, after = self.home.ledger.changed(cursor)
         rows = (self.home.ledger.job(id) for id in dict.fromkeys(ids))
-        return tuple(row for row in rows if row.owner == self._owner), after
+        return tuple(row for row in rows if row.owner == self.home.owner), after
 
     def skip_changes(self, cursor: str = "") -> tuple[bool, str]:
         """Pass over one page of changes without reading the jobs: whether there may be more, and the next cursor."""
@@ -213,7 +213,3 @@ class Jobs:
             NotFound: there is no such worker.
         """
         control.drain(self.home, worker)
-
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner

@@ -31,14 +31,14 @@ class Paths:
         Raises:
             NotFound: there is none.
         """
-        record = self.home.records.get(PATH, self.home.settings.owner, id) if id.isascii() else None
+        record = self.home.records.get(PATH, self.home.owner, id) if id.isascii() else None
         if record is None:
             raise NotFound(f"no path {id[:60]!r}", what="path")
         return str(record.doc["path"])
 
     def add(self, place: str) -> Record:
         """Remember a place."""
-        return self.home.records.put(PATH, self.home.settings.owner, "path_" + short(place), {"path": place})
+        return self.home.records.put(PATH, self.home.owner, "path_" + short(place), {"path": place})
 
     def remove(self, id: str) -> None:
         """Forget a place; its videos stay."""

@@ -185,10 +185,6 @@ class RangedReader(io.RawIOBase):
         """Any offset can be read next."""
         return True
 
-    def tell(self) -> int:
-        """Where the next read begins."""
-        return self._at
-
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Read on from there; nothing is fetched yet."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]

@@ -78,7 +78,7 @@ class Uploads:
         Raises:
             NotFound: there is none.
         """
-        record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
+        record = self.home.records.get(UPLOAD, self.home.owner, id)
         if record is None:
             raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
@@ -155,7 +155,7 @@ class Uploads:
         """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
         begun = time.time_ns() - EXPIRE_SECONDS * 1e9
         for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
-            self.home.records.delete(UPLOAD, self.home.settings.owner, upload.id)
+            self.home.records.delete(UPLOAD, self.home.owner, upload.id)
         old = [u for u in self.all() if self._is_left(u)]
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
@@ -198,9 +198,8 @@ class Uploads:
 
     def _check_open(self, upload: Upload) -> None:
         if upload.state != "open":
-            raise Refused(
-                f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Start a new upload."
-            )
+            why = f": {upload.why}" if upload.why else ""
+            raise Refused(f"this upload is {upload.state}{why}", "Start a new upload.")
 
     def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
@@ -261,7 +260,7 @@ class Uploads:
         return f"{upload.size}-{upload.mtime_ns}"
 
     def _to_bucket(self, upload: Upload) -> str:
-        owner, blobs = self.home.settings.owner, self.home.blobs
+        owner, blobs = self.home.owner, self.home.blobs
         blob = blobs.put(owner, self.staging_file(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
         there = blobs.read(upload.key, 0, 1)
@@ -275,13 +274,11 @@ class Uploads:
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._in_bucket:
-            raise Refused(
-                "other machines of this fleet cannot read uploads", "Put the file into a bucket that they can read."
-            )
+            hint = "Put the file into a bucket that they can read."
+            raise Refused("other machines of this fleet cannot read uploads", hint)
         if size > s.upload_gb * 10**9:
-            raise OverLimit(
-                f"the file is larger than {s.upload_gb} GB", "Raise upload_gb, or add the file from a folder."
-            )
+            hint = "Raise upload_gb, or add the file from a folder."
+            raise OverLimit(f"the file is larger than {s.upload_gb} GB", hint)
         if not here:
             return
         self._folder.mkdir(exist_ok=True)
@@ -326,7 +323,7 @@ class Uploads:
 
     def _keep(self, upload: Upload, expected: int | None = None) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
-        self.home.records.put(UPLOAD, self.home.settings.owner, upload.id, doc, expected)
+        self.home.records.put(UPLOAD, self.home.owner, upload.id, doc, expected)
 
 
 @dataclass(slots=True)

@@ -94,9 +94,7 @@ class StagingFile:
 
     def age(self) -> float | None:
         """Seconds since the last byte came; None if there is none on this disk."""
-        with suppress(OSError):
-            return time.time() - self.part.stat().st_mtime
-        return None
+        return _age(self.part)
 
     def mark_unverified(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""
@@ -148,7 +146,7 @@ class StagingFile:
 def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
     """Delete unfinished files that nobody goes on with (`keep`: the uploads that are open); answers how many."""
     marks = [*folder.glob("*/source.part"), *folder.glob("*/source.sure")]
-    old = [path for path in marks if path.parent.name not in keep and _age(path) > seconds]
+    old = [path for path in marks if path.parent.name not in keep and (_age(path) or 0.0) > seconds]
     for path in old:
         path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -156,7 +154,7 @@ def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
     return len(old)
 
 
-def _age(path: Path) -> float:
+def _age(path: Path) -> float | None:
     with suppress(OSError):
         return time.time() - path.stat().st_mtime
-    return 0.0
+    return None

@@ -35,7 +35,7 @@ class Videos:
     def page(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """Videos, newest first, and the next cursor ("" at the end)."""
         catch_up(self.home)
-        return self.home.index.videos(self._owner, cursor, limit)
+        return self.home.index.videos(self.home.owner, cursor, limit)
 
     def get(self, id: str) -> Video:
         """One video by its exact id.
@@ -44,14 +44,14 @@ class Videos:
             NotFound: this owner has none of that id.
         """
         catch_up(self.home)
-        found = find_video(self.home.index, self._owner, id) if is_id(id) else None
+        found = find_video(self.home.index, self.home.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"no video {id[:60]!r}", what="video")
         return with_current_path(self.home, found)
 
     def get_many(self, ids: Collection[str]) -> dict[str, Video]:
         """Those of these videos that are there, by id, as the index knows them now."""
-        return {v.id: v for v in self.home.index.videos(self._owner, ids=ids)[0]} if ids else {}
+        return {v.id: v for v in self.home.index.videos(self.home.owner, ids=ids)[0]} if ids else {}
 
     def find(self, name: str) -> Video:
         """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
@@ -66,7 +66,7 @@ class Videos:
 
     def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
-        return self.home.index.lines(self._owner, video, kind)
+        return self.home.index.lines(self.home.owner, video, kind)
 
     def shots(self, video: Video) -> list[tuple[int, int]]:
         """Start and end of each shot in microseconds.
@@ -137,9 +137,9 @@ class Videos:
     def rename(self, video: Video, name: str) -> None:
         """Give it a name; an empty one takes it back."""
         if name:
-            self.home.records.put(NAME, self._owner, video.id, {"name": name})
+            self.home.records.put(NAME, self.home.owner, video.id, {"name": name})
         else:
-            self.home.records.delete(NAME, self._owner, video.id)
+            self.home.records.delete(NAME, self.home.owner, video.id)
 
     def remove(self, id: str, *, originals: bool = False) -> RemovalReport:
         """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`.
@@ -155,7 +155,7 @@ class Videos:
         """Say what really stands at a place; an empty text says that nothing does."""
         place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
         doc = {"kind": kind, "text": text, **place}
-        return self.home.records.put(CORRECTION, self._owner, "cor_" + short([kind, place]), doc)
+        return self.home.records.put(CORRECTION, self.home.owner, "cor_" + short([kind, place]), doc)
 
     def corrections(self, video: Video) -> list[Record]:
         """What was corrected in it."""
@@ -178,15 +178,11 @@ class Videos:
         if run and run not in video.jobs:
             raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
         doc = {"video": video.id, "kind": kind, "run": run}
-        return self.home.records.put(SELECTION, self._owner, f"{video.id}.{kind}", doc)
+        return self.home.records.put(SELECTION, self.home.owner, f"{video.id}.{kind}", doc)
 
     def selected_runs(self, video: Video) -> list[Record]:
         """The runs that were chosen for it, by kind."""
         return list(self.home.all_records(SELECTION, video.id))
 
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner
-
     def _all(self) -> Iterator[Video]:
-        return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))
+        return every(lambda cursor: Page(*self.home.index.videos(self.home.owner, cursor, 500)))

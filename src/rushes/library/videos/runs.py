@@ -49,8 +49,7 @@ def envelopes(
     home: Home, video: str, kind: str = "", run: str = "", after: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[tuple[int, int], Envelope]]:
     """Envelopes of a video after a place, each with the place after it; a run shows its own, else what readers see."""
-    owner = home.settings.owner
-    results = select_results(home, owner, video, kind, run)
+    results = select_results(home, home.owner, video, kind, run)
     for at, result in enumerate(results[after[0] :], after[0]):
         begin = after[1] if at == after[0] else 0
         for n, (manifest, line) in enumerate(_lines(home, result)):

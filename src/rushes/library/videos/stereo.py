@@ -125,7 +125,7 @@ def check_output(home: Home, out: Path) -> None:
     Raises:
         Refused: says why.
     """
-    if not (out.is_file() and home.records.get(CLIP, home.settings.owner, short(fingerprint(out).path))):
+    if not (out.is_file() and home.records.get(CLIP, home.owner, short(fingerprint(out).path))):
         check_output_path(out, (".mp4",))
 
 

@@ -182,11 +182,10 @@ def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> i
 
 def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
     """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
-    owner = home.settings.owner
-    found = verify(home.ledger, home.blobs, owner, on_progress)
+    found = verify(home.ledger, home.blobs, home.owner, on_progress)
     begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
-    known = home.ledger.known(owner, begun)
-    lost = {damage.key: damage for damage in find_missing(home.ledger, owner, home.specs, deleted_jobs(home))}
+    known = home.ledger.known(home.owner, begun)
+    lost = {damage.key: damage for damage in find_missing(home.ledger, home.owner, home.specs, deleted_jobs(home))}
     lost |= {key: damage for key, damage in begun.items() if key not in known}
     return replace(found, damages=found.damages + tuple(lost.values()))
 
@@ -206,13 +205,12 @@ def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False)
 
 def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
     """Make the tasks of a round ready again; their jobs."""
-    owner = home.settings.owner
     for damage in damages:
-        home.records.put(REPAIRING, owner, damage.key, asdict(damage))
-    tasks = repair(home.ledger, home.blobs, owner, damages)
+        home.records.put(REPAIRING, home.owner, damage.key, asdict(damage))
+    tasks = repair(home.ledger, home.blobs, home.owner, damages)
     announce(home, tasks)
     for damage in damages:
-        home.records.delete(REPAIRING, owner, damage.key)
-    home.follower.check(owner)
+        home.records.delete(REPAIRING, home.owner, damage.key)
+    home.follower.check(home.owner)
     jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
     return [IntakeResult(j.name, j) for j in jobs]
