@@ -23,20 +23,8 @@ from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
-__all__ = [
-    "Cause",
-    "FailureFilter",
-    "FailureGroup",
-    "JobProgress",
-    "JobWatcher",
-    "Jobs",
-    "Page",
-    "Reason",
-    "StageProgress",
-    "Step",
-    "WaitReason",
-    "video_of",
-]  # fmt: skip
+__all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
+__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason"]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 

@@ -354,12 +354,12 @@ class UploadWriter:
 
     def mark_unverified(self) -> None:
         """What is written from here on counts only when `trust` or `back_to` is said, whoever is killed before."""
-        self._staging.mark_unverified(self.offset)
+        self.uploads.staging_file(self.upload).mark_unverified(self.offset)
 
     def mark_verified(self) -> None:
         """What was written is what was sent."""
         self.sync()
-        self._staging.mark_verified()
+        self.uploads.staging_file(self.upload).mark_verified()
 
     def truncate_to(self, offset: int) -> None:
         """Take back what was written after an offset: it is not what was sent."""
@@ -377,10 +377,6 @@ class UploadWriter:
     def sync(self) -> None:
         """What was written survives a power cut."""
         sync(self.file)
-
-    @property
-    def _staging(self) -> StagingFile:
-        return self.uploads.staging_file(self.upload)
 
     def _hash(self, before: int, data: bytes) -> None:
         at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))

@@ -81,7 +81,7 @@ def worker(
     *,
     slots: int | None = None,
     lanes: Sequence[str] = (),
-    until: Callable[[Shell], bool] | None = None,
+    until: Callable[[Shell], bool] = lambda _shell: False,
     filter: TaskFilter | None = None,
 ) -> Shell:
     """A worker of this home, for all its tasks or those that pass a filter."""
@@ -110,7 +110,7 @@ def worker(
         reserve=s.reserve_mb * 2**20,
         filter=filter,
     )
-    return Shell(deps, until or (lambda _shell: False))
+    return Shell(deps, until)
 
 
 def _threads(home: Home, slots: int) -> int:

@@ -24,6 +24,10 @@ class Setup:
     def __init__(self, settings: Settings, home: Path) -> None:
         self._settings, self._home = settings, home
 
+    def blobs(self) -> Blobs:
+        """A bucket, or the home's folder; a fleet must share that."""
+        return blobs_of(self._settings, self._home, fleet=bool(self._settings.store))
+
     def multipart(self) -> Multipart | None:
         """Signed uploads to the bucket, if boto3 is here to sign them."""
         s = self._settings

@@ -12,6 +12,7 @@ from rushes.transport.port import Transport
 from rushes.worker import commands, inputs
 
 PAUSE_SECONDS = 1.0
+LaneOf = Callable[[str], str | None]  # of a task; None if its stage is not known here
 Action = Callable[[], object]
 
 
@@ -19,13 +20,7 @@ class Hints:
     """Announces after commits, listens when idle, and settles what needs no hint any more."""
 
     def __init__(
-        self,
-        transport: Transport,
-        lane_of: Callable[[str], str | None],
-        report: Callable[[inputs.Input], None],
-        bugs: BugLog,
-        *,
-        takes: bool,
+        self, transport: Transport, lane_of: LaneOf, report: inputs.Report, bugs: BugLog, *, takes: bool
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
         self._ignores_hints = transport.queues and not takes

@@ -32,6 +32,8 @@ from rushes.worker.child_output import BEGIN, END
 from rushes.worker.scratch import scratch
 
 PR_SET_PDEATHSIG = 1
+Doc = Mapping[str, JSON]
+OnProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(deps: SlotDeps, request: Mapping[str, JSON], connection: Connection) -> JSON:
+def _answer(deps: SlotDeps, request: Doc, connection: Connection) -> JSON:
     begun, loading = time.monotonic(), deps.engine.loading
     try:
         results = run_task(deps, request, _progress_sender(connection))
@@ -106,7 +108,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
     }
 
 
-def _progress_sender(connection: Connection) -> Callable[[float], None]:
+def _progress_sender(connection: Connection) -> OnProgress:
     """Sends progress to the parent, at most five times a second."""
     last = [-1.0]
 
@@ -119,7 +121,7 @@ def _progress_sender(connection: Connection) -> Callable[[float], None]:
     return send
 
 
-def run_task(deps: SlotDeps, request: Mapping[str, JSON], on_progress: Callable[[float], None]) -> list[Result]:
+def run_task(deps: SlotDeps, request: Doc, on_progress: OnProgress) -> list[Result]:
     """Make the results of a task that do not exist yet; return all of them."""
     spec = json.loads(request["spec"])
     keys: dict[str, str] = spec["results"]
@@ -148,12 +150,7 @@ def _stage(deps: SlotDeps, name: str, version: int) -> Stage:
 
 
 def _work(
-    deps: SlotDeps,
-    request: Mapping[str, JSON],
-    spec: Mapping[str, JSON],
-    wanted: frozenset[str],
-    folder: Path,
-    on_progress: Callable[[float], None],
+    deps: SlotDeps, request: Doc, spec: Doc, wanted: frozenset[str], folder: Path, on_progress: OnProgress
 ) -> Work:
     owner = spec["owner"]
     source = Fingerprint.from_json(spec["source"]) if spec["source"] else None
@@ -205,9 +202,7 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     return None
 
 
-def _commit(
-    deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: OutputDraft
-) -> Result:
+def _commit(deps: SlotDeps, request: Doc, spec: Doc, output: str, saved: OutputDraft) -> Result:
     key = spec["results"][output]
     origin = Provenance(
         run_id=request["job"],

@@ -14,7 +14,6 @@ from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, Rushes
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import TaskState
-from rushes.engines.models.store import ModelProgress
 from rushes.estimates.estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.control import announce
@@ -42,7 +41,8 @@ def submit_and_run(
     What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
     """
     try:
-        yield from _fetch_models(home, wanted)
+        if missing := missing_models(home, wanted):
+            yield from home.models.pulling(missing)
     except (ModelMissing, RegistryAway) as e:
         log.warning("models cannot be fetched: %s", e)
     added = tuple(add(home, paths, wanted))
@@ -102,11 +102,6 @@ def stopped(number: int) -> RushesError:
     """What a signal means for work that cannot be shown half done."""
     kind = Interrupted if number == signal.SIGINT else Terminated
     return kind("stopped before it was finished")
-
-
-def _fetch_models(home: Home, wanted: JobRequest) -> Iterator[ModelProgress]:
-    if missing := missing_models(home, wanted):
-        yield from home.models.pulling(missing)
 
 
 def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
