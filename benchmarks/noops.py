@@ -14,7 +14,7 @@ from benchmarks.corners import LANE, worker
 from rushes.domain.result import Result
 from rushes.domain.task import RENEW_SECONDS, Finish, Lease
 from rushes.home import Home
-from rushes.jobs.follow import follow
+from rushes.jobs.progress import follow
 from rushes.wiring import open_home
 
 

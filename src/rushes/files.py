@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
 
-from rushes.domain.errors import NoRoom
+from rushes.domain.errors import NoRoom, RushesError
 
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}  # exFAT, another user's file
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -149,6 +149,15 @@ def locked(path: Path, patience: float | None = None) -> Iterator[bool]:
             yield try_lock(file, patience)
     finally:
         os.close(file)
+
+
+@contextlib.contextmanager
+def locked_or_refused(path: Path, refusal: RushesError) -> Iterator[None]:
+    """Hold a lock file, or raise if another process has it; it is let go with the process."""
+    with locked(path, 0.0) as mine:
+        if not mine:
+            raise refusal
+        yield
 
 
 def create_locked(name: str | Path, mode: int = 0o666, folder: int | None = None) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rushes.blobs.port import Blobs, Multipart
-from rushes.domain.errors import Refused
+from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import parse_task_id
 from rushes.domain.stage import StageSpec
 from rushes.domain.video import Fingerprint, Footage
@@ -23,8 +23,7 @@ from rushes.ledger.port import Ledger
 from rushes.records.pages import all_records
 from rushes.records.port import Record, Records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
-from rushes.sources.port import ExpectedUploads, Source
-from rushes.sources.storage_events import StorageEvents
+from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
 VERSION = version("rushes")
@@ -93,6 +92,11 @@ class Home:
         return self.loaded.settings
 
     @property
+    def owner(self) -> str:
+        """Whose videos, jobs and results these are."""
+        return self.settings.owner
+
+    @property
     def originals(self) -> Path:
         """The folder that relative paths of originals begin in."""
         return self.folder.parent if self.folder.name == HOME_NAME else self.folder
@@ -112,6 +116,15 @@ class Home:
         found = all_records(self.records, kind, self.settings.owner)
         return (record for record in found if video in ("", record.doc.get("video")))
 
+    def delete_record(self, kind: str, id: str) -> None:
+        """Delete a record of the owner.
+
+        Raises:
+            NotFound: there is none.
+        """
+        if not self.records.delete(kind, self.settings.owner, id):
+            raise NotFound(f"no {kind} {id[:60]!r}")
+
     @cached_property
     def blobs(self) -> Blobs:
         """Immutable files."""
@@ -126,10 +139,6 @@ class Home:
     def index(self) -> Index:
         """The projection for readers."""
         return self.stores.index()
-
-    def snapshots(self) -> Mapping[str, Callable[[Path], None]]:
-        """The files that a backup must copy through their store."""
-        return self.stores.snapshots(self.ledger, self.records)
 
     @cached_property
     def semantic(self) -> SemanticIndex:
@@ -147,10 +156,6 @@ class Home:
     def transport(self) -> Transport:
         """Hints."""
         return self.stores.transport((*self.every_lane, *NOW))
-
-    def store_clock(self) -> float | None:
-        """Seconds since 1970 by the store's own clock, None if that is this machine's."""
-        return self.stores.clock()
 
     @cached_property
     def specs(self) -> Mapping[str, StageSpec]:

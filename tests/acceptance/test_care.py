@@ -15,9 +15,9 @@ from proof.kills import TOYS
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.event import EventType
+from rushes.jobs.maintenance.backup import maintenance_lock
+from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import gc
-from rushes.jobs.maintenance.lock import maintenance_lock
-from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.library import JobRequest, Library
 from rushes.plan.planner import results_of
 from rushes.uploads.service import Uploads

@@ -13,11 +13,11 @@ from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.result import Result
 from rushes.domain.task import TaskState
 from rushes.engines.models.store import ModelStore
-from rushes.estimates.job_estimate import forget_estimate
+from rushes.estimates.estimate import forget_estimate
 from rushes.jobs.intake import TRIAL
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
-from rushes.library.work.home_worker import HomeWorker
+from rushes.library.work.workers import HomeWorker
 from rushes.plan.planner import results_of
 from rushes.wiring import worker
 from rushes.worker.inputs import Input, OutboxEntryWritten

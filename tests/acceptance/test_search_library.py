@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, delete_record, select
-from rushes.annotations.edits import undo
-from rushes.annotations.people import hide_person, merge_people, name_person, split_person
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON
 from rushes.index.port import Hit
@@ -81,7 +78,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 def _name_everybody(library: Library) -> None:
     for name, film in (("Anna", 1), ("Bert", 9), ("Carl", 17)):
         (who,) = (p.id for p in library.people.all() if f"vid_film{film:02d}" in p.videos and not p.name)
-        name_person(library.home, who, name)
+        library.people.name(who, name)
 
 
 def _spots(hits: tuple[Hit, ...]) -> list[Spot]:
@@ -151,10 +148,9 @@ def _small(tmp_path: Path) -> Library:
 def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
         (anna,) = (p.id for p in library.people.all() if "vid_film01" in p.videos)
-        name_person(library.home, anna, "Anna")
-        correct(
-            library.home, "speech", Anchor("vid_film01", 10_000_000, 11_750_000), "The gadget for next year is light."
-        )
+        library.people.name(anna, "Anna")
+        film = library.videos.find("vid_film01")
+        library.videos.correct(film, 10_000_000, 11_750_000, "The gadget for next year is light.")
         assert _spots(library.search("gadget").hits) == [(1, 10, 11.75)]
         again = Film(1).say(9.75, "well the").say(10.25, "budget for next year it's").say(11.75, "tight indeed")
         plant(library, again.face(8, 15, "anna", 0.41), take="b", profile="high_quality")
@@ -166,41 +162,41 @@ def test_names_and_corrections_outlive_another_model_and_another_index(tmp_path:
             assert b"gadget" in library.videos.export(library.videos.find("vid_film01"), "srt")
             library.reindex()
         (said,) = (r.id for r in library.home.records.list("correction", library.home.settings.owner)[0])
-        delete_record(library.home, "correction", said)
+        library.videos.undo_correction(said)
         assert library.search("gadget").total == 0
         assert library.search("budget", video="vid_film01").total == 1
 
 
 def test_people_are_merged_split_and_hidden(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        home, ids = library.home, {tuple(p.videos): p.id for p in library.people.all()}
+        ids = {tuple(p.videos): p.id for p in library.people.all()}
         anna, bert = ids["vid_film01", "vid_film10"], ids["vid_film02", "vid_film09", "vid_film10"]
-        merge_people(home, bert, anna)
+        library.people.merge(bert, anna)
         assert len(library.people.all()) == 1
-        split_person(home, library.people.all()[0].id, "vid_film09", 6_500_000, "Bert")
+        library.people.split(library.people.all()[0].id, "vid_film09", 6_500_000, "Bert")
         seen = {p.name: p.videos for p in library.people.all()}
         assert seen == {
             "Bert": ("vid_film02", "vid_film09"),
             "": ("vid_film01", "vid_film10"),
         }  # merged by film 10's face
-        hide_person(home, "Bert")
+        library.people.hide("Bert")
         assert library.search("person:bert").total == 0
         assert [p.name for p in library.people.all()] == [""]
         library.reindex()
         assert library.search("person:bert").total == 0
-        hide_person(home, "Bert", hidden=False)
+        library.people.hide("Bert", hidden=False)
         assert library.search("person:bert").total == 2
 
 
 def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -> None:
     with _small(tmp_path) as library:
-        home, states = library.home, [library.people.all(hidden=True)]
+        states = [library.people.all(hidden=True)]
         bert, anna = (p.id for p in library.people.all())
         acts = (
-            lambda: name_person(home, bert, "Bert"),
-            lambda: merge_people(home, anna, "Bert"),
-            lambda: split_person(home, "Bert", "vid_film01", 8_500_000),
-            lambda: hide_person(home, "Bert"),
+            lambda: library.people.name(bert, "Bert"),
+            lambda: library.people.merge(anna, "Bert"),
+            lambda: library.people.split("Bert", "vid_film01", 8_500_000),
+            lambda: library.people.hide("Bert"),
         )
         for act in acts:
             act()
@@ -208,11 +204,11 @@ def test_what_was_said_about_people_is_taken_back_step_by_step(tmp_path: Path) -
         assert [states[n] == states[n + 1] for n in range(4)] == [False] * 4
         told = []
         for before in states[-2::-1]:
-            told.append(undo(home))
+            told.append(library.people.undo())
             assert library.people.all(hidden=True) == before
-        assert told[-1] == f"{bert} is called Bert"
+        assert told[-1] == f"{bert} was named Bert"
         with pytest.raises(NotFound):
-            undo(home)
+            library.people.undo()
 
 
 def test_a_thing_seen_in_look_after_look_is_one_row_of_a_table(library: Library) -> None:
@@ -229,9 +225,9 @@ def test_runs_are_compared_and_one_is_chosen(tmp_path: Path) -> None:
         found = library.videos.compare(library.videos.find("vid_film02"), first, second)
         assert [(r.left, r.right, r.same) for r in found.rows] == [("the budget", "the gadget", False)]
         assert library.search("gadget").total == 1
-        select(library.home, "vid_film02", "speech", first)
+        library.videos.select_run(library.videos.find("vid_film02"), "speech", first)
         assert (library.search("gadget").total, library.search("budget", video="vid_film02").total) == (0, 1)
-        select(library.home, "vid_film02", "speech", "")
+        library.videos.select_run(library.videos.find("vid_film02"), "speech", "")
         assert library.search("gadget").total == 1
 
 
@@ -253,7 +249,7 @@ def test_the_commands_name_compare_and_index(tmp_path: Path) -> None:
     first = rushes("people", "ls")["people"][0]["id"]
     rushes("people", "name", first, "Bert")
     assert rushes("search", "person:bert")["total"] == 3
-    assert rushes("people", "undo")["undone"] == f"{first} is called Bert"
+    assert rushes("people", "undo")["undone"] == f"{first} was named Bert"
     assert rushes("search", "person:bert")["total"] == 0
     rushes("people", "name", first, "Bert")
     rushes("people", "hide", "Bert")
@@ -288,7 +284,7 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
     """The name was given in another film, which is lost."""
     with _small(tmp_path) as library:
         (anna,) = (p.id for p in library.people.all() if "vid_film01" in p.videos)
-        name_person(library.home, anna, "Anna")
+        library.people.name(anna, "Anna")
         film = tmp_path / library.videos.find("vid_film10").path
         film.parent.mkdir(exist_ok=True)
         film.write_bytes(b"")
@@ -300,10 +296,10 @@ def test_people_are_known_again_by_what_lies_beside_one_film(tmp_path: Path) -> 
             assert [(p.name, p.faces) for p in other.people.all()] == [("Anna", 4), ("", 5)]
             other.reindex()
         (bert,) = (p.id for p in other.people.all() if not p.name)
-        name_person(other.home, bert, "Bert")
+        other.people.name(bert, "Bert")
         other.read_sidecars([film.parent])
         assert _spots(other.search("person:anna person:bert").hits) == [(10, 7, 9)]
-        hide_person(other.home, "Anna")
+        other.people.hide("Anna")
         other.read_sidecars([film.parent])
         assert other.search("person:anna").total == 0
 

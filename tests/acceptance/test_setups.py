@@ -20,7 +20,7 @@ from proof.setups import Servers, servers
 from rushes.domain.event import EventType
 from rushes.domain.job import FINAL, JobState
 from rushes.home import Home
-from rushes.jobs.follow import follow
+from rushes.jobs.progress import follow
 from rushes.ledger.clock import boot_seconds
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.ledger.port import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rushes.annotations import select, sidecars
+from rushes.annotations import sidecars
 from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
@@ -47,7 +47,7 @@ def test_a_sidecar_that_was_written_anew_is_read_again_and_its_video_is_settled(
     library.read_sidecars([_sidecar(tmp_path, "speech", "text")])
     library.read_sidecars([_sidecar(tmp_path, text="goodbye")])
     for _ in range(2):
-        select(library.home, "vid_a", "speech", "")
+        library.videos.select_run(library.videos.get("vid_a"), "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR goodbye").hits] == [("speech", "goodbye")]
         library.reindex()
 
@@ -57,7 +57,7 @@ def test_a_run_of_this_home_counts_more_than_a_sidecar_that_is_newer(library: Li
     assert library.search("budget").total == 1
     library.read_sidecars([_sidecar(tmp_path, "speech", "sound", video="vid_film01", people={})])
     for _ in range(2):
-        select(library.home, "vid_film01", "speech", "")
+        library.videos.select_run(library.videos.get_many(["vid_film01"])["vid_film01"], "speech", "")
         assert [(h.kind, h.text) for h in library.search("hello OR budget", order="time").hits] == [
             ("sound", "hello"),
             ("speech", "the budget"),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rushes.annotations import Anchor, correct, rename, select
 from rushes.blobs.documents import read_document
 from rushes.domain.job import JobState
 from rushes.domain.keys import JSON
@@ -37,9 +36,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Library(folder / ".rushes") as library:
         assert library.run([film, sent], WISH, slots=2).exit_code == 0
         (video,) = library.videos.page()[0]
-        rename(library.home, video.id, "mine")
-        correct(library.home, "speech", Anchor(video.id, 0, 1), "no")
-        select(library.home, video.id, "speech", "")
+        library.videos.rename(video, "mine")
+        library.videos.correct(video, 0, 1, "no")
+        library.videos.select_run(video, "speech", "")
     return folder
 
 

@@ -21,8 +21,7 @@ from rushes.library import JobRequest, Library
 from rushes.uploads import service
 from rushes.uploads.expected import UploadJob
 from rushes.uploads.service import Uploads, UploadWriter
-from rushes.uploads.staging import StagingFile, UploadBusy
-from rushes.uploads.state import Upload
+from rushes.uploads.staging import StagingFile, Upload, UploadBusy
 from tests.api.kit import Serving
 from tests.api.test_uploads import begin, offset, probe_state, send
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from rushes.annotations import Anchor, correct, delete_record
-from rushes.index.follower import CORRECTION
 from rushes.library import JobRequest
 from tests.api.kit import Serving
 from tests.browser.conftest import NAME, Open
@@ -123,10 +121,10 @@ def test_a_correction_is_kept(opened: Open, served: Serving, film: str) -> None:
 
 
 def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: str) -> None:
-    home = served.library.home
-    line = home.index.lines("me", film, "text")[0]
+    videos = served.library.videos
+    line = videos.lines(film, "text")[0]
     evil = "</textarea><script>document.title=1</script>"
-    correct(home, "text", Anchor(film, line.span.start_us, line.span.end_us), evil)
+    videos.correct(videos.get(film), line.span.start_us, line.span.end_us, evil, "text")
     page = ready(opened(served, f"/videos/{film}"))
     page.get_by_role("tab", name="Text").click()
     expect(page.get_by_role("tabpanel")).to_contain_text(evil)
@@ -137,14 +135,14 @@ def test_text_that_was_read_is_only_text(opened: Open, served: Serving, film: st
 def test_lanes_grow_while_a_job_runs(opened: Open, served: Serving, film: str, footage: Path) -> None:
     page = ready(opened(served, f"/videos/{film}"))
     page.get_by_role("button", name="Zoom in").click()
-    line = served.library.home.index.lines("me", film, "text")[0]
-    anchor = Anchor(film, line.span.start_us, line.span.end_us)
-    said = correct(served.library.home, "text", anchor, "new to this page")
+    videos = served.library.videos
+    line = videos.lines(film, "text")[0]
+    said = videos.correct(videos.get(film), line.span.start_us, line.span.end_us, "new to this page", "text")
     wanted = JobRequest(only=("shots",), profile="fast")
     assert served.library.run([footage / NAME], wanted, beside=False).exit_code == 0
     expect(page.locator(".lane.text")).to_contain_text("new to this page")
     assert page.evaluate("document.querySelector('.track').style.getPropertyValue('--zoom')") == "2"
-    delete_record(served.library.home, CORRECTION, said.id)
+    videos.undo_correction(said.id)
 
 
 def test_a_selection_is_cut_and_downloaded(opened: Open, served: Serving, film: str, tmp_path: Path) -> None:

@@ -22,10 +22,8 @@ from rushes.domain.task import Need, TaskState
 from rushes.domain.video import Fingerprint
 from rushes.ledger.memory import MemoryLedger
 from rushes.servers.process import Running
-from rushes.sources.bucket import Bucket, BucketOriginals
-from rushes.sources.expected_uploads import BucketUploads
-from rushes.sources.port import FoundFile, SkippedFile
-from rushes.sources.storage_events import StorageEvent, parse_events
+from rushes.sources.bucket import Bucket, BucketOriginals, BucketUploads
+from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
 
 ODD = "films/a b+ü%20&'(1).mp4"
 _fresh = itertools.count()

@@ -19,7 +19,7 @@ from tests.servers_aws import KEY, SECRET
 
 from rushes.aws.client import Service
 from rushes.domain.job import JobState
-from rushes.jobs.reconcile import announce_missing
+from rushes.jobs.control import announce_missing
 from rushes.ledger.dynamodb import DynamoLedger
 from rushes.transport.sqs import VISIBLE_AFTER_SECONDS, SqsHints
 from rushes.wiring import open_home

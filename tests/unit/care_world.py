@@ -14,8 +14,8 @@ from rushes.domain.result import Artifact, Manifest, Provenance, Result, result_
 from rushes.domain.stage import Scope, StageSpec
 from rushes.domain.task import Draft, Finish
 from rushes.domain.worker import Incarnation
+from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import gc
-from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.ledger.memory import MemoryLedger
 
 ME = Incarnation("m.h.b.1", "h", "b", 1, "1")

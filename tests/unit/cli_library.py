@@ -129,10 +129,7 @@ class Shelf(Library):
 
     def __post_init__(self) -> None:
         super().__init__(self.at)
-
-    @property
-    def videos(self) -> Videos:
-        return Films(self.home, self)
+        self.videos = Films(self.home, self)
 
     def search(
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", _order: str = "best"

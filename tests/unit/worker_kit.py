@@ -17,7 +17,7 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import parse_task_id
 from rushes.domain.task import Draft, Task
 from rushes.domain.worker import Incarnation
-from rushes.jobs.reconcile import Reconciler
+from rushes.jobs.control import Reconciler
 from rushes.ledger.memory import MemoryLedger
 from rushes.transport.poll import Poll
 from rushes.transport.port import Transport

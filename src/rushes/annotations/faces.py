@@ -27,7 +27,7 @@ class Faces:
 
 def faces_document(home: Home, video: str) -> dict[str, JSON]:
     """Its tracks with their embeddings, and marks; a name that was given in another video is said of this one too."""
-    tracks = [track for track in home.index.tracks(home.settings.owner) if track.video == video]
+    tracks = [track for track in home.index.tracks(home.owner) if track.video == video]
     if not tracks:
         return {}
     said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
@@ -59,9 +59,8 @@ def _embedding(text: str) -> bytes:
 
 def import_faces(home: Home, video: str, faces: Faces) -> None:
     """The same again in a home that does not know them; what was said here counts more."""
-    owner = home.settings.owner
-    home.index.apply(TrackUpdate(owner, video, faces.tracks))
+    home.index.apply(TrackUpdate(home.owner, video, faces.tracks))
     for id, doc in faces.said.items():
         with suppress(Conflict):
-            home.records.put(PERSON, owner, id, doc, expected=0)
-    PeopleUpdater(home.records, home.blobs, home.index).mark_stale(owner)
+            home.records.put(PERSON, home.owner, id, doc, expected=0)
+    PeopleUpdater(home.records, home.blobs, home.index).mark_stale(home.owner)

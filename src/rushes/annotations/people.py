@@ -1,16 +1,23 @@
-"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film."""
+"""People: who is seen in the library, and what is said about them, as records that hold on to a place in a film.
 
+What was said is kept step by step, so that the last act can be taken back.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from rushes.annotations.edits import edit_people
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.keys import JSON, short
 from rushes.home import Home
 from rushes.index.changes import Track
 from rushes.index.people import PERSON, FaceLabel, Person
-from rushes.records.port import Record
+from rushes.records.port import Conflict, Record
 
 _Doc = dict[str, JSON]
+EDITS = "acts"  # one record of this kind: doc = {"acts": [{"what": ..., "before": {record id: doc or None}}, ...]}
+_ID = "people"
+_KEPT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,75 +34,105 @@ class PersonSummary:
     box: tuple[float, float, float, float]
 
 
-def list_people(home: Home, *, hidden: bool = False) -> list[PersonSummary]:
-    """Everybody, named first, then by how much there is of them; the hidden ones only if they are wanted."""
-    return [_seen(p) for p in all_people(home) if hidden or not p.hidden]
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people of one owner; each is named by id, name, or the beginning of an id.
 
-
-def name_person(home: Home, who: str, called: str) -> None:
-    """Say what a person is called; the name of somebody else makes the two one.
-
-    Raises:
-        NotFound: there is no such person, or more than one.
-        Refused: that is no name.
+    NotFound is raised where there is no such person, or more than one.
     """
-    if not called.strip():
-        raise Refused("a name needs at least one letter", 'For example: rushes people name per_7f3k "Anna"')
-    person = _one(home, who)
-    said = _said_of(home, person, {"name": called.strip(), "person": ""})
-    edit_people(home, f"{_called(person)} was named {called.strip()}", said)
 
+    home: Home
 
-def merge_people(home: Home, who: str, into: str) -> None:
-    """Say that two are one person.
+    def all(self, *, hidden: bool = False) -> list[PersonSummary]:
+        """Everybody, named first, then by how often they are seen; the hidden ones only if asked."""
+        return [_seen(p) for p in self.with_tracks() if hidden or not p.hidden]
 
-    Raises:
-        NotFound: one of them is not there, or not one.
-    """
-    other, kept = _one(home, who), _one(home, into)
-    said = _said_of(home, other, _label(kept))
-    if not kept.name:
-        said |= _said_of(home, kept, _label(kept))
-    edit_people(home, f"{_called(other)} was merged into {_called(kept)}", said)
+    def with_tracks(self) -> list[Person]:
+        """Everybody with every face, the hidden ones too."""
+        self.home.follower.catch_up()
+        return self.home.follower.people(self.home.owner)
 
+    def name(self, who: str, name: str) -> None:
+        """Say what a person is called; the name of another person merges the two.
 
-def split_person(home: Home, who: str, video: str, at_us: int, called: str = "") -> str:
-    """Say that the face of a person at one place is somebody else's; answers who that is now.
+        Raises:
+            Refused: that is no name.
+        """
+        if not name.strip():
+            raise Refused("a name needs at least one letter", 'For example: rushes people name per_7f3k "Anna"')
+        person = self._one(who)
+        said = _said_of(self.home, person, {"name": name.strip(), "person": ""})
+        _edit(self.home, f"{_called(person)} was named {name.strip()}", said)
 
-    Raises:
-        NotFound: there is no such person, or it is not seen there.
-        Refused: it is seen nowhere else.
-    """
-    person = _one(home, who)
-    there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
-    if not there:
-        raise NotFound(f"{_called(person)} is not seen at that time", "See: rushes search 'person:*' --video VIDEO")
-    rest = [t for t in person.tracks if t is not there[0]]
-    if not rest:
-        raise Refused(f"{_called(person)} has only this appearance, so it cannot be split")
-    new = called.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
-    said = _at(there[0], {"name": called.strip(), "person": "" if called.strip() else new})
-    if not any(_stands_on(mark, track) for mark in _marks_of(home, person) for track in rest):
-        said |= _at(max(rest, key=_clearest), _label(person))
-    edit_people(home, f"one face of {_called(person)} was separated as {new}", said)
-    return new
+    def merge(self, who: str, into: str) -> None:
+        """Say that two are one person."""
+        other, kept = self._one(who), self._one(into)
+        said = _said_of(self.home, other, _label(kept))
+        if not kept.name:
+            said |= _said_of(self.home, kept, _label(kept))
+        _edit(self.home, f"{_called(other)} was merged into {_called(kept)}", said)
 
+    def split(self, who: str, video: str, at_us: int, name: str = "") -> str:
+        """Say that the face of a person at one place is another person's; answers who that is now.
 
-def hide_person(home: Home, who: str, *, hidden: bool = True) -> None:
-    """Leave somebody out of lists and searches, or take that back.
+        Raises:
+            NotFound: it is not seen there.
+            Refused: it is seen nowhere else.
+        """
+        person = self._one(who)
+        there = [t for t in person.tracks if t.video == video and _is_seen(t, at_us)]
+        if not there:
+            raise NotFound(f"{_called(person)} is not seen at that time", "See: rushes search 'person:*' --video VIDEO")
+        rest = [t for t in person.tracks if t is not there[0]]
+        if not rest:
+            raise Refused(f"{_called(person)} has only this appearance, so it cannot be split")
+        new = name.strip() or "per_" + short(["split", *_anchor(there[0]).values()])
+        said = _at(there[0], {"name": name.strip(), "person": "" if name.strip() else new})
+        if not any(_stands_on(mark, track) for mark in _marks_of(self.home, person) for track in rest):
+            said |= _at(max(rest, key=_clearest), _label(person))
+        _edit(self.home, f"one face of {_called(person)} was separated as {new}", said)
+        return new
 
-    Raises:
-        NotFound: there is no such person, or more than one.
-    """
-    person = _one(home, who)
-    said = _said_of(home, person, {**_label(person), "hidden": hidden})
-    edit_people(home, f"{_called(person)} was {'hidden' if hidden else 'shown again'}", said)
+    def hide(self, who: str, *, hidden: bool = True) -> None:
+        """Leave a person out of lists and searches, or show them again."""
+        person = self._one(who)
+        said = _said_of(self.home, person, {**_label(person), "hidden": hidden})
+        _edit(self.home, f"{_called(person)} was {'hidden' if hidden else 'shown again'}", said)
+
+    def undo(self) -> str:
+        """Take back what was last said about people; answers what it was.
+
+        Raises:
+            NotFound: there is nothing to take back.
+        """
+        known, records, owner = _known(self.home), self.home.records, self.home.owner
+        if known is None or not known.doc["acts"]:
+            raise NotFound("there is nothing to undo", "See: rushes people ls")
+        *rest, last = known.doc["acts"]
+        for id, doc in last["before"].items():
+            if doc is None:
+                records.delete(PERSON, owner, id)
+            else:
+                records.put(PERSON, owner, id, doc)
+        with suppress(Conflict):  # somebody acted meanwhile: taking this back again does no harm
+            records.put(EDITS, owner, _ID, {"acts": rest}, known.version)
+        self.home.follower.catch_up()
+        return str(last["what"])
+
+    def _one(self, who: str) -> Person:
+        known = self.with_tracks()
+        exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
+        some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
+        if len(some) != 1 or not who:
+            many = f"{len(some)} people match {who!r}" if some else f"no person named {who[:60]!r}"
+            raise NotFound(many, "See: rushes people ls")
+        return some[0]
 
 
 def marks_in(home: Home, video: str) -> dict[str, _Doc]:
     """What is known of the people of a video, said at their clearest face in it: who they are, and who is hidden."""
     said: dict[str, _Doc] = {}
-    for person in all_people(home):
+    for person in People(home).with_tracks():
         there = [track for track in person.tracks if track.video == video]
         if there and (person.name or person.hidden):
             said |= _at(max(there, key=_clearest), {**_label(person), "hidden": person.hidden})
@@ -139,28 +176,7 @@ def _clearest(track: Track) -> tuple[float, int]:
 
 
 def _anchor(track: Track) -> _Doc:
-    return {
-        "video": track.video,
-        "start_us": track.span.start_us,
-        "end_us": track.span.end_us,
-        "box": list(track.box),
-    }
-
-
-def all_people(home: Home) -> list[Person]:
-    """Everybody with every face, the hidden ones too."""
-    home.follower.catch_up()
-    return home.follower.people(home.settings.owner)
-
-
-def _one(home: Home, who: str) -> Person:
-    known = all_people(home)
-    exact = [p for p in known if who in (p.id, p.name) or f"per_{who}" == p.id]
-    some = exact or [p for p in known if p.name.casefold() == who.casefold() or p.id.startswith(who)]
-    if len(some) != 1 or not who:
-        many = f"{len(some)} people match {who!r}" if some else f"no person named {who[:60]!r}"
-        raise NotFound(many, "See: rushes people ls")
-    return some[0]
+    return {"video": track.video, "start_us": track.span.start_us, "end_us": track.span.end_us, "box": list(track.box)}
 
 
 def _seen(person: Person) -> PersonSummary:
@@ -168,3 +184,26 @@ def _seen(person: Person) -> PersonSummary:
     videos = tuple(dict.fromkeys(t.video for t in person.tracks))
     faces = sum(len(t.detections) for t in person.tracks)
     return PersonSummary(person.id, person.name, person.hidden, faces, videos, best.video, best.span.start_us, best.box)
+
+
+def _edit(home: Home, what: str, said: Mapping[str, Mapping[str, JSON]]) -> None:
+    """Write records about faces; what stood there is kept first, so that a kill between loses no way back."""
+    there = {id: home.records.get(PERSON, home.owner, id) for id in said}
+    before = {id: dict(record.doc) if record else None for id, record in there.items()}
+    _remember(home, {"what": what, "before": before})
+    for id, doc in said.items():
+        home.records.put(PERSON, home.owner, id, doc)
+    home.follower.catch_up()
+
+
+def _remember(home: Home, new: JSON) -> None:
+    while True:
+        known = _known(home)
+        acts = [*(known.doc["acts"] if known else ()), new][-_KEPT:]
+        with suppress(Conflict):
+            home.records.put(EDITS, home.owner, _ID, {"acts": acts}, known.version if known else 0)
+            return
+
+
+def _known(home: Home) -> Record | None:
+    return home.records.get(EDITS, home.owner, _ID)

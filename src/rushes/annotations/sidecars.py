@@ -58,7 +58,7 @@ def import_sidecars(home: Home, paths: Iterable[Path]) -> list[SidecarReport]:
     found = [_read(home, file) for path in paths for file in _files(path)]
     for one in found:
         if not one.kept:
-            home.records.put(READ, home.settings.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
+            home.records.put(READ, home.owner, "side_" + short(str(one.path)), {"path": str(one.path)})
     home.follower.catch_up()
     return found
 
@@ -116,7 +116,7 @@ def _refused(path: Path, why: str) -> SidecarReport:
 def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
     """Show what no run of this home shows; killed anywhere, what was shown before stays."""
     facts = {**made.found.facts, "path": _film(home, path, made.found.facts)}
-    owner, video = home.settings.owner, str(facts["video"])
+    owner, video = home.owner, str(facts["video"])
     job, key = f"side_{short(video)}", SIDECAR + made.sha256
     with home.index.lock(60.0):
         shown = home.index.state(owner, video).shown
@@ -139,7 +139,7 @@ def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
 
 def _created(home: Home, video: str, made_at: datetime) -> str:
     """When its run began, as the index orders runs: before those of this home, which count more."""
-    known = find_video(home.index, home.settings.owner, video)
+    known = find_video(home.index, home.owner, video)
     times = [min(made_at, datetime.now(UTC))]
     for id in known.jobs if known else ():
         with suppress(NotFound):

@@ -1,11 +1,19 @@
-"""Steering jobs and workers; whatever becomes ready is announced, so that it does not wait for the next sweep."""
+"""Steering jobs and workers; whatever becomes ready is announced, so that it does not wait for the next sweep.
 
-from collections.abc import Callable, Collection, Iterable
+Reconciling: the ledger is swept, and what is ready without a hint is announced again. No time thresholds.
+What a dead worker held is released when its lease is over (the sweep); a hint of something finished is settled by
+whoever gets it; work that runs long is reported by its own worker and never ended.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from rushes.domain.errors import NotFound
 from rushes.domain.job import Job, JobCommand
 from rushes.domain.task import TaskState
 from rushes.home import Home
+from rushes.ledger.port import Debt, Ledger, SweepResult
+from rushes.transport.port import Transport
 
 
 def announce(home: Home, tasks: Iterable[str]) -> None:
@@ -57,3 +65,31 @@ def drain(home: Home, worker: str) -> None:
     if worker not in {w.incarnation.id for w in home.ledger.workers()}:
         raise NotFound(f"no worker {worker[:80]!r}", what="worker")
     home.ledger.control(worker, JobCommand.DRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Compares ledger and transport; a worker sweeps with it."""
+
+    ledger: Ledger
+    transport: Transport
+    lane_of: Callable[[str], str | None]  # of a task; None if this machine does not know its stage
+
+    def sweep(self, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
+        """Sweep the ledger, then announce what is ready and has no hint on its way."""
+        swept = self.ledger.sweep(limit, paid)
+        if not paid:  # else this is the second half of a sweep
+            announce_missing(self.transport, self.lane_of, swept.ready)
+        return swept
+
+
+def announce_missing(
+    transport: Transport, lane_of: Callable[[str], str | None], ready: Sequence[str]
+) -> tuple[str, ...]:
+    """Announce those of the ready tasks that have no hint; answers them."""
+    told: list[str] = []
+    for lane, tasks in group_by_lane(ready, lane_of).items():
+        if some := transport.missing(lane, tasks):
+            transport.announce(lane, some)
+            told += some
+    return tuple(told)

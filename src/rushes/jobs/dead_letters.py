@@ -1,6 +1,6 @@
 """Dead letters for people: grouped by what went wrong, tried again or dismissed together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -66,14 +66,6 @@ class FailureFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionPage:
-    """The tasks of one page that were tried again or dismissed, and where the next ones begin."""
-
-    tasks: tuple[str, ...]
-    cursor: str
-
-
-@dataclass(frozen=True, slots=True)
 class DeadLetters:
     """An owner's dead letters, a page at a time: three questions a page, however many there are."""
 
@@ -89,7 +81,7 @@ class DeadLetters:
         page, names = self._look(cursor, limit)
         return FailedPage(_grouped(page.rows), names, page.cursor)
 
-    def retry(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> ActionPage:
+    def retry(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> Page[str]:
         """Make those chosen among so many ready again with fresh tries."""
         page, _ = self._look(cursor, limit)
         by_job: dict[str, list[str]] = {}
@@ -97,7 +89,7 @@ class DeadLetters:
             by_job.setdefault(task.job, []).append(task.id)
         tasks = tuple(t for job, ids in by_job.items() for t in self.home.ledger.revive(job, ids))
         announce(self.home, tasks)
-        return ActionPage(tasks, page.cursor)
+        return Page(tasks, page.cursor)
 
     def retry_all(self, kind: str = "") -> tuple[str, ...]:
         """Try all of a class (or all there are) again; killed in between, the same again does the rest.
@@ -105,44 +97,33 @@ class DeadLetters:
         Raises:
             NotFound: nothing of that class is dead.
         """
-        return _found(_all_pages(lambda cursor: self.retry(FailureFilter.of(kind), cursor)), kind)
+        return _found(tuple(every(lambda cursor: self.retry(FailureFilter.of(kind), cursor))), kind)
 
     def dismiss_all(self, kind: str = "") -> tuple[str, ...]:
         """Dismiss all of a class, or all there are. Raises as `retry_all` does."""
-        return _found(_all_pages(lambda cursor: self.dismiss(FailureFilter.of(kind), cursor)), kind)
+        return _found(tuple(every(lambda cursor: self.dismiss(FailureFilter.of(kind), cursor))), kind)
 
-    def dismiss(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> ActionPage:
+    def dismiss(self, only: FailureFilter, cursor: str = "", limit: int = PAGE) -> Page[str]:
         """Dismiss those chosen among so many: they stay dead but are not shown any more."""
         page, _ = self._look(cursor, limit)
         some = list(filter(only.fits, page.rows))
         self.dismiss_tasks(some)
-        return ActionPage(tuple(task.id for task in some), page.cursor)
+        return Page(tuple(task.id for task in some), page.cursor)
 
     def dismiss_tasks(self, dead: Iterable[Task]) -> None:
         """Do not show these any more."""
         for task in dead:
-            self.home.records.put(
-                DISCARDED, self.home.settings.owner, _mark(task), {"task": task.id, "fence": task.fence}
-            )
+            self.home.records.put(DISCARDED, self.home.owner, _mark(task), {"task": task.id, "fence": task.fence})
 
     def _look(self, cursor: str, limit: int) -> tuple[Page[Task], dict[str, str]]:
         """Dead letters that are this owner's and were not dismissed, and the names of their jobs."""
-        ledger, owner = self.home.ledger, self.home.settings.owner
+        ledger, owner = self.home.ledger, self.home.owner
         page = ledger.tasks(state=TaskState.DEAD, cursor=cursor, limit=limit)
         ids = {task.job for task in page.rows}
         names = {job.id: job.name for job in ledger.jobs(owner, ids=ids).rows} if ids else {}
         mine = [task for task in page.rows if task.job in names]
         away = self.home.records.get_many(DISCARDED, owner, [_mark(task) for task in mine]) if mine else {}
         return Page(tuple(task for task in mine if _mark(task) not in away), page.cursor), names
-
-
-def _all_pages(act: Callable[[str], ActionPage]) -> tuple[str, ...]:
-    done = act("")
-    tasks = list(done.tasks)
-    while done.cursor:
-        done = act(done.cursor)
-        tasks += done.tasks
-    return tuple(tasks)
 
 
 def _found(some: tuple[T, ...], kind: str) -> tuple[T, ...]:

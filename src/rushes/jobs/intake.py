@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import Refused, RushesError
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
@@ -69,9 +69,7 @@ def take_in(
     home: Home, entries: Iterable[FoundFile | SkippedFile], wanted: JobRequest, named: Collection[str] = ()
 ) -> Iterator[IntakeResult]:
     """Submit what was found; what we wrote ourselves, and what was deleted, only if it was named."""
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
-    models = _models(home, stages, wanted)
-    _check_language(wanted.language)
+    question = job_spec(home, Fingerprint("", 0, 0), wanted)
     for entry in entries:
         if isinstance(entry, SkippedFile):
             yield _left_out(entry)
@@ -80,15 +78,14 @@ def take_in(
             yield IntakeResult(entry.path, skipped=why)
             continue
         try:
-            yield _submit(home, entry, wanted, stages, models, by_name=entry.path in named)
+            yield _submit(home, entry, wanted, question, by_name=entry.path in named)
         except RushesError as e:
             yield IntakeResult(entry.path, error=e)
 
 
 def missing_models(home: Home, wanted: JobRequest) -> tuple[str, ...]:
     """The models that a request needs and that are not on this machine."""
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
-    lacks = missing_by_stage(home, stages, wanted.profile or home.settings.profile)
+    lacks = missing_by_stage(home, _stages(home, wanted), wanted.profile or home.settings.profile)
     return tuple(dict.fromkeys(id for ids in lacks.values() for id in ids))
 
 
@@ -109,21 +106,15 @@ def job_spec(home: Home, source: Fingerprint, wanted: JobRequest) -> JobSpec:
     Raises:
         Refused: the request is invalid.
     """
-    stages = stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
+    stages = _stages(home, wanted)
     _check_language(wanted.language)
-    return _job_spec(home, source, wanted, stages, _models(home, stages, wanted))
-
-
-def _job_spec(
-    home: Home, source: Fingerprint, wanted: JobRequest, stages: tuple[str, ...], models: Mapping[str, str]
-) -> JobSpec:
     seconds, size = _chunk(home, wanted)
     return JobSpec(
-        owner=home.settings.owner,
+        owner=home.owner,
         source=below(source, home.originals),
         stages=stages,
         options=_options(home, wanted, stages),
-        models=models,
+        models=_models(home, stages, wanted),
         profile=wanted.profile or home.settings.profile,
         chunk_seconds=seconds,
         chunk_bytes=size,
@@ -132,26 +123,22 @@ def _job_spec(
     )
 
 
-def _submit(
-    home: Home,
-    found: FoundFile,
-    wanted: JobRequest,
-    stages: tuple[str, ...],
-    models: Mapping[str, str],
-    *,
-    by_name: bool,
-) -> IntakeResult:
+def _submit(home: Home, found: FoundFile, wanted: JobRequest, question: JobSpec, *, by_name: bool) -> IntakeResult:
     """What was deleted stays so, until somebody names it: then it is a new request."""
     recipe = TRIAL if wanted.trial else wanted.recipe or home.settings.recipe
-    spec, name = _job_spec(home, found.fingerprint, wanted, stages, models), display_name(found.name)
+    spec = replace(question, source=below(found.fingerprint, home.originals))
     request = request_id_of(spec, home.specs)
     while True:
-        done = submit(home.ledger, home.transport, home.specs, spec, name, recipe, wanted.priority, (), request)
+        done = submit(home, spec, request, found.name, recipe, wanted.priority)
         if done.created or not is_deleted(home.records, done.job):
             return IntakeResult(found.path, done.job, done.created, size=found.size)
         if not by_name:
             return IntakeResult(found.path, skipped="it was deleted: name it to take it in")
         request = digest(["after", request])
+
+
+def _stages(home: Home, wanted: JobRequest) -> tuple[str, ...]:
+    return stages_of(wanted.recipe or home.settings.recipe, home.specs, wanted.only, wanted.skip)
 
 
 def _models(home: Home, stages: tuple[str, ...], wanted: JobRequest) -> dict[str, str]:
@@ -180,9 +167,8 @@ def _chunk(home: Home, wanted: JobRequest) -> tuple[int, int]:
 def _check_language(tag: str) -> None:
     if tag and not is_supported(tag):
         some = "en, de, fr, es, it, pt, nl, pl, ru, ar, hi, zh, ja, ko"
-        raise Refused(
-            f"unsupported language {tag!r}", f"Use a code such as {some}, or leave it out to detect the language."
-        )
+        hint = f"Use a code such as {some}, or leave it out to detect the language."
+        raise Refused(f"unsupported language {tag!r}", hint)
 
 
 def _left_out(entry: SkippedFile) -> IntakeResult:

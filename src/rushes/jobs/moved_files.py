@@ -44,7 +44,7 @@ def hand_over(home: Home, before: JobSpec, job: Job) -> None:
 
 
 def _all(home: Home, state: JobState) -> Iterator[Job]:
-    return every(lambda cursor: home.ledger.jobs(home.settings.owner, state, cursor=cursor, limit=500))
+    return every(lambda cursor: home.ledger.jobs(home.owner, state, cursor=cursor, limit=500))
 
 
 def _end(home: Home, job: Job) -> None:

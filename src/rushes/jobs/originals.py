@@ -8,6 +8,7 @@ from rushes.domain.errors import NotFound, RushesError, SourceMissing
 from rushes.domain.job import Job
 from rushes.domain.keys import task_id
 from rushes.domain.result import Manifest
+from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint, VideoFacts
 from rushes.home import Home
 from rushes.index.port import Video
@@ -54,6 +55,20 @@ def with_current_path(home: Home, video: Video) -> Video:
         return replace(video, path=original(home, video).spec.source.path)
     except RushesError:
         return video
+
+
+def manifest_of(home: Home, job: str, stage: str, output: str) -> Manifest | None:
+    """The result of a stage that works on the whole film; None until it is done."""
+    tasks = home.ledger.tasks(ids=[task_id(job, stage, None)]).rows
+    if not tasks or tasks[0].state is not TaskState.DONE:
+        return None
+    return read_manifest(home.blobs, home.owner, results_of(tasks[0].spec)[output])
+
+
+def read_artifact(home: Home, manifest: Manifest, name: str) -> bytes:
+    """The bytes of one file of a result."""
+    with home.blobs.open(home.owner, manifest.artifact(name).sha256) as file:
+        return file.read()
 
 
 def read_probe(home: Home, job: Job) -> VideoFacts:

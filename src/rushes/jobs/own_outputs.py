@@ -30,14 +30,14 @@ def remember(home: Home, clip: Path) -> None:
     """A clip lies there now."""
     now = fingerprint(clip)
     doc = {"path": display_name(now.path), "size": now.size, "mtime_ns": now.mtime_ns}
-    home.records.put(CLIP, home.settings.owner, short(now.path), doc)
+    home.records.put(CLIP, home.owner, short(now.path), doc)
 
 
 def own_output_reason(home: Home, found: FoundFile) -> str:
     """Why a file is not footage that was given to us, "" if it is."""
     if Path(found.path).is_relative_to(home.folder.resolve()) or _is_in_the_homes_bucket(home, found):
         return "it belongs to the home"
-    record = home.records.get(CLIP, home.settings.owner, short(found.path))
+    record = home.records.get(CLIP, home.owner, short(found.path))
     now = found.fingerprint
     if record and (record.doc["size"], record.doc["mtime_ns"]) == (now.size, now.mtime_ns):
         return "a clip that rushes cut: name it to take it in"

@@ -7,9 +7,9 @@ from rushes.domain.job import NewJob
 from rushes.domain.keys import JSON, digest, job_id
 from rushes.domain.stage import StageSpec
 from rushes.domain.task import Draft, Need
-from rushes.ledger.port import Ledger, Submitted
+from rushes.home import Home
+from rushes.ledger.port import Submitted
 from rushes.plan.planner import JobSpec, clip_task, first_task
-from rushes.transport.port import Transport
 
 
 def request_id_of(job_spec: JobSpec, specs: Mapping[str, StageSpec]) -> str:
@@ -20,37 +20,19 @@ def request_id_of(job_spec: JobSpec, specs: Mapping[str, StageSpec]) -> str:
 
 
 def submit(
-    ledger: Ledger,
-    transport: Transport,
-    specs: Mapping[str, StageSpec],
-    job_spec: JobSpec,
-    name: str,
-    recipe: str,
-    priority: int = 0,
-    needs: Sequence[Need] = (),
-    request: str = "",
+    home: Home, job_spec: JobSpec, request: str, name: str, recipe: str, priority: int, needs: Sequence[Need] = ()
 ) -> Submitted:
-    """Submit one video through one recipe; a `request` of its own is for a file whose name comes from its job."""
-    request = request or request_id_of(job_spec, specs)
-    job = job_id(job_spec.owner, request)
-    first = first_task(job, job_spec, specs["probe"], needs)
-    return _send(ledger, transport, _new(job, job_spec, request, name, recipe, priority), first)
+    """Submit one video through one recipe; of a file to come, the request is its own."""
+    first = first_task(job_id(job_spec.owner, request), job_spec, home.specs["probe"], needs)
+    return _send(home, first, job_spec, request, name, recipe, priority)
 
 
-def submit_clip(
-    ledger: Ledger,
-    transport: Transport,
-    spec: StageSpec,
-    job_spec: JobSpec,
-    name: str,
-    sha256: str,
-    inputs: Mapping[str, list[str]],
-) -> Submitted:
+def submit_clip(home: Home, job_spec: JobSpec, name: str, sha256: str, inputs: Mapping[str, list[str]]) -> Submitted:
     """Submit a clip: a job of one task that jumps every queue."""
+    spec = home.specs["clip"]
     request = digest(["clip", asdict(job_spec), spec.version, sha256])
-    job = job_id(job_spec.owner, request)
-    draft = clip_task(job, job_spec, spec, sha256, inputs)
-    return _send(ledger, transport, _new(job, job_spec, request, name, "clip", 100), draft)
+    task = clip_task(job_id(job_spec.owner, request), job_spec, spec, sha256, inputs)
+    return _send(home, task, job_spec, request, name, "clip", 100)
 
 
 def display_name(text: str) -> str:
@@ -58,11 +40,11 @@ def display_name(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _new(job: str, job_spec: JobSpec, request: str, name: str, recipe: str, priority: int) -> NewJob:
-    return NewJob(job, job_spec.owner, request, display_name(name), recipe, job_spec.to_text(), priority)
-
-
-def _send(ledger: Ledger, transport: Transport, new: NewJob, first: Draft) -> Submitted:
-    submitted = ledger.submit(new, first)
-    transport.announce(first.lane, [first.id])
+def _send(
+    home: Home, first: Draft, job_spec: JobSpec, request: str, name: str, recipe: str, priority: int
+) -> Submitted:
+    job, owner = job_id(job_spec.owner, request), job_spec.owner
+    new = NewJob(job, owner, request, display_name(name), recipe, job_spec.to_text(), priority)
+    submitted = home.ledger.submit(new, first)
+    home.transport.announce(first.lane, [first.id])
     return submitted

@@ -4,45 +4,43 @@ The command line is a thin layer over it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from rushes.annotations import sidecars
+from rushes.annotations.people import People
 from rushes.blobs.local_disk import free_bytes, remove_unfinished
 from rushes.domain.job import Job
 from rushes.engines.models.store import ModelSpeed, ModelStatus, ModelStore
-from rushes.estimates.estimate import Estimate, estimate
-from rushes.estimates.forecast import Forecast, forecast
-from rushes.estimates.job_estimate import job_estimate
+from rushes.estimates.estimate import Estimate, Forecast, estimate, forecast, job_estimate
 from rushes.home import VERSION, Home, machine
 from rushes.index.port import Hit, SearchResult, Summary
+from rushes.index.search import SemanticIndex
+from rushes.index.search import next_hit as find_next
+from rushes.index.search import search as find_hits
 from rushes.jobs import control
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models
-from rushes.jobs.maintenance.backup import BackupReport, backup, restore
+from rushes.jobs.maintenance.backup import BackupReport, backup, maintenance_lock, restore
 from rushes.jobs.maintenance.gc import GcReport, gc
-from rushes.jobs.maintenance.lock import maintenance_lock
 from rushes.jobs.maintenance.verify import Damage, VerifyReport
 from rushes.jobs.maintenance.video_removal import finish_removals, retention_rules
-from rushes.library.clips import Clip, Clips, cut
+from rushes.library.clips import Clip, ClipRequest, Clips, cut
 from rushes.library.doctor import Check, doctor, health
 from rushes.library.idempotency import forget_requests
 from rushes.library.jobs import Jobs
 from rushes.library.paths import Paths
-from rushes.library.people import People
-from rushes.library.search import export_hits, next_hit, search, summary
+from rushes.library.search import export_hits
 from rushes.library.videos import Videos
 from rushes.library.watch import wait, watch
-from rushes.library.work.home_worker import HomeWorker
 from rushes.library.work.progress import RunProgress, RunReport
-from rushes.library.work.repair import find_damages, repairing
-from rushes.library.work.run import report_of, submit_and_run, try_out
+from rushes.library.work.run import find_damages, repairing, report_of, submit_and_run, try_out
+from rushes.library.work.workers import HomeWorker
 from rushes.plan.recipes import RECIPES, stages_of
-from rushes.settings import NO_OPTIONS, Options, Settings, SettingValue, find_home, list_settings
+from rushes.settings import NO_OPTIONS, Options, SettingValue, find_home, list_settings
 from rushes.uploads.expected import ExpectedUpload, expect_upload
 from rushes.uploads.service import Uploads, UploadWriter
-from rushes.uploads.staging import UploadBusy
-from rushes.uploads.state import Upload
+from rushes.uploads.staging import Upload, UploadBusy
 from rushes.wiring import open_home
 from rushes.wiring.setup import folder_blobs, needed
 from rushes.worker.scratch import clear
@@ -50,6 +48,9 @@ from rushes.worker.scratch import clear
 __all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest", "Library", "ModelStatus",
            "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
            "needed"]  # fmt: skip
+
+Places = Iterable[str | Path]
+Pause = Callable[[float], bool]  # waits that many seconds and answers whether to go on
 
 
 class Library:
@@ -66,7 +67,9 @@ class Library:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
         folder = find_home(Path.cwd(), home)
         self.home: Home = open_home(folder, create=create, take_over=take_over, options=options)
-        self._owner = self.home.settings.owner
+        self.settings, self.folder, self.originals = self.home.settings, self.home.folder, self.home.originals
+        self.videos, self.jobs, self.people = Videos(self.home), Jobs(self.home), People(self.home)
+        self.uploads, self.paths, self.clips = Uploads(self.home), Paths(self.home), Clips(self.home)
 
     def __enter__(self) -> Self:
         return self
@@ -79,13 +82,13 @@ class Library:
         self.home.close()
 
     # Taking in and working
-    def add(self, paths: Iterable[str | Path], wanted: JobRequest | None = None) -> list[IntakeResult]:
+    def add(self, paths: Places, wanted: JobRequest | None = None) -> list[IntakeResult]:
         """Submit files and folders; the same file with the same request is the same job."""
         return list(add(self.home, map(str, paths), wanted or JobRequest()))
 
     def run(
         self,
-        paths: Iterable[str | Path],
+        paths: Places,
         wanted: JobRequest | None = None,
         *,
         slots: int | None = None,
@@ -102,12 +105,7 @@ class Library:
         return report
 
     def running(
-        self,
-        paths: Iterable[str | Path],
-        wanted: JobRequest | None = None,
-        *,
-        slots: int | None = None,
-        signals: bool = False,
+        self, paths: Places, wanted: JobRequest | None = None, *, slots: int | None = None, signals: bool = False
     ) -> Iterator[RunProgress]:
         """`run` as an iterator of its progress, which ends with the report; it writes nothing beside the films."""
         return submit_and_run(self.home, [*map(str, paths)], wanted or JobRequest(), slots, signals=signals)
@@ -117,12 +115,7 @@ class Library:
         return expect_upload(self.home, name, wanted or JobRequest())
 
     def watch(
-        self,
-        places: Iterable[str | Path] = (),
-        wanted: JobRequest | None = None,
-        *,
-        once: bool = False,
-        pause: Callable[[float], bool] = wait,
+        self, places: Places = (), wanted: JobRequest | None = None, *, once: bool = False, pause: Pause = wait
     ) -> Iterator[IntakeResult]:
         """Take in what is new at these places, look after look, until `pause` says no (or once, all that is there)."""
         return watch(self.home, [*map(str, places)], wanted or JobRequest(), once=once, pause=pause)
@@ -131,9 +124,7 @@ class Library:
         """Be a worker of this home until told to stop; the exit code."""
         return HomeWorker(self.home, slots, lanes, until_idle=until_idle).run()
 
-    def estimate(
-        self, paths: Iterable[str | Path], wanted: JobRequest | None = None, *, signals: bool = False
-    ) -> list[Estimate]:
+    def estimate(self, paths: Places, wanted: JobRequest | None = None, *, signals: bool = False) -> list[Estimate]:
         """How long the work will take on this machine, as a range."""
         work = partial(try_out, self.home, signals=signals)
         return estimate(self.home, [*map(str, paths)], wanted or JobRequest(), machine(), work)
@@ -157,56 +148,13 @@ class Library:
         return [timing for model in here if (timing := benchmark(engine, model))]
 
     # Looking
-    @cached_property
-    def videos(self) -> Videos:
-        """The videos, and what is known of each."""
-        return Videos(self.home)
-
-    @cached_property
-    def jobs(self) -> Jobs:
-        """The jobs, their tasks and history, and the workers."""
-        return Jobs(self.home)
-
-    @cached_property
-    def people(self) -> People:
-        """Who is seen, and what is said about them."""
-        return People(self.home)
-
-    @cached_property
-    def uploads(self) -> Uploads:
-        """Files that are sent here, part by part."""
-        return Uploads(self.home)
-
-    @cached_property
-    def paths(self) -> Paths:
-        """Places that films come from."""
-        return Paths(self.home)
-
-    @cached_property
-    def clips(self) -> Clips:
-        """Clips that were ordered and are cut by workers."""
-        return Clips(self.home)
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self.home.settings
-
-    @property
-    def folder(self) -> Path:
-        """Where the home is."""
-        return self.home.folder
-
-    @property
-    def originals(self) -> Path:
-        """The folder that relative paths of originals begin in."""
-        return self.home.originals
-
     def search(
         self, query: str, limit: int = 20, cursor: str = "", video: str = "", order: str = "best"
     ) -> SearchResult:
         """Time-coded hits over everything that is known by now, best first or by `time`; no text is an error."""
-        return search(self.home, query, limit, cursor, video, order)
+        sidecars.catch_up(self.home)
+        engine = self._semantic(query)
+        return find_hits(self.home.index, self.home.owner, query, limit, cursor, video, order, engine)
 
     def export_hits(self, query: str, kind: str, video: str = "", order: str = "time") -> bytes:
         """All hits of a search as csv, jsonl or edl (cut after cut, whole frames)."""
@@ -214,11 +162,18 @@ class Library:
 
     def next_hit(self, query: str, video: str, at_us: int, *, back: bool = False) -> Hit | None:
         """The hit that follows a moment of a video across the library in shooting order, or the one before it."""
-        return next_hit(self.home, query, video, at_us, back=back)
+        sidecars.catch_up(self.home)
+        engine = self._semantic(query)
+        return find_next(self.home.index, self.home.owner, query, video, at_us, back=back, semantic=engine)
+
+    def _semantic(self, query: str) -> SemanticIndex | None:
+        """An engine of this machine, if the query asks for what means alike (`~about this`)."""
+        return self.home.semantic if "~" in query else None
 
     def summary(self) -> Summary:
         """What there is to find."""
-        return summary(self.home)
+        sidecars.catch_up(self.home)
+        return self.home.index.summary(self.home.owner)
 
     def clip(
         self,
@@ -236,10 +191,8 @@ class Library:
 
         `subtitles` come as a "track", "burnt" in, or not at all.
         """
-        target = Path(out) if out else None
-        found = self.videos.find(video)
-        options = {"proxy": proxy, "signals": signals}
-        return cut(self.home, found, start_us, end_us, padding_ms, target, subtitles=subtitles, **options)
+        wanted = ClipRequest(start_us, end_us, padding_ms, proxy, subtitles)
+        return cut(self.home, self.videos.find(video), wanted, Path(out) if out else None, signals=signals)
 
     def recipes(self) -> dict[str, tuple[str, ...]]:
         """What can be wanted of a film: the stages of each recipe."""
@@ -275,11 +228,13 @@ class Library:
         with maintenance_lock(self.home.folder):
             finish_removals(self.home)
             announce = partial(control.announce, self.home)
-            cleared = gc(self.home.ledger, self.home.blobs, self._owner, retention_rules(self.home), announce=announce)
+            cleared = gc(
+                self.home.ledger, self.home.blobs, self.home.owner, retention_rules(self.home), announce=announce
+            )
         self.uploads.finish_all()
         self.uploads.expire()
         forget_requests(self.home)
-        self.home.follower.check(self._owner)
+        self.home.follower.check(self.home.owner)
         remove_unfinished(self.home.blobs)
         clear(self.home.scratch)
         return cleared
@@ -287,7 +242,13 @@ class Library:
     def backup(self, to: str | Path) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with maintenance_lock(self.home.folder):
-            return backup(self.home.folder, self.home.blobs, Path(to), self.home.snapshots(), folder_blobs)
+            return backup(
+                self.home.folder,
+                self.home.blobs,
+                Path(to),
+                self.home.stores.snapshots(self.home.ledger, self.home.records),
+                folder_blobs,
+            )
 
     @staticmethod
     def restore(backup_folder: str | Path, home: str | Path) -> int:
@@ -299,7 +260,7 @@ class Library:
         self.home.follower.reindex()
         sidecars.import_again(self.home)
 
-    def read_sidecars(self, paths: Iterable[str | Path]) -> list[sidecars.SidecarReport]:
+    def read_sidecars(self, paths: Places) -> list[sidecars.SidecarReport]:
         """Make films searchable by what lies beside them, though their home is lost."""
         return sidecars.import_sidecars(self.home, [Path(p) for p in paths])
 

@@ -42,7 +42,7 @@ class Accounts:
     def any(self) -> bool:
         """Whether there is a token or an account at all."""
         if not self._some:
-            rows, _ = self.home.records.list(ACCOUNT, self.home.settings.owner, limit=1)
+            rows, _ = self.home.records.list(ACCOUNT, self.home.owner, limit=1)
             self._some = bool(rows or self.home.settings.token)
         return self._some
 
@@ -58,7 +58,7 @@ class Accounts:
         if not LEAST <= len(password) <= 1000:
             raise Refused(f"a password has at least {LEAST} characters", "Four words are easy to remember.")
         doc = {"password": self._hasher.hash(password)}
-        self.home.records.put(ACCOUNT, self.home.settings.owner, name, doc, expected=0)
+        self.home.records.put(ACCOUNT, self.home.owner, name, doc, expected=0)
 
     def enter(self, name: str, password: str) -> str:
         """A new session's secret, "" if name and password do not belong together.
@@ -69,22 +69,22 @@ class Accounts:
         now = time.monotonic()
         if len(self._wrong) == TRIES and now - self._wrong[0] < WITHIN:
             raise TooManyTries("too many wrong passwords")
-        record = self.home.records.get(ACCOUNT, self.home.settings.owner, name) if _NAME.match(name) else None
+        record = self.home.records.get(ACCOUNT, self.home.owner, name) if _NAME.match(name) else None
         if not self._fits(str(record.doc["password"]) if record else "", password):
             self._wrong.append(now)
             return ""
         secret = secrets.token_urlsafe(32)
         doc = {"account": name, "until": time.time() + SESSION_SECONDS}
-        self.home.records.put(SESSION, self.home.settings.owner, _id(secret), doc)
+        self.home.records.put(SESSION, self.home.owner, _id(secret), doc)
         return secret
 
     def leave(self, secret: str) -> None:
         """End a session."""
-        self.home.records.delete(SESSION, self.home.settings.owner, _id(secret))
+        self.home.records.delete(SESSION, self.home.owner, _id(secret))
 
     def knows_session(self, secret: str) -> bool:
         """Whether a browser's cookie is that of a living session."""
-        record = self.home.records.get(SESSION, self.home.settings.owner, _id(secret)) if secret else None
+        record = self.home.records.get(SESSION, self.home.owner, _id(secret)) if secret else None
         return bool(record) and float(record.doc["until"] if record else 0) > time.time()
 
     def knows_token(self, token: str) -> bool:

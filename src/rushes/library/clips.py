@@ -1,14 +1,14 @@
 """Cutting: a clip is a job of one task through the same door, and jumps every queue."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.blobs.documents import address
 from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
-from rushes.domain.keys import short
+from rushes.domain.keys import JSON, short
 from rushes.domain.span import clock
 from rushes.domain.task import TaskState
 from rushes.exports.adjacent_files import check_output_path
@@ -19,17 +19,28 @@ from rushes.jobs.intake import wake
 from rushes.jobs.maintenance.video_removal import CLIP
 from rushes.jobs.originals import Original, list_originals, original
 from rushes.jobs.own_outputs import copy_out
-from rushes.jobs.steps import steps_of
+from rushes.jobs.progress import steps_of
 from rushes.jobs.submit import submit_clip
 from rushes.ledger.pages import all_tasks
 from rushes.library.names import stem
-from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.run import stopped
+from rushes.library.work.workers import JobWorker
 from rushes.plan.planner import JobSpec, results_of
 from rushes.records.port import Record
 from rushes.worker.publish import sweep
 
 STATUS = {JobState.COMPLETED: "done", JobState.FAILED: "failed", JobState.CANCELLED: "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """What to cut, in film time; from the `proxy` it is smaller and sooner there; `subtitles`: track or burnt."""
+
+    start_us: int
+    end_us: int
+    padding_ms: int
+    proxy: bool = False
+    subtitles: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +86,15 @@ class Clips:
         self, video: Video, start: float, end: float, padding_ms: int, *, proxy: bool = False, subtitles: str = ""
     ) -> ClipStatus:
         """Ask for a clip from a second to another; the same again is the same clip. Raises as `submit_order` does."""
-        start_us, end_us = round(start * 1_000_000), round(end * 1_000_000)
-        job, id, _ = submit_order(self.home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+        span = (round(start * 1_000_000), round(end * 1_000_000))
+        job, id, _ = submit_order(self.home, video, ClipRequest(*span, padding_ms, proxy, subtitles))
         doc = {"job": job, "video": video.id, "t_start": start, "t_end": end, "name": stem(video)}
-        record = self.home.records.put(CLIP, self._owner, id, doc | {"result": result_of(self.home, job)})
+        record = self.home.records.put(CLIP, self.home.owner, id, doc | {"result": result_of(self.home, job)})
         return self._statuses([record])[0]
 
     def page(self, cursor: str = "", limit: int = 50) -> tuple[list[ClipStatus], str]:
         """Clips that were ordered, and the next cursor."""
-        rows, more = self.home.records.list(CLIP, self._owner, cursor, limit)
+        rows, more = self.home.records.list(CLIP, self.home.owner, cursor, limit)
         return self._statuses(rows), more
 
     def get(self, id: str) -> ClipStatus:
@@ -92,7 +103,7 @@ class Clips:
         Raises:
             NotFound: there is none.
         """
-        record = self.home.records.get(CLIP, self._owner, id) if id.isascii() else None
+        record = self.home.records.get(CLIP, self.home.owner, id) if id.isascii() else None
         found = self._statuses([record]) if record else []
         if not found:
             raise NotFound(f"no clip {id[:60]!r}", what="clip")
@@ -101,10 +112,10 @@ class Clips:
     def _statuses(self, records: Sequence[Record]) -> list[ClipStatus]:
         """Those whose job is there; done is only what still is: gc clears clips after a while."""
         ids, ledger = [r.doc["job"] for r in records], self.home.ledger
-        jobs = {job.id: job for job in ledger.jobs(self._owner, ids=ids).rows} if ids else {}
+        jobs = {job.id: job for job in ledger.jobs(self.home.owner, ids=ids).rows} if ids else {}
         over = [r for r in records if r.doc["job"] in jobs and jobs[r.doc["job"]].state is JobState.COMPLETED]
         keys = {r.id: r.doc.get("result") or result_of(self.home, r.doc["job"]) for r in over}
-        known = ledger.known(self._owner, tuple(keys.values())) if keys else {}
+        known = ledger.known(self.home.owner, tuple(keys.values())) if keys else {}
         cleared = {id for id, key in keys.items() if key not in known}
         return [self._status(r, jobs[r.doc["job"]], r.id in cleared) for r in records if r.doc["job"] in jobs]
 
@@ -116,36 +127,18 @@ class Clips:
         title = str(doc.get("name", "clip"))
         return ClipStatus(record.id, status, doc["video"], doc["t_start"], doc["t_end"], job.id, title, error)
 
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner
 
-
-def cut(
-    home: Home,
-    video: Video,
-    start_us: int,
-    end_us: int,
-    padding_ms: int,
-    out: Path | None = None,
-    *,
-    proxy: bool = False,
-    subtitles: str = "",
-    signals: bool = False,
-) -> Clip:
+def cut(home: Home, video: Video, wanted: ClipRequest, out: Path | None = None, *, signals: bool = False) -> Clip:
     """Cut [start - padding, end + padding] to the exact frame; the same request again is the same clip.
-
-    From the `proxy` it is smaller and sooner there, and the original need not be; `subtitles`: track or burnt.
 
     Raises:
         Refused: the range is empty or begins after the film, or the file cannot be written.
         NeverWorks, TryAgain: it could not be cut; says why.
     """
-    _check(video, start_us, end_us)
-    asked, end_us = end_us, min(end_us, video.duration_us)
+    _check(video, wanted)
     if out:
         check_output_path(out, (".mp4",))
-    job, _, created = submit_order(home, video, start_us, end_us, padding_ms, proxy=proxy, subtitles=subtitles)
+    job, _, created = submit_order(home, video, wanted)
     if home.ledger.job(job).state is not JobState.COMPLETED:
         worker = JobWorker(home, [job], slots=0)
         worker.run(signals=signals)
@@ -153,19 +146,10 @@ def cut(
             raise stopped(worker.signal)
     else:
         sweep(home.ledger, home.blobs)  # a name that a killed worker still owed
-    return replace(_made(home, job, video.id, start_us, end_us, created, out), shortened=end_us < asked)
+    return _made(home, job, video, wanted, created, out)
 
 
-def submit_order(
-    home: Home,
-    video: Video,
-    start_us: int,
-    end_us: int,
-    padding_ms: int,
-    *,
-    proxy: bool = False,
-    subtitles: str = "",
-) -> tuple[str, str, bool]:
+def submit_order(home: Home, video: Video, wanted: ClipRequest) -> tuple[str, str, bool]:
     """Submit a clip and leave the cutting to a worker; answers its job, its id, and whether the job is new.
 
     Asked again it is the same job, which goes on if it was stopped; what gc has cleared is cut again.
@@ -173,16 +157,17 @@ def submit_order(
     Raises:
         Refused: the range is empty or begins after the film, or there is no proxy or no transcript.
     """
-    _check(video, start_us, end_us)
-    end_us = min(end_us, video.duration_us)
-    origin, inputs = _proxy(home, video) if proxy else _original(home, video)
-    inputs |= _transcript(home, video) if subtitles else {}
-    more = {"source": "proxy"} if proxy else {}
-    more |= {"subtitles": subtitles} if subtitles else {}
-    clip_id = "clip_" + short([video.id, start_us, end_us, padding_ms, *more.values()])
-    options = {"start_us": start_us, "end_us": end_us, "padding_ms": padding_ms, "clip_id": clip_id, **more}
+    _check(video, wanted)
+    origin, inputs = _proxy(home, video) if wanted.proxy else _original(home, video)
+    inputs |= _transcript(home, video) if wanted.subtitles else {}
+    more = {"source": "proxy"} if wanted.proxy else {}
+    more |= {"subtitles": wanted.subtitles} if wanted.subtitles else {}
+    span = {"start_us": wanted.start_us, "end_us": min(wanted.end_us, video.duration_us)}
+    options: dict[str, JSON] = {**span, "padding_ms": wanted.padding_ms}
+    clip_id = "clip_" + short([video.id, *options.values(), *more.values()])
+    options = {**options, "clip_id": clip_id, **more}
     question = JobSpec(origin.spec.owner, origin.spec.source, ("clip",), {"clip": options})
-    made = submit_clip(home.ledger, home.transport, home.specs["clip"], question, video.name, video.sha256, inputs)
+    made = submit_clip(home, question, video.name, video.sha256, inputs)
     if not made.created:
         _want_again(home, made.job)
     return made.job.id, clip_id, made.created
@@ -233,29 +218,27 @@ def _results(home: Home, job: str, stages: tuple[str, ...]) -> dict[str, list[st
     return found
 
 
-def _check(video: Video, start_us: int, end_us: int) -> None:
-    if not 0 <= start_us < end_us:
+def _check(video: Video, wanted: ClipRequest) -> None:
+    if not 0 <= wanted.start_us < wanted.end_us:
         raise Refused("the end of a clip must be after its start", "Write a time as 1:02:03.5, or as seconds (63.5).")
-    if start_us >= video.duration_us:
+    if wanted.start_us >= video.duration_us:
         ends = clock(video.duration_us)
         raise Refused(f"{video.name} ends at {ends}, before the clip starts", f"Choose a start before {ends}.")
 
 
-def _made(home: Home, job: str, video: str, start_us: int, end_us: int, created: bool, out: Path | None) -> Clip:
+def _made(home: Home, job: str, video: Video, wanted: ClipRequest, created: bool, out: Path | None) -> Clip:
     (task,) = all_tasks(home.ledger, job)
     if task.state is not TaskState.DONE:
-        raise _trouble(task.failure.message if task.failure else "the clip is not finished", task.failure)
-    owner = home.settings.owner
-    artifact = read_manifest(home.blobs, owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
+        failure = task.failure
+        raise RushesError(failure.message, failure.hint) if failure else RushesError("the clip is not finished")
+    artifact = read_manifest(home.blobs, home.owner, results_of(task.spec)["clip"]).artifact("clip.mp4")
     if out:
-        copy_out(home, home.blobs.local(owner, artifact.sha256), out)
+        copy_out(home, home.blobs.local(home.owner, artifact.sha256), out)
         path = str(out)
     elif artifact.publish:
         path = address(home.blobs, artifact.publish)
     else:
-        path = str(home.blobs.local(owner, artifact.sha256))
-    return Clip(Path(artifact.publish or job).stem, video, start_us, end_us, path, artifact.size, created)
-
-
-def _trouble(message: str, failure: object) -> RushesError:
-    return RushesError(message, getattr(failure, "hint", None))
+        path = str(home.blobs.local(home.owner, artifact.sha256))
+    id, end_us = Path(artifact.publish or job).stem, min(wanted.end_us, video.duration_us)
+    shortened = end_us < wanted.end_us
+    return Clip(id, video.id, wanted.start_us, end_us, path, artifact.size, created, shortened)

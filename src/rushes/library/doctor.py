@@ -21,6 +21,7 @@ from rushes.settings import shown
 
 SQLITE = (3, 35)  # RETURNING
 CLOCK_SECONDS = 5.0
+_WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}  # check -> setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,13 @@ class Check:
 
 def doctor(home: Home) -> tuple[Check, ...]:
     """Check everything that this home has; a check that breaks is itself a finding."""
-    found = (_safely(name, check, home) for name, check in _CHECKS.items())
+    checks = (_python, _media, _home, _store, _results, _hints, _events, _clock, _disk, _models, _workers, _work)
+    found = (_safely(check, home) for check in checks)
     return tuple(check for check in found if check)
 
 
-def _safely(name: str, check: Callable[[Home], Check | None], home: Home) -> Check | None:
+def _safely(check: Callable[[Home], Check | None], home: Home) -> Check | None:
+    name = check.__name__.removeprefix("_")
     try:
         return check(home)
     except RushesError as e:
@@ -70,7 +73,7 @@ def _home(home: Home) -> Check:
 
 
 def _store(home: Home) -> Check:
-    jobs = home.ledger.jobs(home.settings.owner, limit=1).rows
+    jobs = home.ledger.jobs(home.owner, limit=1).rows
     where = shown(home.settings, "store") or "SQLite in the home"
     return Check("store", ok=True, detail=where if jobs else f"{where} (empty)")
 
@@ -109,7 +112,7 @@ def _events(home: Home) -> Check | None:
 def _clock(home: Home) -> Check | None:
     """This machine's clock against the store's; the time that the question took counts for neither."""
     before = time.time()
-    there = home.store_clock()
+    there = home.stores.clock()
     if there is None:
         return None
     away = max(before - there, there - time.time(), 0.0)
@@ -139,36 +142,19 @@ def _workers(home: Home) -> Check:
     return Check("workers", ok=True, detail=f"{alive} alive" if workers else "none running")
 
 
-def _dead(home: Home) -> Check:
+def _work(home: Home) -> Check:
     dead = sum(len(group.tasks) for group in DeadLetters(home).groups())
     detail = f"{dead} failed task{'s' if dead > 1 else ''}" if dead else "no failed tasks"
     return Check("work", not dead, detail, "rushes failed ls" if dead else "")
-
-
-_WHERE = {"store": "store", "results": "blobs", "hints": "hints", "events": "storage_events"}
-_CHECKS: dict[str, Callable[[Home], Check | None]] = {
-    "python": _python,
-    "media": _media,
-    "home": _home,
-    "store": _store,
-    "results": _results,
-    "hints": _hints,
-    "events": _events,
-    "clock": _clock,
-    "disk": _disk,
-    "models": _models,
-    "workers": _workers,
-    "work": _dead,
-}
 
 
 def health(home: Home) -> dict[str, str]:
     """Each store, and "ok" or what it says instead; quick, for probes of a server."""
     parts: dict[str, Callable[[], object]] = {
         "ledger": home.ledger.workers,
-        "records": lambda: home.records.get("ready", home.settings.owner, "ready"),
+        "records": lambda: home.records.get("ready", home.owner, "ready"),
         "blobs": lambda: home.blobs.read("results/ready"),
-        "index": lambda: find_video(home.index, home.settings.owner, "ready"),
+        "index": lambda: find_video(home.index, home.owner, "ready"),
     }
     return {name: _answer(ask) for name, ask in parts.items()}
 

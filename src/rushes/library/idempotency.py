@@ -29,23 +29,23 @@ class Requests:
             return None
         doc = {"asked": asked, "by": self.by, "at": time.time()}
         with suppress(Conflict):
-            return self.home.records.put(REQUEST, self._owner, id, doc, expected=had.version if had else 0)
+            return self.home.records.put(REQUEST, self.home.owner, id, doc, expected=had.version if had else 0)
         return None
 
     def get(self, id: str) -> Record | None:
         """What is known of a request."""
-        return self.home.records.get(REQUEST, self._owner, id)
+        return self.home.records.get(REQUEST, self.home.owner, id)
 
     def answer(self, taken: Record, answer: Mapping[str, JSON]) -> None:
         """Remember the answer, unless somebody else has taken the request over meanwhile."""
         doc = {**taken.doc, "answer": answer}
         with suppress(Conflict):
-            self.home.records.put(REQUEST, self._owner, taken.id, doc, expected=taken.version)
+            self.home.records.put(REQUEST, self.home.owner, taken.id, doc, expected=taken.version)
 
     def drop(self, taken: Record) -> None:
         """It could not be answered: the next one may try."""
         with suppress(Conflict):
-            self.home.records.delete(REQUEST, self._owner, taken.id, expected=taken.version)
+            self.home.records.delete(REQUEST, self.home.owner, taken.id, expected=taken.version)
 
     def _is_left(self, had: Record, asked: str) -> bool:
         """Whether its process is gone. Two that answer at once do no harm: ids are hashes of what is asked."""
@@ -53,17 +53,13 @@ class Requests:
             return False
         return had.doc.get("by") != self.by or time.time() - _at(had) > ANSWER_SECONDS
 
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner
-
 
 def forget_requests(home: Home) -> int:
     """Forget requests of long ago; answers how many."""
     old = [record for record in home.all_records(REQUEST) if time.time() - _at(record) > KEEP_SECONDS]
     for record in old:
         with suppress(Conflict):
-            home.records.delete(REQUEST, home.settings.owner, record.id, expected=record.version)
+            home.records.delete(REQUEST, home.owner, record.id, expected=record.version)
     return len(old)
 
 

@@ -14,35 +14,17 @@ from rushes.domain.worker import Worker
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs import control
-from rushes.jobs.dead_letters import ActionPage, Cause, DeadLetters, FailedPage, FailureFilter, FailureGroup
-from rushes.jobs.follow import follow
+from rushes.jobs.dead_letters import Cause, DeadLetters, FailureFilter, FailureGroup
 from rushes.jobs.intake import TRIAL
 from rushes.jobs.models import explain_missing_models
-from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress
-from rushes.jobs.steps import Step, steps_of
+from rushes.jobs.progress import JobProgress, JobWatcher, StageProgress, Step, follow, steps_of
 from rushes.jobs.why import Reason, WaitReason, why
 from rushes.ledger.pages import all_tasks, every
 from rushes.ledger.port import Page
 from rushes.library.names import pick_one
 
-__all__ = [
-    "ActionPage",
-    "Cause",
-    "DeadLetters",
-    "FailedPage",
-    "FailureFilter",
-    "FailureGroup",
-    "Job",
-    "JobProgress",
-    "JobWatcher",
-    "Jobs",
-    "Page",
-    "Reason",
-    "StageProgress",
-    "Step",
-    "WaitReason",
-    "video_of",
-]  # fmt: skip
+__all__ = ["Cause", "FailureFilter", "FailureGroup", "Page"]
+__all__ += ["JobProgress", "JobWatcher", "Reason", "StageProgress", "Step", "WaitReason"]
 _TASK_ID = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})\.([a-z][a-z0-9_]{0,39})(\.\d{5,7})?\Z", re.ASCII)
 _OPEN = (JobState.CREATED, JobState.CHUNKING, JobState.RUNNING, JobState.FAILED)
 
@@ -60,7 +42,7 @@ class Jobs:
 
     def page(self, state: JobState | None = None, cursor: str = "", limit: int = 100) -> Page[Job]:
         """Jobs, newest first, without the trials that estimates make."""
-        page = self.home.ledger.jobs(self._owner, state, cursor=cursor, limit=limit)
+        page = self.home.ledger.jobs(self.home.owner, state, cursor=cursor, limit=limit)
         return Page(tuple(job for job in page.rows if job.recipe != TRIAL), page.cursor)
 
     def get(self, id: str) -> Job:
@@ -73,13 +55,13 @@ class Jobs:
             job = self.home.ledger.job(id) if is_id(id) else None
         except NotFound:
             job = None
-        if job is None or job.owner != self._owner:
+        if job is None or job.owner != self.home.owner:
             raise NotFound(f"no job {id[:60]!r}", what="job")
         return job
 
     def get_many(self, ids: Collection[str]) -> dict[str, Job]:
         """Those of these jobs that are there, by id; one question, however many are named."""
-        return {job.id: job for job in self.home.ledger.jobs(self._owner, ids=ids).rows} if ids else {}
+        return {job.id: job for job in self.home.ledger.jobs(self.home.owner, ids=ids).rows} if ids else {}
 
     def find(self, name: str) -> Job:
         """One job by its id or the beginning of it.
@@ -97,13 +79,13 @@ class Jobs:
 
     def counts(self, most: int) -> dict[str, int]:
         """How many jobs are in each state that is not over, counted up to that many."""
-        return {s.value: len(self.home.ledger.jobs(self._owner, s, limit=most).rows) for s in _OPEN}
+        return {s.value: len(self.home.ledger.jobs(self.home.owner, s, limit=most).rows) for s in _OPEN}
 
     def changed(self, cursor: str = "") -> tuple[tuple[Job, ...], str]:
         """Jobs with new events since the cursor, as they are now, and the next cursor (the same one at the end)."""
         ids, after = self.home.ledger.changed(cursor)
         rows = (self.home.ledger.job(id) for id in dict.fromkeys(ids))
-        return tuple(row for row in rows if row.owner == self._owner), after
+        return tuple(row for row in rows if row.owner == self.home.owner), after
 
     def skip_changes(self, cursor: str = "") -> tuple[bool, str]:
         """Pass over one page of changes without reading the jobs: whether there may be more, and the next cursor."""
@@ -219,7 +201,3 @@ class Jobs:
             NotFound: there is no such worker.
         """
         control.drain(self.home, worker)
-
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from rushes.domain.errors import Refused
-from rushes.files import locked, write_whole
+from rushes.files import locked_or_refused, write_whole
 from rushes.servers.process import Running, spawn
 
 BUCKET = "rushes"
@@ -52,7 +52,9 @@ class Fleet:
             Refused: another one runs in this folder, a server does not start, or its wheel is not installed.
         """
         self.home.mkdir(parents=True, exist_ok=True)
-        self._closing.enter_context(_alone(self.folder / "up.lock"))
+        hint = "Stop it with Ctrl-C, or name another folder."
+        running_already = Refused(f"rushes up is already running in {self.folder}", hint)
+        self._closing.enter_context(locked_or_refused(self.folder / "up.lock", running_already))
         _end_leftovers(self._pids)
         self._closing.callback(self._pids.unlink, missing_ok=True)
         for name, start in self._servers().items():
@@ -135,20 +137,6 @@ class Fleet:
         alive = [(p.process.pid, _birth(p.process.pid), p.ends_by) for p in self.parts]
         self._pids.write_text(json.dumps(alive), "utf-8")
         return part
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Hold the folder.
-
-    Raises:
-        Refused: another process has it.
-    """
-    with locked(file, 0.0) as mine:
-        if not mine:
-            hint = "Stop it with Ctrl-C, or name another folder."
-            raise Refused(f"rushes up is already running in {file.parent}", hint)
-        yield
 
 
 def _end_leftovers(file: Path) -> None:

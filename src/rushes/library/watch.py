@@ -13,8 +13,7 @@ from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
 from rushes.jobs.moved_files import find_moved_unread, hand_over
-from rushes.sources.port import FoundFile, SkippedFile
-from rushes.sources.storage_events import StorageEvent, StorageEvents
+from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEvents
 from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
 from rushes.uploads.service import Uploads

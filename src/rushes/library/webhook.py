@@ -29,7 +29,7 @@ class Webhook:
 
     def __init__(self, home: Home, describe: Callable[[Job], Mapping[str, JSON]]) -> None:
         """`describe` says how a job is written in a delivery."""
-        self._home, self._owner, self._backoff, self._describe = home, home.settings.owner, BACKOFF, describe
+        self._home, self._owner, self._backoff, self._describe = home, home.owner, BACKOFF, describe
         self._due: dict[str, float] = {}  # deliveries that are not over, and when each is tried next
         self._scan_at = 0.0
         self._over = threading.Event()

@@ -1,8 +1,9 @@
-"""Buckets as sources: listed, and read by parts of the version that was taken in; never by URL."""
+"""Buckets as sources, read by parts of the version that was taken in, never by URL; uploads that jobs wait for."""
 
 import hashlib
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -15,9 +16,9 @@ from rushes.blobs.local_cache import LocalCache
 from rushes.blobs.s3.client import connect, translate_errors
 from rushes.domain.errors import SourceChanged, SourceMissing, StoreAway
 from rushes.domain.video import Fingerprint
+from rushes.ledger.port import Ledger
 from rushes.sources.folder import AUDIO, VIDEO
-from rushes.sources.port import FoundFile, SkippedFile
-from rushes.sources.ranged_reader import RangedReader
+from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, parse_events
 
 _BLOCK = 4 << 20  # bytes of one request; a decoder asks for 32 KB at a time
 
@@ -166,3 +167,87 @@ def _fingerprint(bucket: str, meta: Any) -> Fingerprint:
 def _looks_like_footage(key: str) -> bool:
     path = PurePosixPath(key)
     return path.suffix.lower() in VIDEO + AUDIO and not any(part.startswith(".") for part in path.parts)
+
+
+class RangedReader(io.RawIOBase):
+    """A file of `size` bytes; `block` answers a local file with the bytes of one block."""
+
+    def __init__(self, size: int, block_size: int, block: Callable[[int], Path]) -> None:
+        self._size, self._block_size, self._block = size, block_size, block
+        self._at = 0
+        self._held: tuple[int, int] | None = None  # number and descriptor of the block read last
+
+    def readable(self) -> bool:
+        """It is for reading."""
+        return True
+
+    def seekable(self) -> bool:
+        """Any offset can be read next."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Read on from there; nothing is fetched yet."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"before the beginning: {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Bytes of the block that the next one lies in; none at the end."""
+        if self._at >= self._size:
+            return 0
+        number, inside = divmod(self._at, self._block_size)
+        data = os.pread(self._descriptor(number), len(buffer), inside)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Let go of the block held."""
+        held, self._held = self._held, None
+        if held:
+            os.close(held[1])
+        super().close()
+
+    def _descriptor(self, number: int) -> int:
+        if self._held is None or self._held[0] != number:
+            fresh = os.open(self._block(number), os.O_RDONLY | os.O_CLOEXEC)
+            if self._held:
+                os.close(self._held[1])
+            self._held = (number, fresh)
+        return self._held[1]
+
+
+class BucketUploads:
+    """Tells the ledger what has arrived below the home's prefix, by keys without it."""
+
+    def __init__(self, ledger: Ledger, home: BucketLocation, uploads: str = "input") -> None:
+        """`uploads` is the part of the home that others write to."""
+        self._ledger, self._home = ledger, home
+        self._uploads = Bucket(home.below(uploads))
+        self._known: set[tuple[str, str]] = set()
+
+    def on_message(self, message: str) -> tuple[str, ...]:
+        """A storage event came; answers the tasks that became ready (to be announced).
+
+        Raises:
+            Refused: it is no storage event.
+        """
+        return tuple(task for event in parse_events(message) for task in self.on_event(event))
+
+    def on_event(self, event: StorageEvent) -> tuple[str, ...]:
+        """As `ExpectedUploads.on_event`; only keys below the home's prefix count."""
+        return self._arrived(event.key, event.etag) if event.bucket == self._home.bucket else ()
+
+    def sweep(self) -> tuple[str, ...]:
+        """Find uploads whose event was lost; answers the tasks that became ready (to be announced)."""
+        found = set(self._uploads.keys())
+        ready = tuple(task for key, etag in sorted(found - self._known) for task in self._arrived(key, etag))
+        self._known = found
+        return ready
+
+    def _arrived(self, key: str, etag: str) -> tuple[str, ...]:
+        """The ledger knows each key with each ETag once, whoever tells it."""
+        prefix = f"{self._home.prefix}/" if self._home.prefix else ""
+        return self._ledger.arrived(key.removeprefix(prefix), etag) if key.startswith(prefix) else ()

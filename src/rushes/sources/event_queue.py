@@ -6,7 +6,7 @@ from typing import Any
 
 from rushes.aws.client import Service
 from rushes.domain.errors import Refused, StoreAway
-from rushes.sources.storage_events import EventMessage, parse_events
+from rushes.sources.port import EventMessage, parse_events
 from rushes.telemetry import log
 
 _BATCH = 10

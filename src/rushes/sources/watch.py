@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from rushes.domain.errors import RushesError
 from rushes.domain.video import Fingerprint
-from rushes.sources.port import FoundFile, SkippedFile, Source
-from rushes.sources.storage_events import StorageEvent
+from rushes.sources.port import FoundFile, SkippedFile, Source, StorageEvent
 
 _GONE = 100_000  # files that are remembered after they went
 

@@ -1,4 +1,4 @@
-"""Direct uploads: parts that a browser sends to the home's bucket by presigned addresses."""
+"""Direct uploads: parts that a browser sends to the home's bucket by presigned addresses; and what first bytes tell."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rushes.blobs.port import Blobs, Multipart, UploadedPart
 from rushes.domain.errors import StoreAway
-from rushes.uploads.sniff import HEAD, describe_non_footage
+from rushes.media.sniff import why_not_footage
 
 PART = 16 << 20  # bytes: what a lost line costs at most
 LARGEST = 95 << 20  # of a part; many proxies end a body at 100 MB
@@ -16,6 +16,22 @@ AT_ONCE = 20  # addresses that are signed together
 OTHER_BYTES = "has not the bytes that were promised (sha256)"
 _READ = 8 << 20  # bytes at a time when a promised hash is compared
 SECONDS = 900  # that one can be used for; whoever is late asks again
+
+
+HEAD = 4096  # bytes that are looked at
+OTHER = {
+    b"%PDF": "a PDF",
+    b"PK\x03\x04": "an archive",
+    b"MZ": "a program",
+    b"\x7fELF": "a program",
+    b"\x1f\x8b": "packed",
+}
+
+
+def describe_non_footage(head: bytes) -> str:
+    """What it is instead; empty if it may be footage."""
+    other = next((f"is {what}, not footage" for magic, what in OTHER.items() if head.startswith(magic)), "")
+    return other or why_not_footage(head) or ""
 
 
 @dataclass(frozen=True, slots=True)

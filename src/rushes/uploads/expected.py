@@ -13,7 +13,7 @@ from rushes.domain.task import Need
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
 from rushes.jobs.intake import JobRequest, job_spec
-from rushes.jobs.submit import display_name, submit
+from rushes.jobs.submit import submit
 from rushes.plan.planner import JobSpec
 
 
@@ -40,9 +40,7 @@ class UploadJob:
     def submit(self, home: Home, need: str = "") -> Job:
         """Submit it; it waits for its file, or for the key that it has a `need` of instead."""
         needs, recipe = [Need(need or self.key, is_key=True)], self.wanted.recipe or home.settings.recipe
-        ledger, hints, label = home.ledger, home.transport, display_name(self.name)
-        done = submit(ledger, hints, home.specs, self.spec, label, recipe, self.wanted.priority, needs, self.request)
-        return done.job
+        return submit(home, self.spec, self.request, self.name, recipe, self.wanted.priority, needs).job
 
 
 def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
@@ -58,7 +56,7 @@ def expect_upload(home: Home, name: str, wanted: JobRequest) -> ExpectedUpload:
 def plan_upload_job(home: Home, name: str, wanted: JobRequest) -> UploadJob:
     """Say which job that will be. Raises as `expect_upload` does."""
     request = f"promise-{secrets.token_hex(8)}"
-    job = job_id(home.settings.owner, request)
+    job = job_id(home.owner, request)
     key = f"input/{job}/source{PurePosixPath(name).suffix.lower()}"
     source = Fingerprint(address(home.blobs, key), 0, time.time_ns())
     if not source.far:

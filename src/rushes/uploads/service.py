@@ -27,11 +27,9 @@ from rushes.jobs.submit import display_name, request_id_of
 from rushes.records.port import Conflict, Record
 from rushes.sources.folder import AUDIO, VIDEO
 from rushes.telemetry import effect, log
-from rushes.uploads.direct import OTHER_BYTES, DirectUpload, SignedPart, part_size
+from rushes.uploads.direct import HEAD, OTHER_BYTES, DirectUpload, SignedPart, describe_non_footage, part_size
 from rushes.uploads.expected import UploadJob, plan_upload_job
-from rushes.uploads.sniff import HEAD, describe_non_footage
-from rushes.uploads.staging import StagingFile, clear_strays
-from rushes.uploads.state import Upload
+from rushes.uploads.staging import StagingFile, Upload, clear_strays
 
 UPLOAD = "upload"  # the kind of record
 EXPIRE_SECONDS = 7 * 86400.0
@@ -80,7 +78,7 @@ class Uploads:
         Raises:
             NotFound: there is none.
         """
-        record = self.home.records.get(UPLOAD, self.home.settings.owner, id)
+        record = self.home.records.get(UPLOAD, self.home.owner, id)
         if record is None:
             raise NotFound(f"no upload {id[:60]!r}", what="upload")
         return self._of(record)
@@ -157,7 +155,7 @@ class Uploads:
         """Give up what nobody has gone on with for a week, forget what was over before that; answers how many."""
         begun = time.time_ns() - EXPIRE_SECONDS * 1e9
         for upload in [u for u in self.all() if u.state != "open" and u.mtime_ns < begun]:
-            self.home.records.delete(UPLOAD, self.home.settings.owner, upload.id)
+            self.home.records.delete(UPLOAD, self.home.owner, upload.id)
         old = [u for u in self.all() if self._is_left(u)]
         for upload in old:
             with suppress(RushesError), self._alone(upload):  # the next one does it
@@ -200,9 +198,8 @@ class Uploads:
 
     def _check_open(self, upload: Upload) -> None:
         if upload.state != "open":
-            raise Refused(
-                f"this upload is {upload.state}{': ' + upload.why if upload.why else ''}", "Start a new upload."
-            )
+            why = f": {upload.why}" if upload.why else ""
+            raise Refused(f"this upload is {upload.state}{why}", "Start a new upload.")
 
     def _collect(self, upload: Upload) -> str:
         """What came lies where its job looks for it, and is what was promised; answers its ETag."""
@@ -263,7 +260,7 @@ class Uploads:
         return f"{upload.size}-{upload.mtime_ns}"
 
     def _to_bucket(self, upload: Upload) -> str:
-        owner, blobs = self.home.settings.owner, self.home.blobs
+        owner, blobs = self.home.owner, self.home.blobs
         blob = blobs.put(owner, self.staging_file(upload).part)
         blobs.publish(upload.key, owner, blob.sha256)
         there = blobs.read(upload.key, 0, 1)
@@ -277,13 +274,11 @@ class Uploads:
     def _check(self, size: int, *, here: bool) -> None:
         s = self.home.settings
         if s.store and not s.shared and not self._in_bucket:
-            raise Refused(
-                "other machines of this fleet cannot read uploads", "Put the file into a bucket that they can read."
-            )
+            hint = "Put the file into a bucket that they can read."
+            raise Refused("other machines of this fleet cannot read uploads", hint)
         if size > s.upload_gb * 10**9:
-            raise OverLimit(
-                f"the file is larger than {s.upload_gb} GB", "Raise upload_gb, or add the file from a folder."
-            )
+            hint = "Raise upload_gb, or add the file from a folder."
+            raise OverLimit(f"the file is larger than {s.upload_gb} GB", hint)
         if not here:
             return
         self._folder.mkdir(exist_ok=True)
@@ -328,7 +323,7 @@ class Uploads:
 
     def _keep(self, upload: Upload, expected: int | None = None) -> None:
         doc = {name: getattr(upload, name) for name in upload.__slots__ if name not in ("offset", "version")}
-        self.home.records.put(UPLOAD, self.home.settings.owner, upload.id, doc, expected)
+        self.home.records.put(UPLOAD, self.home.owner, upload.id, doc, expected)
 
 
 @dataclass(slots=True)
@@ -359,12 +354,12 @@ class UploadWriter:
 
     def mark_unverified(self) -> None:
         """What is written from here on counts only when `trust` or `back_to` is said, whoever is killed before."""
-        self._staging.mark_unverified(self.offset)
+        self.uploads.staging_file(self.upload).mark_unverified(self.offset)
 
     def mark_verified(self) -> None:
         """What was written is what was sent."""
         self.sync()
-        self._staging.mark_verified()
+        self.uploads.staging_file(self.upload).mark_verified()
 
     def truncate_to(self, offset: int) -> None:
         """Take back what was written after an offset: it is not what was sent."""
@@ -382,10 +377,6 @@ class UploadWriter:
     def sync(self) -> None:
         """What was written survives a power cut."""
         sync(self.file)
-
-    @property
-    def _staging(self) -> StagingFile:
-        return self.uploads.staging_file(self.upload)
 
     def _hash(self, before: int, data: bytes) -> None:
         at, digest = self.uploads.sums.get(self.upload.id, (0, hashlib.sha256()))

@@ -1,4 +1,4 @@
-"""Uploads that come through the server: each grows in a staging file, which one request at a time may write.
+"""Where an upload stands; the staging file that it grows in, which one request at a time may write.
 
 While a part with a checksum comes, `source.sure` says how many bytes are verified; what a killed process left after
 them does not count and is cut off.
@@ -14,6 +14,32 @@ from typing import BinaryIO
 
 from rushes.domain.errors import RushesError
 from rushes.files import sync, sync_path, try_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One upload: what was promised, and how much of it is there."""
+
+    id: str
+    name: str
+    size: int
+    job: str
+    key: str
+    path: str  # beside the home's other uploads
+    mtime_ns: int  # given to the file at the end: the job was told before there was a file
+    sha256: str = ""
+    state: str = "open"  # open, arrived or refused
+    why: str = ""
+    multipart: str = ""  # its id in the bucket that its parts go to, and the size of each
+    part: int = 0
+    need: str = ""  # what its job waits for, if that is not its key: bytes that are not checked meet no need
+    offset: int = 0
+    version: int = 0  # of its record
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there and the ledger may not know yet."""
+        return self.state == "open" and self.offset >= self.size
 
 
 class UploadBusy(RushesError):
@@ -68,9 +94,7 @@ class StagingFile:
 
     def age(self) -> float | None:
         """Seconds since the last byte came; None if there is none on this disk."""
-        with suppress(OSError):
-            return time.time() - self.part.stat().st_mtime
-        return None
+        return _age(self.part)
 
     def mark_unverified(self, offset: int) -> None:
         """What is written after this offset does not count until `trust`."""
@@ -122,7 +146,7 @@ class StagingFile:
 def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
     """Delete unfinished files that nobody goes on with (`keep`: the uploads that are open); answers how many."""
     marks = [*folder.glob("*/source.part"), *folder.glob("*/source.sure")]
-    old = [path for path in marks if path.parent.name not in keep and _age(path) > seconds]
+    old = [path for path in marks if path.parent.name not in keep and (_age(path) or 0.0) > seconds]
     for path in old:
         path.unlink(missing_ok=True)
         with suppress(OSError):
@@ -130,7 +154,7 @@ def clear_strays(folder: Path, keep: frozenset[str], seconds: float) -> int:
     return len(old)
 
 
-def _age(path: Path) -> float:
+def _age(path: Path) -> float | None:
     with suppress(OSError):
         return time.time() - path.stat().st_mtime
-    return 0.0
+    return None

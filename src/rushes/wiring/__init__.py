@@ -10,8 +10,8 @@ from pathlib import Path
 from rushes.domain.errors import Refused, WrongHome
 from rushes.domain.worker import Incarnation, worker_id
 from rushes.home import VERSION, Home, Stores, machine
+from rushes.jobs.control import Reconciler
 from rushes.jobs.open_plan import PlanOpener
-from rushes.jobs.reconcile import Reconciler
 from rushes.ledger.clock import boot_id
 from rushes.ledger.process import host_id, process_start
 from rushes.settings import NO_OPTIONS, Options, Settings, load
@@ -81,7 +81,7 @@ def worker(
     *,
     slots: int | None = None,
     lanes: Sequence[str] = (),
-    until: Callable[[Shell], bool] | None = None,
+    until: Callable[[Shell], bool] = lambda _shell: False,
     filter: TaskFilter | None = None,
 ) -> Shell:
     """A worker of this home, for all its tasks or those that pass a filter."""
@@ -110,7 +110,7 @@ def worker(
         reserve=s.reserve_mb * 2**20,
         filter=filter,
     )
-    return Shell(deps, until or (lambda _shell: False))
+    return Shell(deps, until)
 
 
 def _threads(home: Home, slots: int) -> int:

@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 
 from rushes.aws.table import Table
-from rushes.blobs.port import Blobs
 from rushes.domain.errors import Refused
 from rushes.index.port import Index
 from rushes.index.sqlite import SqliteIndex
@@ -18,7 +17,7 @@ from rushes.settings import Settings
 from rushes.transport.port import Transport
 from rushes.transport.sqs import SqsHints
 from rushes.wiring.aws_client import service_of
-from rushes.wiring.setup import Setup, blobs_of, hints_of
+from rushes.wiring.setup import Setup, hints_of
 
 LONG_POLL_SECONDS = 25.0
 
@@ -55,10 +54,6 @@ class AwsSetup(Setup):
         queues = SqsHints(service_of(self._settings, "sqs", LONG_POLL_SECONDS), self._name)
         queues.create(lanes)
         return queues
-
-    def blobs(self) -> Blobs:
-        """A bucket."""
-        return blobs_of(self._settings, self._home, fleet=True)
 
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""

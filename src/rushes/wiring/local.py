@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rushes.blobs.port import Blobs
 from rushes.domain.errors import Refused
 from rushes.index.port import Index
 from rushes.ledger.port import Ledger
 from rushes.records.port import Records
 from rushes.settings import Settings
 from rushes.transport.port import Transport
-from rushes.wiring.setup import Setup, blobs_of
+from rushes.wiring.setup import Setup
 
 
 class LocalSetup(Setup):
@@ -43,10 +42,6 @@ class LocalSetup(Setup):
         from rushes.transport.poll import Poll
 
         return Poll()
-
-    def blobs(self) -> Blobs:
-        """A bucket, or the home's folder."""
-        return blobs_of(self._settings, self._home)
 
     def snapshots(self, ledger: Ledger, records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """SQLite copies itself while it is in use."""

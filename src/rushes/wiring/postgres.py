@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from rushes.blobs.port import Blobs
 from rushes.domain.errors import Refused
 from rushes.index.port import Index
 from rushes.index.postgres import PostgresIndex
@@ -15,7 +14,7 @@ from rushes.records.port import Records
 from rushes.records.postgres import PostgresRecords
 from rushes.transport.notify import Notify
 from rushes.transport.port import Transport
-from rushes.wiring.setup import Setup, blobs_of, hints_of
+from rushes.wiring.setup import Setup, hints_of
 
 POOL = 10  # connections of one process (CONTRACTS: a worker's share)
 
@@ -43,10 +42,6 @@ class PostgresSetup(Setup):
         """Redis if it is named, else LISTEN on a direct connection, which a pooler is not."""
         s = self._settings
         return hints_of(s) if s.hints else Notify(self._db, s.listen or ("" if s.pgbouncer else s.store))
-
-    def blobs(self) -> Blobs:
-        """A bucket, or the home's folder if it is shared."""
-        return blobs_of(self._settings, self._home, fleet=True)
 
     def snapshots(self, _ledger: Ledger, _records: Records, /) -> Mapping[str, Callable[[Path], None]]:
         """The server has its own backup."""

@@ -12,8 +12,7 @@ from rushes.domain.video import Fingerprint, Footage
 from rushes.ledger.port import Ledger
 from rushes.settings import Settings, shown
 from rushes.sources.folder import Folder
-from rushes.sources.port import ExpectedUploads, Source
-from rushes.sources.storage_events import StorageEvents
+from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport
 
 _REDIS = {"redis://": "redis://", "rediss://": "rediss://", "valkey://": "redis://", "valkeys://": "rediss://"}
@@ -24,6 +23,10 @@ class Setup:
 
     def __init__(self, settings: Settings, home: Path) -> None:
         self._settings, self._home = settings, home
+
+    def blobs(self) -> Blobs:
+        """A bucket, or the home's folder; a fleet must share that."""
+        return blobs_of(self._settings, self._home, fleet=bool(self._settings.store))
 
     def multipart(self) -> Multipart | None:
         """Signed uploads to the bucket, if boto3 is here to sign them."""
@@ -53,7 +56,7 @@ class Setup:
         if not self._settings.blobs:
             return None
         with needed("s3"):
-            from rushes.sources.expected_uploads import BucketUploads
+            from rushes.sources.bucket import BucketUploads
         return BucketUploads(ledger, _place(self._settings, self._settings.blobs))
 
     def storage_events(self) -> StorageEvents | None:

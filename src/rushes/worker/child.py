@@ -25,9 +25,7 @@ OnMessage = Callable[["Child", JSON], None]
 class Child:
     """One spawned process that runs one task at a time, in a process group of its own."""
 
-    def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], on_message: Callable[["Child", JSON], None]
-    ) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], on_message: OnMessage) -> None:
         """`on_message` is called from a thread of this child with each message; the last is {"type": "exited", ...}."""
         self._on_message = on_message
         self.output = ChildOutput()

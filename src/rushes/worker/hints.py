@@ -1,5 +1,7 @@
 """How a worker uses the transport: in threads of its own, because a server of hints may be slow or unavailable."""
 
+import queue
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -8,22 +10,17 @@ from functools import partial
 from rushes.telemetry import BugLog
 from rushes.transport.port import Transport
 from rushes.worker import commands, inputs
-from rushes.worker.background import Background
 
 PAUSE_SECONDS = 1.0
+LaneOf = Callable[[str], str | None]  # of a task; None if its stage is not known here
+Action = Callable[[], object]
 
 
 class Hints:
     """Announces after commits, listens when idle, and settles what needs no hint any more."""
 
     def __init__(
-        self,
-        transport: Transport,
-        lane_of: Callable[[str], str | None],
-        report: Callable[[inputs.Input], None],
-        bugs: BugLog,
-        *,
-        takes: bool,
+        self, transport: Transport, lane_of: LaneOf, report: inputs.Report, bugs: BugLog, *, takes: bool
     ) -> None:
         """`takes`: whether hints that wait in a queue are for this worker."""
         self._ignores_hints = transport.queues and not takes
@@ -84,3 +81,50 @@ class Hints:
             self.announce(tasks)  # taken from the queue by a worker that leaves: others need them
         else:
             self._report(inputs.Hinted(command.lanes, tasks))
+
+
+class Background:
+    """One thread that runs actions in order; a named one that waits already is not added again."""
+
+    def __init__(self, bugs: BugLog) -> None:
+        self._waiting: queue.SimpleQueue[tuple[str, Action] | None] = queue.SimpleQueue()
+        self._names: set[str] = set()
+        self._unfinished = 0
+        self._bugs = bugs
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits or runs."""
+        return self._unfinished > 0
+
+    def run(self, action: Action, name: str = "") -> None:
+        """Run it when its turn comes."""
+        with self._lock:
+            if name and name in self._names:
+                return
+            self._names.add(name)
+            self._unfinished += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, daemon=True)
+                self._thread.start()
+        self._waiting.put((name, action))
+
+    def close(self, seconds: float) -> None:
+        """Finish what was added, but wait no longer than so many seconds."""
+        if self._thread:
+            self._waiting.put(None)
+            self._thread.join(seconds)
+
+    def _loop(self) -> None:
+        while item := self._waiting.get():
+            name, action = item
+            with self._lock:
+                self._names.discard(name)  # before it runs: what changes meanwhile needs another run
+            try:
+                action()
+            except Exception as e:  # noqa: BLE001 - the next action must find its thread
+                self._bugs.add(e)
+            with self._lock:
+                self._unfinished -= 1

@@ -1,6 +1,6 @@
 """Inputs: what the shell reports to the core."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rushes.domain.task import Failure, Finish, Lease, LeaseStatus
@@ -106,17 +106,7 @@ class StopRequested:
     at_once: bool = False
 
 
-Input = (
-    Tick
-    | Hinted
-    | Claimed
-    | Swept
-    | RenewalReply
-    | Progressed
-    | TaskFinished
-    | TaskFailed
-    | OutboxEntryWritten
-    | StoreUnavailable
-    | DiskSpace
-    | StopRequested
-)  # fmt: skip
+LedgerAnswer = Claimed | Swept | RenewalReply | OutboxEntryWritten | StoreUnavailable
+SlotMessage = Progressed | TaskFinished | TaskFailed
+Input = Tick | Hinted | DiskSpace | StopRequested | LedgerAnswer | SlotMessage
+Report = Callable[[Input], None]

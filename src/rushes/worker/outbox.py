@@ -20,7 +20,7 @@ class Outbox:
 
     ledger: Ledger
     open_plan: Callable[[Lease, Finish], None]
-    report: Callable[[inputs.Input], None]
+    report: inputs.Report
     hints: Hints
     about: Callable[[Lease], dict[str, object]]
 

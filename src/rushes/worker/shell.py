@@ -18,8 +18,7 @@ from rushes.ledger.port import Ledger
 from rushes.telemetry import BugLog, log
 from rushes.transport.port import Transport
 from rushes.worker import commands, core, inputs
-from rushes.worker.background import Background
-from rushes.worker.hints import Hints
+from rushes.worker.hints import Background, Hints
 from rushes.worker.outbox import Outbox
 from rushes.worker.publish import Sweeper, sweep_page
 from rushes.worker.scratch import clear
@@ -108,14 +107,8 @@ class Shell:
 
     def about(self, lease: Lease) -> dict[str, object]:
         """The fields of a log line about a lease."""
-        return {
-            "job": lease.job,
-            "task": lease.task,
-            "stage": lease.stage,
-            "chunk": lease.chunk,
-            "attempt": lease.fence,
-            "worker": self.me.id,
-        }
+        named = {name: getattr(lease, name) for name in ("job", "task", "stage", "chunk")}
+        return {**named, "attempt": lease.fence, "worker": self.me.id}
 
     def _next(self) -> inputs.Input:
         wait = min(self.state.wake_at(), self._housekeeping_at) - time.monotonic()

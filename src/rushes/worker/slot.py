@@ -5,7 +5,6 @@ Blobs first, then the manifest; the parent writes the ledger. A manifest that is
 
 import contextlib
 import ctypes
-import errno
 import hashlib
 import json
 import os
@@ -27,11 +26,14 @@ from rushes.domain.result import Manifest, Provenance, Result, result_of
 from rushes.domain.span import Span
 from rushes.domain.video import Fingerprint, Footage
 from rushes.engines.port import Engine
+from rushes.files import DISK_FULL
 from rushes.stages.port import Input, OutputDraft, Stage, Work
 from rushes.worker.child_output import BEGIN, END
 from rushes.worker.scratch import scratch
 
 PR_SET_PDEATHSIG = 1
+Doc = Mapping[str, JSON]
+OnProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(deps: SlotDeps, request: Mapping[str, JSON], connection: Connection) -> JSON:
+def _answer(deps: SlotDeps, request: Doc, connection: Connection) -> JSON:
     begun, loading = time.monotonic(), deps.engine.loading
     try:
         results = run_task(deps, request, _progress_sender(connection))
@@ -84,20 +86,14 @@ def _answer(deps: SlotDeps, request: Mapping[str, JSON], connection: Connection)
         return {"type": "finished", "results": [r._asdict() for r in results], "seconds": seconds}
     except RushesError as e:
         return _failure(e, type(e).__name__, str(e), e.advice, e.verdict)
-    except OSError as e:
-        if e.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _failure(NoRoom("the disk is full"), "NoRoom", "the disk is full", NoRoom.hint, NoRoom.verdict)
-        return _bug(e)
     except MemoryError as e:
         return _failure(e, "OutOfMemory", "not enough memory for this chunk", "Run fewer slots.", "may work next time")
     except Exception as e:  # noqa: BLE001 - anything else is a bug in a stage: reported, retried, counted
-        return _bug(e)
-
-
-def _bug(error: Exception) -> JSON:
-    print(traceback.format_exc(), file=sys.stderr, flush=True)
-    hint = "This looks like a bug in the stage; its log has the traceback."
-    return _failure(error, type(error).__name__, f"{error}" or "no message", hint, "may work next time")
+        if isinstance(e, OSError) and e.errno in DISK_FULL:
+            return _failure(NoRoom("the disk is full"), "NoRoom", "the disk is full", NoRoom.hint, NoRoom.verdict)
+        print(traceback.format_exc(), file=sys.stderr, flush=True)
+        hint = "This looks like a bug in the stage; its log has the traceback."
+        return _failure(e, type(e).__name__, f"{e}" or "no message", hint, "may work next time")
 
 
 def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: str) -> JSON:
@@ -112,7 +108,7 @@ def _failure(error: BaseException, kind: str, message: str, hint: str, verdict: 
     }
 
 
-def _progress_sender(connection: Connection) -> Callable[[float], None]:
+def _progress_sender(connection: Connection) -> OnProgress:
     """Sends progress to the parent, at most five times a second."""
     last = [-1.0]
 
@@ -125,33 +121,22 @@ def _progress_sender(connection: Connection) -> Callable[[float], None]:
     return send
 
 
-def run_task(deps: SlotDeps, request: Mapping[str, JSON], on_progress: Callable[[float], None]) -> list[Result]:
+def run_task(deps: SlotDeps, request: Doc, on_progress: OnProgress) -> list[Result]:
     """Make the results of a task that do not exist yet; return all of them."""
     spec = json.loads(request["spec"])
     keys: dict[str, str] = spec["results"]
     results = {output: found for output, key in keys.items() if (found := _adopt(deps.blobs, spec["owner"], key))}
     wanted = frozenset(keys) - frozenset(results)
     if wanted:
+        stage = _stage(deps, request["stage"], spec["version"])
         with scratch(deps.scratch) as folder:
-            results |= _make(deps, request, spec, wanted, folder, on_progress)
+            work = _work(deps, request, spec, wanted, folder, on_progress)
+            stage.run(work)
+            if missing := wanted - work.saved.keys():
+                names = ", ".join(sorted(missing))
+                raise NeverWorks(f"stage {request['stage']} did not save: {names}", "Fix the stage.")
+            results |= {output: _commit(deps, request, spec, output, work.saved[output]) for output in sorted(wanted)}
     return [results[output] for output in keys]
-
-
-def _make(
-    deps: SlotDeps,
-    request: Mapping[str, JSON],
-    spec: Mapping[str, JSON],
-    wanted: frozenset[str],
-    folder: Path,
-    on_progress: Callable[[float], None],
-) -> dict[str, Result]:
-    stage = _stage(deps, request["stage"], spec["version"])
-    work = _work(deps, request, spec, wanted, folder, on_progress)
-    stage.run(work)
-    missing = wanted - work.saved.keys()
-    if missing:
-        raise NeverWorks(f"stage {request['stage']} did not save: {', '.join(sorted(missing))}", "Fix the stage.")
-    return {output: _commit(deps, request, spec, output, work.saved[output]) for output in sorted(wanted)}
 
 
 def _stage(deps: SlotDeps, name: str, version: int) -> Stage:
@@ -159,20 +144,13 @@ def _stage(deps: SlotDeps, name: str, version: int) -> Stage:
     if stage is None:
         raise NeverWorks(f"no stage {name!r} on this machine", "Install the package that brings it, then retry.")
     if stage.spec.version != version:
-        raise NeverWorks(
-            f"stage {name} is version {stage.spec.version} here, the plan asks for {version}",
-            "Submit the video again to plan it with this version.",
-        )
+        differs = f"stage {name} is version {stage.spec.version} here, the plan asks for {version}"
+        raise NeverWorks(differs, "Submit the video again to plan it with this version.")
     return stage
 
 
 def _work(
-    deps: SlotDeps,
-    request: Mapping[str, JSON],
-    spec: Mapping[str, JSON],
-    wanted: frozenset[str],
-    folder: Path,
-    on_progress: Callable[[float], None],
+    deps: SlotDeps, request: Doc, spec: Doc, wanted: frozenset[str], folder: Path, on_progress: OnProgress
 ) -> Work:
     owner = spec["owner"]
     source = Fingerprint.from_json(spec["source"]) if spec["source"] else None
@@ -224,9 +202,7 @@ def _adopt(blobs: Blobs, owner: str, key: str) -> Result | None:
     return None
 
 
-def _commit(
-    deps: SlotDeps, request: Mapping[str, JSON], spec: Mapping[str, JSON], output: str, saved: OutputDraft
-) -> Result:
+def _commit(deps: SlotDeps, request: Doc, spec: Doc, output: str, saved: OutputDraft) -> Result:
     key = spec["results"][output]
     origin = Provenance(
         run_id=request["job"],

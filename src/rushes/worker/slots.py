@@ -12,21 +12,16 @@ from rushes.domain.task import Failure, Finish, Lease
 from rushes.worker import inputs
 from rushes.worker.child import Child
 from rushes.worker.child_output import Send
+from rushes.worker.inputs import Report
 
-Report = Callable[[inputs.Input], None]
+OnExit = Callable[[], None]
 
 
 class Slots:
     """A child per slot, started when used and replaced after any kill, growth in memory or so many tasks."""
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        report: Report,
-        keep_log: Send,
-        on_exit: Callable[[], None],
-        tasks: int,
+        self, argv: Sequence[str], env: Mapping[str, str], report: Report, keep_log: Send, on_exit: OnExit, tasks: int
     ) -> None:
         """`report` gets inputs, `keep_log` gets lines, `on_exit` is called when a child has exited."""
         self._argv, self._env, self._tasks = argv, env, tasks

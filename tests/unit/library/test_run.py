@@ -15,8 +15,8 @@ from rushes.domain.job import JobState
 from rushes.domain.task import Failure
 from rushes.ledger.pages import all_jobs
 from rushes.library import JobRequest, Library
-from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.progress import DiskSpace, FilmsAdded, JobsProgress, RunReport
+from rushes.library.work.workers import JobWorker
 from rushes.surfaces.cli.commands.run import run_shown
 from rushes.surfaces.cli.session import Session
 from tests.disk_space import report_free_bytes

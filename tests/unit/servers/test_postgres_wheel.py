@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rushes.domain.errors import Refused
-from rushes.servers import postgres_wheel
-from rushes.servers.postgres_wheel import COPIES, VERSIONS, programs
+from rushes.servers import postgres
+from rushes.servers.postgres import COPIES, VERSIONS, programs
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's PostgreSQL runs as another user")
@@ -37,7 +37,7 @@ def test_the_copy_is_made_once() -> None:
 @as_root
 def test_a_copy_that_its_user_cannot_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(postgres_wheel, "COPIES", tmp_path / "copies")
+    monkeypatch.setattr(postgres, "COPIES", tmp_path / "copies")
     with pytest.raises(Refused, match="cannot be copied"):
         programs(18, NOBODY)
     assert not list((tmp_path / "copies").iterdir())
@@ -48,6 +48,6 @@ def test_a_copy_that_somebody_else_may_have_made_is_refused(tmp_path: Path, monk
     copies = tmp_path / "copies"
     (copies / programs(18, NOBODY).parents[2].name).mkdir(parents=True)
     os.chown(copies, NOBODY, -1)
-    monkeypatch.setattr(postgres_wheel, "COPIES", copies)
+    monkeypatch.setattr(postgres, "COPIES", copies)
     with pytest.raises(Refused, match="belongs to another user"):
         programs(18, NOBODY)

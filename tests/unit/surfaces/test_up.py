@@ -19,7 +19,7 @@ import psutil
 import psycopg
 import pytest
 
-from rushes.servers.postgres_wheel import programs
+from rushes.servers.postgres import programs
 from tests.unit.cli_worker import films
 
 DEADLINE = 240.0

@@ -10,7 +10,7 @@ import redis
 
 from rushes.domain.event import EventType
 from rushes.domain.task import TaskState
-from rushes.jobs.reconcile import announce_missing
+from rushes.jobs.control import announce_missing
 from rushes.servers import valkey
 from rushes.servers.process import Running
 from rushes.transport.redis import RedisHints

@@ -1,6 +1,7 @@
 """Backup and restore: the ledger's snapshot first, then the results it names.
 
 A folder is a backup only when its last file, the seal, is there. Published names are made again from the manifests.
+One caretaker of a home at a time: gc must not clear what a backup is about to copy.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob, NotFound, Refused
 from rushes.domain.keys import blob_key, parse_blob_key
 from rushes.domain.result import Artifact
-from rushes.files import replacing
+from rushes.files import locked_or_refused, replacing, write_whole
 from rushes.telemetry import log
 
 SEAL = "backup.json"  # written last: without it a folder is not a backup
@@ -54,9 +55,9 @@ def backup(
     copied = copy(blobs, folder(to / FILES))
     settings = home / "rushes.toml"
     if settings.is_file():
-        _replace(to / settings.name, partial(_copy, settings))
+        _replace(to / settings.name, partial(shutil.copy2, settings))
     seal = {name: _sha256(to / name) for name in (*snapshots, *([settings.name] if settings.is_file() else []))}
-    _replace(to / SEAL, partial(_write, json.dumps(seal)))
+    write_whole(to / SEAL, json.dumps(seal).encode())
     return copied
 
 
@@ -81,12 +82,12 @@ def restore(backup_folder: Path, home: Path, folder: OpenBlobs, blobs_of: OpenBl
     _unlink(home, "index.sqlite", "index.sqlite-wal", "index.sqlite-shm")  # it follows another ledger: rebuilt
     databases = [name for name in seal if name.endswith(".sqlite")]
     for name in seal.keys() - set(databases):
-        _replace(home / name, partial(_copy, backup_folder / name))
+        _replace(home / name, partial(shutil.copy2, backup_folder / name))
     blobs = blobs_of(home)
     copied = copy(folder(backup_folder / FILES), blobs)
     _publish(blobs)
     for name in sorted(databases, key=lambda n: n == "ledger.sqlite"):
-        _replace(home / name, partial(_copy, backup_folder / name))
+        _replace(home / name, partial(shutil.copy2, backup_folder / name))
     return copied.files
 
 
@@ -168,16 +169,7 @@ def _unlink(folder: Path, *names: str) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
-    shutil.copystat(source, target)
-
-
-def _write(text: str, target: Path) -> None:
-    target.write_text(text)
-
-
-def _replace(target: Path, write: Callable[[Path], None]) -> None:
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as part:
         write(part)
@@ -186,3 +178,13 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def maintenance_lock(home: Path) -> contextlib.AbstractContextManager[None]:
+    """Hold the home's lock; it is let go with the process.
+
+    Raises:
+        Refused: somebody else clears up or makes a backup now.
+    """
+    no = Refused("gc or a backup is already running in this home", "Wait until it is finished.")
+    return locked_or_refused(home / ".care.lock", no)

@@ -1,11 +1,11 @@
-"""Clearing results away: row, manifest, then published names; what a job takes up meanwhile is brought back.
+"""Which results may go, and clearing them away: row, manifest, then published names; what a job takes up comes back.
 
 A note of the manifests is written before they go, so that a clearing which was killed can be gone on with.
 """
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -13,17 +13,73 @@ from rushes.blobs.documents import read_document
 from rushes.blobs.manifests import parse_manifest, written
 from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
+from rushes.domain.job import Job, JobState
 from rushes.domain.keys import canonical, manifest_key, manifests_of_subject
 from rushes.domain.result import Manifest
-from rushes.domain.task import TaskState
-from rushes.jobs.maintenance.retention import RetentionRules, sort_results
+from rushes.domain.stage import StageSpec
+from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import results_of
+from rushes.plan.planner import inputs_of, results_of
 from rushes.telemetry import log
 
 Announce = Callable[[Sequence[str]], None]
 _PAGE = 500  # results in one note
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """What may go, and when."""
+
+    specs: Mapping[str, StageSpec]
+    keep_days: int
+    clip_days: int
+    young_seconds: float = 86400.0  # an unnamed blob that is younger may belong to work in progress
+    gone: frozenset[str] = frozenset()  # jobs that were deleted: they want nothing
+    footage: frozenset[str] = frozenset()  # sha256s, where all that goes was made of these; none: look at every job
+
+
+@dataclass(frozen=True, slots=True)
+class SortedResults:
+    """Results by what becomes of them: no job wants those that go any more."""
+
+    going: frozenset[str]
+    wanted: frozenset[str]
+
+
+def sort_results(ledger: Ledger, owner: str, rules: RetentionRules, now: datetime) -> SortedResults:
+    """Every result that a job of the owner speaks of."""
+    going: set[str] = set()
+    wanted: set[str] = set()
+    for job in all_jobs(ledger, owner):
+        if job.id in rules.gone or (rules.footage and not footage_of([job]) <= rules.footage):
+            continue  # results are never shared by other footage; a job that has not read its own is looked at
+        tasks = all_tasks(ledger, job.id)
+        may_go = set(_passing(job, tasks, rules, now)) if job.state is JobState.COMPLETED else set()
+        going |= may_go
+        wanted |= {key for task in tasks for key in _wants(job, task)} - may_go
+    return SortedResults(frozenset(going - wanted), frozenset(wanted))
+
+
+def footage_of(jobs: Collection[Job]) -> frozenset[str]:
+    """What jobs are about, as far as they have read it."""
+    read = (json.loads(job.facts).get("sha256") for job in jobs if job.facts)
+    return frozenset(sha256 for sha256 in read if sha256)
+
+
+def _wants(job: Job, task: Task) -> Iterator[str]:
+    yield from results_of(task.spec).values()
+    if job.state is not JobState.COMPLETED:
+        yield from inputs_of(task.spec)
+
+
+def _passing(job: Job, tasks: tuple[Task, ...], rules: RetentionRules, now: datetime) -> Iterator[str]:
+    days = (now - datetime.fromisoformat(job.finished_at)).days if job.finished_at else 0
+    for task in tasks:
+        spec = rules.specs.get(task.stage)
+        intermediate = spec.intermediate if spec and days >= rules.keep_days else ()
+        expiring = spec.expiring if spec and days >= rules.clip_days else ()
+        yield from (key for output, key in results_of(task.spec).items() if output in (*intermediate, *expiring))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.keys import parse_blob_key
 from rushes.domain.result import Manifest
-from rushes.jobs.maintenance.deletion import Announce, Deletion
-from rushes.jobs.maintenance.retention import RetentionRules, footage_of, sort_results
+from rushes.jobs.maintenance.deletion import Announce, Deletion, RetentionRules, footage_of, sort_results
 from rushes.ledger.pages import all_tasks
 from rushes.ledger.port import Ledger
 from rushes.plan.planner import results_of

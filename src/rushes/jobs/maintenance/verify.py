@@ -1,7 +1,7 @@
-"""Verify: done implies that the files exist and their hashes match."""
+"""Verify: done implies that the files exist and their hashes match; what may not go is missing if it has no row."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rushes.blobs.documents import read_document
@@ -10,10 +10,13 @@ from rushes.blobs.port import Blobs
 from rushes.domain.errors import DamagedBlob
 from rushes.domain.job import Job, JobState
 from rushes.domain.keys import manifest_key
-from rushes.domain.task import TaskState
+from rushes.domain.stage import StageSpec
+from rushes.domain.task import Task, TaskState
 from rushes.ledger.pages import all_jobs, all_tasks
 from rushes.ledger.port import Ledger
-from rushes.plan.planner import results_of
+from rushes.plan.planner import inputs_of, results_of
+
+_COMING = (TaskState.WAITING, TaskState.READY, TaskState.LEASED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +90,32 @@ def _look(blobs: Blobs, owner: str, key: str, sha256: str, files: dict[str, int]
     files |= {a.sha256: a.size for a in manifest.artifacts if a.sha256 not in bad}
     names = [a.name for a in manifest.artifacts if a.sha256 in bad]
     return f"missing or damaged: {', '.join(names)}" if bad else ""
+
+
+def find_missing(
+    ledger: Ledger, owner: str, specs: Mapping[str, StageSpec], gone: Collection[str]
+) -> tuple[Damage, ...]:
+    """Results without a row that a job must have and nobody is making, each told of the newest such job.
+
+    What may go some day is missing only if work that is not done yet reads it; jobs that were deleted miss nothing.
+    """
+    must: dict[str, Damage] = {}
+    coming: set[str] = set()
+    for job in all_jobs(ledger, owner):
+        if job.id in gone or job.state is JobState.CANCELLED:
+            continue
+        tasks = all_tasks(ledger, job.id)
+        coming |= {key for t in tasks if t.state in _COMING for key in results_of(t.spec).values()}
+        must |= {damage.key: damage for damage in _held(job, tasks, specs)}
+    keys = [key for key in must if key not in coming]
+    return tuple(must[key] for key in sorted(set(keys) - ledger.known(owner, keys).keys()))
+
+
+def _held(job: Job, tasks: tuple[Task, ...], specs: Mapping[str, StageSpec]) -> Iterator[Damage]:
+    read = {key for task in tasks if task.state is not TaskState.DONE for key in inputs_of(task.spec)}
+    for task in tasks:
+        spec = specs.get(task.stage)
+        may_go = (*spec.intermediate, *spec.expiring) if spec else ()
+        for output, key in results_of(task.spec).items() if task.state is TaskState.DONE else ():
+            if key in read or output not in may_go:
+                yield Damage(job.id, task.id, key, output, "it is not there any more")

@@ -15,8 +15,8 @@ from rushes.index.deleted_jobs import DELETED
 from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video
 from rushes.jobs import control
+from rushes.jobs.maintenance.deletion import RetentionRules
 from rushes.jobs.maintenance.gc import drop
-from rushes.jobs.maintenance.retention import RetentionRules
 from rushes.plan.planner import JobSpec
 from rushes.records.port import Record
 
@@ -35,17 +35,16 @@ class RemovalReport:
 
 def remove_video(home: Home, video: Video, *, originals: bool = False) -> RemovalReport:
     """Delete a video: jobs, results, clips, what people said of it; and with `originals` what was uploaded."""
-    owner = home.settings.owner
-    before = home.records.get(DELETED, owner, video.id)
+    before = home.records.get(DELETED, home.owner, video.id)
     clips = [str(clip.doc["job"]) for clip in home.all_records(CLIP, video.id)]
     jobs = dict.fromkeys([*(before.doc["jobs"] if before else ()), *video.jobs, *clips])
     doc = {"jobs": list(jobs), "originals": originals, "over": False}
-    return finish_removal(home, home.records.put(DELETED, owner, video.id, doc))
+    return finish_removal(home, home.records.put(DELETED, home.owner, video.id, doc))
 
 
 def unfinished_removal(home: Home, video: str) -> Record | None:
     """A deletion of that video which a kill cut short."""
-    record = home.records.get(DELETED, home.settings.owner, video)
+    record = home.records.get(DELETED, home.owner, video)
     return None if record is None or record.doc["over"] else record
 
 
@@ -72,19 +71,13 @@ def finish_removals(home: Home) -> int:
 def finish_removal(home: Home, gone: Record) -> RemovalReport:
     """Everything that follows from the record, in any state that a kill may have left; repeatable."""
     jobs = [job for id in gone.doc["jobs"] if (job := _stopped(home, id))]
-    results = drop(
-        home.ledger,
-        home.blobs,
-        gone.owner,
-        [job.id for job in jobs],
-        deleted_jobs(home),
-        partial(control.announce, home),
-    )
+    ids, announce = [job.id for job in jobs], partial(control.announce, home)
+    results = drop(home.ledger, home.blobs, gone.owner, ids, deleted_jobs(home), announce)
     files = _delete_uploads(home, jobs) if gone.doc["originals"] else ()
     _forget(home, gone.id)
     home.records.put(DELETED, gone.owner, gone.id, {**gone.doc, "over": True})
     home.follower.catch_up()
-    return RemovalReport(gone.id, tuple(job.id for job in jobs), results, files)
+    return RemovalReport(gone.id, tuple(ids), results, files)
 
 
 def _stopped(home: Home, id: str) -> Job | None:
@@ -102,11 +95,10 @@ def _stopped(home: Home, id: str) -> Job | None:
 
 def _forget(home: Home, video: str) -> None:
     """What people said of it."""
-    owner = home.settings.owner
-    home.records.delete(NAME, owner, video)
+    home.records.delete(NAME, home.owner, video)
     for kind in (CORRECTION, SELECTION, CLIP):
         for record in home.all_records(kind, video):
-            home.records.delete(kind, owner, record.id)
+            home.records.delete(kind, home.owner, record.id)
 
 
 def _delete_uploads(home: Home, jobs: list[Job]) -> tuple[str, ...]:

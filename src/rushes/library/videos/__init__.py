@@ -4,15 +4,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.annotations import Anchor, correct, delete_record, rename, select
 from rushes.annotations.sidecars import catch_up
 from rushes.blobs.documents import address
 from rushes.domain.errors import NotFound, Refused
 from rushes.domain.job import Job
-from rushes.domain.keys import is_id
+from rushes.domain.keys import is_id, short
 from rushes.domain.observation import Observation
 from rushes.home import Home
-from rushes.index.follower import CORRECTION, SELECTION
+from rushes.index.follower import CORRECTION, NAME, SELECTION
 from rushes.index.port import Video, find_video
 from rushes.jobs.maintenance.video_removal import RemovalReport, finish_removal, remove_video, unfinished_removal
 from rushes.jobs.originals import original, with_current_path
@@ -20,13 +19,11 @@ from rushes.ledger.pages import every
 from rushes.ledger.port import Page
 from rushes.library.names import goes_by, pick_one
 from rushes.library.videos.beside import WrittenFile, write_all, write_sidecar, write_subtitles
-from rushes.library.videos.compare import Comparison, compare
-from rushes.library.videos.envelopes import Envelope, envelopes
-from rushes.library.videos.export import export, shots_of
-from rushes.library.videos.published import PublishedFilm
+from rushes.library.videos.export import PublishedFilm, export, shots_of
+from rushes.library.videos.runs import Comparison, Envelope, compare, envelopes
 from rushes.records.port import Record
 
-__all__ = ["Anchor", "Compared", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
+__all__ = ["Comparison", "Envelope", "Observation", "Record", "RemovalReport", "Video", "Videos", "WrittenFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Videos:
     def page(self, cursor: str = "", limit: int = 100) -> tuple[tuple[Video, ...], str]:
         """Videos, newest first, and the next cursor ("" at the end)."""
         catch_up(self.home)
-        return self.home.index.videos(self._owner, cursor, limit)
+        return self.home.index.videos(self.home.owner, cursor, limit)
 
     def get(self, id: str) -> Video:
         """One video by its exact id.
@@ -47,14 +44,14 @@ class Videos:
             NotFound: this owner has none of that id.
         """
         catch_up(self.home)
-        found = find_video(self.home.index, self._owner, id) if is_id(id) else None
+        found = find_video(self.home.index, self.home.owner, id) if is_id(id) else None
         if found is None:
             raise NotFound(f"no video {id[:60]!r}", what="video")
         return with_current_path(self.home, found)
 
     def get_many(self, ids: Collection[str]) -> dict[str, Video]:
         """Those of these videos that are there, by id, as the index knows them now."""
-        return {v.id: v for v in self.home.index.videos(self._owner, ids=ids)[0]} if ids else {}
+        return {v.id: v for v in self.home.index.videos(self.home.owner, ids=ids)[0]} if ids else {}
 
     def find(self, name: str) -> Video:
         """One video by its id, the beginning of it, its file name (with or without ending) or one of its paths.
@@ -69,7 +66,7 @@ class Videos:
 
     def lines(self, video: str, kind: str = "speech") -> tuple[Observation, ...]:
         """What is said (or seen: text, object, person, place) in order of time; grows while a job runs."""
-        return self.home.index.lines(self._owner, video, kind)
+        return self.home.index.lines(self.home.owner, video, kind)
 
     def shots(self, video: Video) -> list[tuple[int, int]]:
         """Start and end of each shot in microseconds.
@@ -139,7 +136,10 @@ class Videos:
     # What people say
     def rename(self, video: Video, name: str) -> None:
         """Give it a name; an empty one takes it back."""
-        rename(self.home, video.id, name)
+        if name:
+            self.home.records.put(NAME, self.home.owner, video.id, {"name": name})
+        else:
+            self.home.records.delete(NAME, self.home.owner, video.id)
 
     def remove(self, id: str, *, originals: bool = False) -> RemovalReport:
         """Delete a video with all that was made of it; the original stays, unless it was uploaded and `originals`.
@@ -153,15 +153,21 @@ class Videos:
 
     def correct(self, video: Video, start_us: int, end_us: int, text: str, kind: str = "speech") -> Record:
         """Say what really stands at a place; an empty text says that nothing does."""
-        return correct(self.home, kind, Anchor(video.id, start_us, end_us), text)
+        place = {"video": video.id, "start_us": start_us, "end_us": end_us}  # never a cluster or a row
+        doc = {"kind": kind, "text": text, **place}
+        return self.home.records.put(CORRECTION, self.home.owner, "cor_" + short([kind, place]), doc)
 
     def corrections(self, video: Video) -> list[Record]:
         """What was corrected in it."""
         return list(self.home.all_records(CORRECTION, video.id))
 
     def undo_correction(self, id: str) -> None:
-        """Take a correction back."""
-        delete_record(self.home, CORRECTION, id)
+        """Take a correction back.
+
+        Raises:
+            NotFound: there is none.
+        """
+        self.home.delete_record(CORRECTION, id)
 
     def select_run(self, video: Video, kind: str, run: str) -> Record:
         """Say which run counts for a kind of observations: one of its jobs, or "" for the newest.
@@ -171,15 +177,12 @@ class Videos:
         """
         if run and run not in video.jobs:
             raise Refused(f"{run!r} is not a run of this video", f"Its runs: {', '.join(video.jobs)}")
-        return select(self.home, video.id, kind, run)
+        doc = {"video": video.id, "kind": kind, "run": run}
+        return self.home.records.put(SELECTION, self.home.owner, f"{video.id}.{kind}", doc)
 
     def selected_runs(self, video: Video) -> list[Record]:
         """The runs that were chosen for it, by kind."""
         return list(self.home.all_records(SELECTION, video.id))
 
-    @property
-    def _owner(self) -> str:
-        return self.home.settings.owner
-
     def _all(self) -> Iterator[Video]:
-        return every(lambda cursor: Page(*self.home.index.videos(self._owner, cursor, 500)))
+        return every(lambda cursor: Page(*self.home.index.videos(self.home.owner, cursor, 500)))

@@ -8,20 +8,18 @@ from pathlib import Path
 
 from rushes.annotations.faces import faces_document
 from rushes.blobs.documents import read_document
-from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState
-from rushes.domain.keys import JSON, short, task_id
-from rushes.domain.task import TaskState
+from rushes.domain.keys import JSON, short
 from rushes.exports import sidecar
 from rushes.exports.adjacent_files import adjacent_path, write_adjacent
 from rushes.home import Home
 from rushes.index.people import KIND as PERSON
 from rushes.index.port import Video, find_video
-from rushes.jobs.originals import with_current_path
+from rushes.jobs.originals import manifest_of, read_artifact, with_current_path
 from rushes.jobs.submit import display_name
 from rushes.library.videos.export import everything, export
-from rushes.plan.planner import JobSpec, results_of
+from rushes.plan.planner import JobSpec
 from rushes.records.port import Conflict
 from rushes.telemetry import log
 
@@ -50,19 +48,13 @@ class WrittenFile:
 
 def write_subtitles(home: Home, job: Job) -> list[WrittenFile]:
     """Write the finished transcript's subtitles beside its film, unless that lies in a bucket."""
-    tasks = home.ledger.tasks(ids=[task_id(job.id, "transcript", None)]).rows
-    if not tasks or tasks[0].state is not TaskState.DONE:
+    manifest, source = manifest_of(home, job.id, "transcript", "transcript"), JobSpec.from_text(job.payload).source
+    language = str(manifest.facts.get("language", "")) if manifest else ""
+    if not manifest or not manifest.count or not language or source.far:
         return []
-    manifest = read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)["transcript"])
-    language = str(manifest.facts.get("language", ""))
-    source = JobSpec.from_text(job.payload).source
-    if not manifest.count or not language or source.far:
-        return []
-    film, files = home.originals / source.path, []
-    for kind, artifact in KINDS.items():
-        with home.blobs.open(job.owner, manifest.artifact(artifact).sha256) as f:
-            files.append(_write(home, job.owner, film, adjacent_path(film, language, kind), f.read()))
-    return files
+    film = home.originals / source.path
+    texts = {kind: read_artifact(home, manifest, artifact) for kind, artifact in KINDS.items()}
+    return [_write(home, job.owner, film, adjacent_path(film, language, kind), text) for kind, text in texts.items()]
 
 
 def write_sidecar(home: Home, job: Job) -> list[WrittenFile]:

@@ -2,25 +2,22 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 
-from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused
-from rushes.domain.keys import task_id
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
-from rushes.domain.task import TaskState
 from rushes.exports import chapters, tables, timelines
 from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.follower import SELECTION
 from rushes.index.passages import VISUAL_KINDS, ranges
 from rushes.index.port import Video
-from rushes.jobs.originals import read_probe, with_current_path
+from rushes.jobs.originals import manifest_of, read_artifact, read_probe, with_current_path
 from rushes.media import subtitles
-from rushes.plan.planner import results_of
 
 
 def export(home: Home, video: Video, kind: str, out: Path | None = None) -> bytes:
@@ -55,11 +52,8 @@ def shots_of(home: Home, video: Video) -> list[Span]:
 def _artifact(home: Home, video: Video, stage: str, output: str, name: str) -> bytes:
     """An artifact of the newest job that has it."""
     for job in video.jobs:
-        tasks = home.ledger.tasks(ids=[task_id(job, stage, None)]).rows
-        if tasks and tasks[0].state is TaskState.DONE:
-            manifest = read_manifest(home.blobs, video.owner, results_of(tasks[0].spec)[output])
-            with home.blobs.open(video.owner, manifest.artifact(name).sha256) as f:
-                return f.read()
+        if manifest := manifest_of(home, job, stage, output):
+            return read_artifact(home, manifest, name)
     raise NotFound(f"{video.name} has no {stage} yet", f"Run: rushes run {video.path}")
 
 
@@ -133,3 +127,13 @@ KINDS: dict[str, Callable[[Home, Video], bytes]] = {
     "edl": lambda home, video: timelines.edl(footage_of(home, video), shots_of(home, video)),
     "otio": lambda home, video: timelines.otio(footage_of(home, video), shots_of(home, video)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFilm:
+    """A 3D version of a video of the library."""
+
+    format: str
+    name: str  # as it is published
+    size: int
+    file: str  # what a copy is called, as players read it

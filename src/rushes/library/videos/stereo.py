@@ -1,27 +1,28 @@
 """3D: what is wanted of it, a preview before the long run, and the finished film beside the original."""
 
+import filecmp
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from rushes.blobs.documents import address
-from rushes.blobs.manifests import read_manifest
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job
-from rushes.domain.keys import JSON, short, task_id
+from rushes.domain.keys import JSON, short
 from rushes.domain.result import Manifest
 from rushes.domain.task import TaskState
 from rushes.exports.adjacent_files import check_output_path
 from rushes.home import Home
 from rushes.index.port import Video
 from rushes.jobs.intake import JobRequest, add, missing_models, wake
+from rushes.jobs.originals import manifest_of, read_artifact
 from rushes.jobs.own_outputs import CLIP, copy_out, remember
-from rushes.library.videos.published import PublishedFilm
+from rushes.library.videos.export import PublishedFilm
 from rushes.library.work.run import run, stopped
 from rushes.media.stereo.frame_packing import PACKINGS, StereoFormat, ass, parse_format
 from rushes.media.subtitles import cues
-from rushes.plan.planner import JobSpec, results_of
+from rushes.plan.planner import JobSpec
 from rushes.sources.folder import fingerprint
 
 
@@ -123,7 +124,7 @@ def check_output(home: Home, out: Path) -> None:
     Raises:
         Refused: says why.
     """
-    if not (out.is_file() and home.records.get(CLIP, home.settings.owner, short(fingerprint(out).path))):
+    if not (out.is_file() and home.records.get(CLIP, home.owner, short(fingerprint(out).path))):
         check_output_path(out, (".mp4",))
 
 
@@ -151,18 +152,17 @@ def write_film(home: Home, job: Job, out: Path | None = None) -> Film3D:
 
 
 def _result(home: Home, job: Job, stage: str, output: str) -> Manifest:
-    tasks = home.ledger.tasks(ids=[task_id(job.id, stage, None)]).rows
-    if not tasks or tasks[0].state is not TaskState.DONE:
-        failure = next((t.failure for t in home.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
-        if failure:
-            raise RushesError(failure.message, failure.hint)
-        raise NotFound(f"{job.name} is not finished yet", f"See: rushes jobs show {job.id}")
-    return read_manifest(home.blobs, job.owner, results_of(tasks[0].spec)[output])
+    if manifest := manifest_of(home, job.id, stage, output):
+        return manifest
+    failure = next((t.failure for t in home.ledger.tasks(job.id, TaskState.DEAD, limit=1).rows if t.failure), None)
+    if failure:
+        raise RushesError(failure.message, failure.hint)
+    raise NotFound(f"{job.name} is not finished yet", f"See: rushes jobs show {job.id}")
 
 
 def _laid(home: Home, blob: Path, target: Path) -> bool:
     """Copy the film there, in one step; whether it was not there yet."""
-    if target.exists() and _same(blob, target):
+    if target.exists() and filecmp.cmp(blob, target, shallow=False):
         remember(home, target)  # the process that wrote it may have died before
         return False
     check_output_path(target, (".mp4",))
@@ -170,24 +170,12 @@ def _laid(home: Home, blob: Path, target: Path) -> bool:
     return True
 
 
-def _same(a: Path, b: Path) -> bool:
-    if a.stat().st_size != b.stat().st_size:
-        return False
-    with a.open("rb") as one, b.open("rb") as two:
-        while block := one.read(1 << 20):
-            if block != two.read(1 << 20):
-                return False
-    return True
-
-
 def _subtitles(home: Home, job: Job, manifest: Manifest, format: StereoFormat, target: Path) -> str:
     """Lines for both eyes beside the film: those of the original, else what is said in it, if that is known."""
     if not PACKINGS[format].layout or target.exists():
         return str(target) if target.exists() else ""
-    known = {artifact.name: artifact for artifact in manifest.artifacts}
-    if "film.ass" in known:
-        with home.blobs.open(job.owner, known["film.ass"].sha256) as f:
-            text = f.read()
+    if any(artifact.name == "film.ass" for artifact in manifest.artifacts):
+        text = read_artifact(home, manifest, "film.ass")
     else:
         text = _spoken(home, job, format)
     if text and os.access(target.parent, os.W_OK):

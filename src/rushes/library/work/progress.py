@@ -9,17 +9,7 @@ from rushes.jobs.intake import IntakeResult
 from rushes.jobs.progress import JobProgress, StageProgress
 from rushes.worker.inputs import DiskSpace
 
-__all__ = [
-    "DiskSpace",
-    "FilmsAdded",
-    "JobProgress",
-    "JobsProgress",
-    "ModelProgress",
-    "RunProgress",
-    "RunReport",
-    "StageProgress",
-    "StopSignal",
-]  # fmt: skip
+__all__ = ["DiskSpace", "JobProgress", "ModelProgress", "StageProgress"]
 
 
 @dataclass(frozen=True, slots=True)

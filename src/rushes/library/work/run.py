@@ -1,30 +1,36 @@
-"""Doing the work here and now: submit, work in this process until it is done, report."""
+"""Doing the work here and now: submit (or make what is damaged ready again), work until it is done, report."""
 
 import queue
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import asdict, replace
 
 from rushes.domain import errors
 from rushes.domain.errors import Interrupted, ModelMissing, RegistryAway, RushesError, Terminated
 from rushes.domain.job import FINAL, Job, JobCommand, JobState
+from rushes.domain.keys import parse_task_id
 from rushes.domain.task import TaskState
-from rushes.engines.models.store import ModelProgress
-from rushes.estimates.job_estimate import forget_estimate
+from rushes.estimates.estimate import forget_estimate
 from rushes.home import Home
+from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
+from rushes.jobs.maintenance.repair import repair, rounds
+from rushes.jobs.maintenance.verify import Damage, VerifyReport, find_missing, verify
+from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.jobs.progress import JobsWatcher
-from rushes.library.work.job_worker import JobWorker
 from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
+from rushes.library.work.workers import JobWorker
 from rushes.telemetry import log
 from rushes.worker.inputs import DiskSpace, Input
 from rushes.worker.publish import sweep
 
 LOOK_SECONDS = 0.25
 FIRST_SECONDS = 2.0  # for the first look, which shows what was done before; hundreds of films hold nothing up
+REPAIRING = "repair"  # kind of the records of results that left the ledger before their tasks were ready again
 
 
 def submit_and_run(
@@ -35,7 +41,8 @@ def submit_and_run(
     What needs models that cannot be fetched waits, and `RunReport.lacks` names them; all else is done.
     """
     try:
-        yield from _fetch_models(home, wanted)
+        if missing := missing_models(home, wanted):
+            yield from home.models.pulling(missing)
     except (ModelMissing, RegistryAway) as e:
         log.warning("models cannot be fetched: %s", e)
     added = tuple(add(home, paths, wanted))
@@ -97,11 +104,6 @@ def stopped(number: int) -> RushesError:
     return kind("stopped before it was finished")
 
 
-def _fetch_models(home: Home, wanted: JobRequest) -> Iterator[ModelProgress]:
-    if missing := missing_models(home, wanted):
-        yield from home.models.pulling(missing)
-
-
 def _work(worker: JobWorker, signals: bool) -> Iterator[RunProgress]:
     """The worker runs in a thread, so that a slow reader does not hold it up."""
     news: queue.SimpleQueue[RunProgress | None] = queue.SimpleQueue()  # None: the worker has left
@@ -156,19 +158,10 @@ def _look(watches: JobsWatcher) -> list[JobsProgress]:
 def _report(
     worker: JobWorker, jobs: tuple[Job, ...], added: Sequence[IntakeResult], before: Mapping[str, int], seconds: float
 ) -> RunReport:
-    refused = tuple(one for one in added if one.error)
-    return RunReport(
-        jobs,
-        refused,
-        seconds,
-        before,
-        worker.signal,
-        worker.due_in,
-        worker.missing_models,
-        tuple(one for one in added if one.skipped),
-        _code(worker.home, jobs, refused),
-        worker.due_job,
-    )
+    refused, skipped = tuple(one for one in added if one.error), tuple(one for one in added if one.skipped)
+    code, lacks = _code(worker.home, jobs, refused), worker.missing_models
+    waits = (worker.due_in, lacks, skipped, code, worker.due_job)
+    return RunReport(jobs, refused, seconds, before, worker.signal, *waits)
 
 
 def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> int:
@@ -180,3 +173,39 @@ def _code(home: Home, jobs: Sequence[Job], refused: Sequence[IntakeResult]) -> i
     dead = home.ledger.tasks(jobs[0].id, TaskState.DEAD, limit=1).rows
     kind = getattr(errors, dead[0].failure.kind, RushesError) if dead and dead[0].failure else RushesError
     return int(kind.exit_code)
+
+
+def find_damages(home: Home, on_progress: Callable[[int, str], None]) -> VerifyReport:
+    """Results that are damaged, that a repair left unfinished, and that are missing from the ledger."""
+    found = verify(home.ledger, home.blobs, home.owner, on_progress)
+    begun = {r.id: Damage(**r.doc) for r in home.all_records(REPAIRING)}
+    known = home.ledger.known(home.owner, begun)
+    lost = {damage.key: damage for damage in find_missing(home.ledger, home.owner, home.specs, deleted_jobs(home))}
+    lost |= {key: damage for key, damage in begun.items() if key not in known}
+    return replace(found, damages=found.damages + tuple(lost.values()))
+
+
+def repairing(home: Home, damages: tuple[Damage, ...], *, signals: bool = False) -> Iterator[RunProgress]:
+    """Make these again, and nothing else; after a round that does not end well the rest stays damaged."""
+    progress: RunProgress | None = None
+    for some in rounds(home.ledger, damages):
+        for progress in running(home, _begin(home, some), signals=signals):
+            if not isinstance(progress, RunReport):
+                yield progress
+        if isinstance(progress, RunReport) and progress.exit_code:
+            break
+    if progress:
+        yield progress
+
+
+def _begin(home: Home, damages: tuple[Damage, ...]) -> list[IntakeResult]:
+    """Make the tasks of a round ready again; their jobs."""
+    for damage in damages:
+        home.records.put(REPAIRING, home.owner, damage.key, asdict(damage))
+    tasks = repair(home.ledger, home.blobs, home.owner, damages)
+    announce(home, tasks)
+    for damage in damages:
+        home.records.delete(REPAIRING, home.owner, damage.key)
+    home.follower.check(home.owner)
+    jobs = [home.ledger.job(j) for j in dict.fromkeys(parse_task_id(t)[0] for t in tasks)]
+    return [IntakeResult(j.name, j) for j in jobs]

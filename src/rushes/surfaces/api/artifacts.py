@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from rushes.domain.errors import Refused
-from rushes.library.videos.envelopes import KINDS, Envelope
+from rushes.library.videos.runs import KINDS, Envelope
 from rushes.surfaces.http.deps import Id, LibraryDep, Name
 from rushes.surfaces.http.schemas import Cursor, Limit, Page, RecordShape, page, unseal
 

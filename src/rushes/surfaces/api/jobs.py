@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from rushes.domain.event import Event
 from rushes.domain.job import JobCommand, JobState
 from rushes.domain.task import TaskState
-from rushes.library.jobs import ActionPage, FailureFilter, FailureGroup, StageProgress, Step, WaitReason
+from rushes.library.jobs import FailureFilter, FailureGroup, StageProgress, Step, WaitReason
+from rushes.library.jobs import Page as LedgerPage
 from rushes.surfaces.http.deps import MOST, ActiveDep, Id, LibraryDep, Name, expected_of
 from rushes.surfaces.http.schemas import Cursor, JobShape, Limit, Page, TaskShape, page, seal, unseal
 
@@ -50,10 +51,10 @@ class FailureFilterIn(BaseModel):
     cursor: str = Field(default="", max_length=1000, description="where to go on: `cursor` of the answer before")
     limit: int = Field(default=500, ge=1, le=500)
 
-    def act(self, act: Callable[[FailureFilter, str, int], ActionPage]) -> ActionPageOut:
+    def act(self, act: Callable[[FailureFilter, str, int], LedgerPage[str]]) -> ActionPageOut:
         """Do it to some of them."""
         acted = act(FailureFilter.of(self.kind), unseal(self.cursor, FAILED), self.limit)
-        return ActionPageOut(acted.tasks, seal(acted.cursor, FAILED) if acted.cursor else "")
+        return ActionPageOut(acted.rows, seal(acted.cursor, FAILED) if acted.cursor else "")
 
 
 @dataclass(frozen=True, slots=True)

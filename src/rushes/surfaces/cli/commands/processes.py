@@ -13,7 +13,7 @@ import click
 from rushes.domain.errors import Interrupted, Refused, RushesError, Terminated
 from rushes.library import Library, needed
 from rushes.library.local_fleet import GRACE_SECONDS, Fleet, Part
-from rushes.library.work.home_worker import HomeWorker, OnFetch
+from rushes.library.work.workers import HomeWorker, OnFetch
 from rushes.surfaces.cli.command import command
 from rushes.surfaces.cli.options import Overrides, names, number_option, open_library, slots_option
 from rushes.surfaces.cli.screen import DONE, NOW

@@ -46,7 +46,7 @@ def show_add(
         "add.html",
         source=source,
         place=place,
-        there=list_place(request, library, place) if place else None,
+        listing=list_place(request, library, place) if place else None,
         recipes=_recipes(library, HOUR, (1920, 1080)),
         chosen=chosen,
         usual=library.settings.recipe,

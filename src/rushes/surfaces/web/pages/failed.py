@@ -92,7 +92,7 @@ def act(
         return back(request, "Nothing was selected.")
     do_it = library.jobs.failed.retry if do == "retry" else library.jobs.failed.dismiss
     acted = do_it(FailureFilter(kinds, step), unseal(cursor, FAILED), AT_ONCE)
-    done += len(acted.tasks)
+    done += len(acted.rows)
     if acted.cursor and hop < HOPS:
         rest = with_query(request.url.path, {}, cursor=seal(acted.cursor, FAILED), done=done, hop=hop + 1)
         return RedirectResponse(rest, 307)

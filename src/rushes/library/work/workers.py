@@ -1,11 +1,13 @@
-"""A worker of this process for some jobs: it leaves when they are done, or when nothing of them can run now."""
+"""Workers of this process: for some jobs, until nothing of them can run now; or for all jobs of a home."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from rushes.domain.job import FINAL, Job
 from rushes.domain.task import Task, TaskState
+from rushes.engines.models.background_fetch import BackgroundFetch, OnFetch
 from rushes.home import Home
+from rushes.jobs.intake import JobRequest, missing_models
 from rushes.jobs.models import missing_by_stage
 from rushes.ledger.pages import all_tasks
 from rushes.plan.planner import JobSpec
@@ -15,6 +17,7 @@ from rushes.worker.shell import Shell
 from rushes.worker.task_filter import TaskFilter, is_due
 
 OnStop = Callable[[int], None]
+__all__ = ["HomeWorker", "OnFetch"]
 
 
 class JobModels:
@@ -36,7 +39,24 @@ class JobModels:
         return not self.missing(task)
 
 
-class JobWorker:
+class _Worker:
+    """A worker of this process that may be asked to stop."""
+
+    home: Home
+    shell: Shell
+    signal = 0  # that asked it to stop
+
+    def listening(self, on_stop: OnStop) -> AbstractContextManager[None]:
+        """Stop for signals and Spot notices meanwhile; only in the main thread."""
+
+        def stop(number: int) -> None:
+            self.signal = number
+            on_stop(number)
+
+        return stop_requests(self.shell.request_stop, self.home.settings.spot_notice, stop)
+
+
+class JobWorker(_Worker):
     """Works on some jobs in every lane: no other worker may come for them."""
 
     def __init__(self, home: Home, jobs: Sequence[str], slots: int | None = None) -> None:
@@ -44,7 +64,6 @@ class JobWorker:
         self.due_in: float | None = None  # nothing is left but work that backs off this long,
         self.due_job = ""  # of this job
         self.missing_models: tuple[str, ...] = ()  # nothing is left but work that needs these
-        self.signal = 0  # that asked it to stop
         self._open = list(jobs)  # those that were not final at the last look
         self._models = JobModels(home)
         lanes = tuple(dict.fromkeys((*home.lanes, *home.every_lane)))
@@ -55,15 +74,6 @@ class JobWorker:
         """Work until the jobs are final, nothing of them can run now, or a signal comes."""
         with self.listening(lambda _signal: None) if signals else nullcontext():
             self.shell.run()
-
-    def listening(self, on_stop: OnStop) -> AbstractContextManager[None]:
-        """Stop for signals and Spot notices meanwhile; only in the main thread."""
-
-        def stop(number: int) -> None:
-            self.signal = number
-            on_stop(number)
-
-        return stop_requests(self.shell.request_stop, self.home.settings.spot_notice, stop)
 
     def nothing_left(self, shell: Shell) -> bool:
         """One look while the last job is open: with 500 jobs, all of them would take 30 ms every second."""
@@ -93,3 +103,41 @@ class JobWorker:
         self.due_in, self.due_job = min(due) if due else (None, "")
         self.missing_models = tuple(sorted(lacks))
         return True
+
+
+class HomeWorker(_Worker):
+    """Takes tasks of every job; those that need models which are still missing wait."""
+
+    def __init__(
+        self,
+        home: Home,
+        slots: int | None = None,
+        lanes: Sequence[str] = (),
+        *,
+        until_idle: bool = False,
+        on_fetch: OnFetch | None = None,
+    ) -> None:
+        """With `on_fetch` it fetches missing models of usual jobs meanwhile; it is called in another thread."""
+        self.home, self._until_idle = home, until_idle
+        self.models = BackgroundFetch(home.models, self._missing_models, on_fetch) if on_fetch else None
+        self.shell = worker(home, slots=slots, lanes=lanes, until=self._nothing_left, filter=self._filter())
+
+    def run(self, on_stop: OnStop = lambda _signal: None) -> int:
+        """Work until a signal comes or, if so asked, nothing is left; the exit code."""
+        with self.listening(on_stop):
+            self.shell.run()
+        return 128 + self.signal if self.signal else 0
+
+    def _missing_models(self) -> tuple[str, ...]:
+        return missing_models(self.home, JobRequest())
+
+    def _filter(self) -> TaskFilter | None:
+        """None where no model is missing: who takes all tasks may take hints from a queue."""
+        models = self.models
+        if models is None or models.complete():
+            return None
+        return TaskFilter(JobModels(self.home).present, is_on=lambda: not models.complete())
+
+    def _nothing_left(self, shell: Shell) -> bool:
+        waits = not shell.state.has_space or (self.models and self.models.running)
+        return self._until_idle and shell.idle and not waits
