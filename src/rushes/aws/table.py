@@ -45,14 +45,7 @@ class Table:
         return found
 
     def query(
-        self,
-        part: str,
-        low: str = " ",
-        high: str = _LAST,
-        *,
-        index: str = "",
-        limit: int = 0,
-        newest: bool = False,
+        self, part: str, low: str = " ", high: str = _LAST, *, index: str = "", limit: int = 0, newest: bool = False
     ) -> Iterator[Item]:
         """Items of a partition, from low to high (both included), in order; those of an index may be a moment old."""
         first, second = INDEXES.get(index, ("pk", "sk"))

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.engines.models.faces import SAME_PERSON, unpack_embeddings
-from rushes.index.changes import Track
+from rushes.index.changes import Box, Track
 from rushes.index.people import FaceLabel, Person
-from rushes.index.tracks import Box
 
 Floats = NDArray[np.float32]
 _GAP = Fraction(3, 2)  # seconds: looks are one apart, and a face may be overlooked in one

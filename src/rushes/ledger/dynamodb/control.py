@@ -12,8 +12,15 @@ from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import settle
 
 
-def control_worker(store: Store, id: str, command: JobCommand) -> None:
-    """Drain or leave."""
+def control(store: Store, target: str, command: JobCommand, value: int = 0) -> Job | None:
+    """Command a job or a worker."""
+    if command in (JobCommand.DRAIN, JobCommand.LEAVE):
+        _control_worker(store, target, command)
+        return None
+    return _control_job(store, target, command, value)
+
+
+def _control_worker(store: Store, id: str, command: JobCommand) -> None:
     holds = command is JobCommand.LEAVE and bool(held_by_worker(store, id))
 
     def work(tx: Transaction) -> None:
@@ -32,7 +39,7 @@ def control_worker(store: Store, id: str, command: JobCommand) -> None:
     store.change("control", work)
 
 
-def control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
+def _control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
     """Pause, resume, cancel or change the priority: one write on the job; its tasks follow, now or owed."""
 
     def work(tx: Transaction) -> Job:
@@ -52,19 +59,21 @@ def control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
     return job
 
 
-def revive(store: Store, id: str, tasks: Collection[str], stage: str, again: bool) -> tuple[str, ...]:
+def revive(
+    store: Store, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False
+) -> tuple[str, ...]:
     """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on."""
 
     def work(tx: Transaction) -> list[str]:
-        job = tx.job(id)
-        if again and job.cancelled:
+        row = tx.job(job)
+        if again and row.cancelled:
             return []
-        if job.cancelled:
-            job.cancelled = False
-            tx.put(job)
+        if row.cancelled:
+            row.cancelled = False
+            tx.put(row)
         step = {"kind": "revive", "tasks": sorted(tasks), "stage": stage, "again": again, "after": []}
-        revived = owed.begin(tx, job, step)
-        settle(tx, job)
+        revived = owed.begin(tx, row, step)
+        settle(tx, row)
         return revived
 
-    return (*store.change("revive", work), *store.pay_if_owing([id]))
+    return (*store.change("revive", work), *store.pay_if_owing([job]))

@@ -14,6 +14,7 @@ from rushes.domain.worker import Worker
 from rushes.ledger.clock import iso
 from rushes.ledger.dynamodb import keys
 from rushes.ledger.dynamodb.keys import HELD, OWED, UNFINISHED, WORKERS, details_key, job_key, task_key, task_of
+from rushes.ledger.dynamodb.results import log_lines
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import join_texts
@@ -23,6 +24,11 @@ from rushes.ledger.rules import no_job
 
 
 # Jobs
+def job(store: Store, job: str) -> Job:
+    """One job."""
+    return job_of(store.begin(), job)
+
+
 def job_of(tx: Transaction, id: str) -> Job:
     """A job as readers see it.
 
@@ -36,8 +42,18 @@ def job_of(tx: Transaction, id: str) -> Job:
     return details.job(tx.job(id))
 
 
-def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, cursor: str, limit: int) -> Page[Job]:
-    """An owner's jobs, a page."""
+def jobs(
+    store: Store,
+    owner: str,
+    state: JobState | None = None,
+    oldest_first: bool = False,
+    cursor: str = "",
+    limit: int = 100,
+    ids: Collection[str] = (),
+) -> Page[Job]:
+    """An owner's jobs: those with these ids, or a page of all."""
+    if ids:
+        return Page(tuple(job for job in _jobs(store, ids) if job.owner == owner))
     index, sort = ("by_state", "since") if state else ("by_owner", "age")
     part = f"jobs#{owner}#{state.value}" if state else f"jobs#{owner}"
     bounds = {"low" if oldest_first else "high": cursor} if cursor else {}
@@ -45,11 +61,6 @@ def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, c
     items = [item for item in found if item[sort] != cursor][:limit]
     rows = tuple(_jobs(store, map(keys.job_of, items)))
     return Page(rows, str(items[-1][sort]) if len(items) == limit else "")
-
-
-def named_jobs(store: Store, owner: str, ids: Collection[str]) -> Page[Job]:
-    """An owner's jobs by their ids."""
-    return Page(tuple(job for job in _jobs(store, ids) if job.owner == owner))
 
 
 def _jobs(store: Store, ids: Iterable[str]) -> list[Job]:
@@ -61,7 +72,13 @@ def _jobs(store: Store, ids: Iterable[str]) -> list[Job]:
 
 # Tasks
 def tasks(
-    store: Store, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+    store: Store,
+    job: str = "",
+    state: TaskState | None = None,
+    stage: str = "",
+    ids: Collection[str] = (),
+    cursor: str = "",
+    limit: int = 500,
 ) -> Page[Task]:
     """Tasks in plan order, a page."""
     found: list[Task] = []
@@ -132,9 +149,11 @@ def in_plan_order(store: Store, tasks: Sequence[str]) -> list[str]:
 
 # Events and changes
 def events(
-    store: Store, job: str, after: int, types: Collection[EventType], task: str, limit: int
+    store: Store, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
 ) -> tuple[Event, ...]:
-    """Numbered events, a page."""
+    """Numbered events, a page; or log lines of a task."""
+    if task and set(types) == {EventType.LOG}:
+        return log_lines(store, job, task, after, limit)
     found: list[Event] = []
     for item in store.table.query(f"job#{job}", f"event#{after + 1:010d}", "event#~"):
         rows = json.loads(str(item["body"]))
@@ -147,7 +166,7 @@ def events(
     return tuple(found[:limit])
 
 
-def changed(store: Store, cursor: str) -> tuple[tuple[str, ...], str]:
+def changed(store: Store, cursor: str = "") -> tuple[tuple[str, ...], str]:
     """Jobs that changed since."""
     found, after = changed_keys(store.table, "jobs", cursor)
     return tuple(pk.removeprefix("job#") for pk, _ in found), after

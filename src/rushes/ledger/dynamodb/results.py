@@ -24,7 +24,7 @@ def known(store: Store, owner: str, keys: Collection[str]) -> dict[str, Result]:
     return {key: Result(key=key, **dict(zip(_FIELDS, row, strict=True))) for key, row in found.items()}
 
 
-def set_aside(store: Store, owner: str, keys: Collection[str]) -> int:
+def set_aside(store: Store, owner: str, keys: Collection[str], reason: str) -> int:  # noqa: ARG001 - nobody reads it
     """Take results out; how many there were."""
     found = known(store, owner, set(keys))
     store.save("set_aside", gone=[result_key(owner, key) for key in found])

@@ -11,7 +11,8 @@ from rushes.aws.changes import Timestamps
 from rushes.aws.table import TRANSACTION, Item, Key, Table, TransactionCancelled, Write, key_of
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS
-from rushes.ledger.clock import Seconds
+from rushes.domain.worker import Incarnation
+from rushes.ledger.clock import Seconds, boot_seconds
 from rushes.ledger.dynamodb import owed
 from rushes.ledger.dynamodb.keys import OWED, job_key, job_of, task_key
 from rushes.ledger.dynamodb.rows import JobRow, LanesRow, TaskRow, WorkerRow, unpack
@@ -56,8 +57,16 @@ class Heartbeats:
 class Store:
     """What every verb is given."""
 
-    def __init__(self, table: Table, clock: Seconds, heartbeats: Heartbeats) -> None:
-        self.table, self.clock, self.wall, self.heartbeats = table, clock, table.wall, heartbeats
+    def __init__(
+        self,
+        table: Table,
+        clock: Seconds = boot_seconds,
+        is_gone: Callable[[Incarnation], bool] = lambda _: False,
+        heartbeats: Heartbeats | None = None,
+    ) -> None:
+        """`heartbeats` are shared by the ledgers of one process."""
+        self.table, self.clock, self.wall, self.is_gone = table, clock, table.wall, is_gone
+        self.heartbeats = heartbeats or Heartbeats(clock)
         self.unconfirmed = UnconfirmedClaims(clock)
         self._timestamps = Timestamps(table.wall)
         self._cache: dict[Key, tuple[float, Item]] = {}
@@ -125,7 +134,7 @@ class Store:
         found |= self.recall(map(task_key, dependants[:TRANSACTION]))
         return found | self.recall([*((pk, "job") for pk, _ in found), LanesRow.key])
 
-    def jobs(self, ids: Iterable[str], seconds: float) -> dict[str, JobRow]:
+    def job_rows(self, ids: Iterable[str], seconds: float) -> dict[str, JobRow]:
         """Job rows, no older than that."""
         keys = {job_key(id): id for id in ids}
         known = self.recall(keys, seconds)

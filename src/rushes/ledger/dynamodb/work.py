@@ -17,16 +17,7 @@ from rushes.ledger.dynamodb.rows import JobRow, WorkerRow
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import decompress_json
 from rushes.ledger.dynamodb.transaction import Transaction
-from rushes.ledger.dynamodb.transitions import (
-    dead_letter,
-    held,
-    lease_statuses,
-    move,
-    release,
-    settle,
-    status,
-    verdict,
-)
+from rushes.ledger.dynamodb.transitions import dead_letter, held, lease_statuses, move, release, settle, status, verdict
 from rushes.ledger.port import Completed, Renewed
 from rushes.ledger.rules import EventData
 
@@ -35,7 +26,7 @@ _WEIGHT = 60  # items of finishes in one transaction, so that the needs they mee
 
 # Renewals
 def renew(
-    store: Store, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str
+    store: Store, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
 ) -> Renewed:
     """Enter or keep the worker's row, and say what to do with each task held."""
     before = store.clock()
@@ -195,10 +186,10 @@ def fail(store: Store, worker: str, task: str, fence: int, failure: Failure, del
     return store.change("fail", work)
 
 
-def give_back(store: Store, worker: str, leases: Sequence[tuple[str, int]], reason: str) -> None:
+def give_back(store: Store, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
     """Free the leases that count, at once and counted as nothing."""
-    for n in range(0, len(leases), STATEMENTS):
-        batch = leases[n : n + STATEMENTS]
+    for n in range(0, len(held), STATEMENTS):
+        batch = held[n : n + STATEMENTS]
         store.change("give_back", partial(_give_back, worker=worker, leases=batch, reason=reason))
 
 
