@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from rushes.domain.observation import Observation
 from rushes.index.changes import Change, IndexedResult, Track
@@ -12,7 +11,7 @@ from rushes.index.query import Term
 from rushes.index.sql.changes import apply_change, read_lines
 from rushes.index.sql.database import SqlDatabase, SqlTransaction
 from rushes.index.tokenizer import safe
-from rushes.index.videos import LABELLED, Row, RunRow, video_of
+from rushes.index.videos import LABELLED, video_of
 
 _LONGEST_PAGE = 1000
 _LABELS = 20
@@ -54,11 +53,11 @@ class SqlIndex(SqlDatabase):
         who = legible(owner)
         if ids is not None:
             rows = self.ask("videos_by_id", owner=who, ids=self.array({*map(legible, ids)}))
-            return tuple(map(_video, rows)), ""
+            return tuple(map(video_of, rows)), ""
         added_at, after = decode_cursor(cursor, 2) or (_AFTER_EVERY_TIME, "")
         limit = max(1, min(limit, _LONGEST_PAGE))
         rows = self.ask("videos", owner=who, added_at=added_at, after=after, limit=limit + 1)
-        found = tuple(map(_video, rows[:limit]))
+        found = tuple(map(video_of, rows[:limit]))
         return found, encode_cursor((found[-1].added_at, found[-1].id)) if len(rows) > limit else ""
 
     def catalog(self, owner: str, videos: Collection[str] | None = None) -> tuple[CatalogEntry, ...]:
@@ -116,10 +115,3 @@ class SqlIndex(SqlDatabase):
 
     def _kinds(self, term: Term) -> object:
         return self.array(term.kinds) if term.kinds else None
-
-
-def _video(row: Sequence[Any]) -> Video:
-    owner, id, added_at, duration_us, languages, renamed, published, runs = row
-    rows = [RunRow(job, recipe, state, json.loads(facts)) for job, recipe, state, facts in json.loads(runs)]
-    name = json.loads(renamed) if renamed else None
-    return video_of(Row(owner, id, added_at, duration_us, json.loads(languages), name, json.loads(published)), rows)

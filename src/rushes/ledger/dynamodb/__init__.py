@@ -3,7 +3,7 @@
 Decisions are made here on rows as they were read; a transaction holds only if none of them has changed since.
 """
 
-from rushes.ledger.dynamodb import claims, control, intake, queries, results, sweep, work
+from rushes.ledger.dynamodb import claims, control, intake, queries, sweep, work
 from rushes.ledger.dynamodb.store import Store
 
 
@@ -26,9 +26,9 @@ class DynamoLedger(Store):
 
     revive = control.revive
     control = control.control
-    known = results.known
-    set_aside = results.set_aside
-    log = results.log
+    known = queries.known
+    set_aside = queries.set_aside
+    log = queries.log
 
     job = queries.job
     jobs = queries.jobs

@@ -10,11 +10,10 @@ from rushes.aws.table import Item, Key, key_of
 from rushes.domain.task import RENEW_SECONDS, Lease, TaskState
 from rushes.ledger.dynamodb.keys import HELD, held_rank, ready_list, task_key, worker_key
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
-from rushes.ledger.dynamodb.store import Store
+from rushes.ledger.dynamodb.store import UNDER_WAY_SECONDS, Store, Unconfirmed
 from rushes.ledger.dynamodb.texts import join_texts
 from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import move, settle
-from rushes.ledger.dynamodb.unconfirmed import UNDER_WAY_SECONDS, Unconfirmed
 from rushes.ledger.rules import lease_over
 
 STATEMENTS = 25

@@ -33,7 +33,9 @@ def renew(
 
     def work(tx: Transaction) -> tuple[Renewed, WorkerRow | None]:
         tx.load_tasks(holding)
-        row = tx.worker(worker.id) or _enter(store, tx, worker)
+        row = tx.worker(worker.id)
+        if row is None:
+            row = tx.add(WorkerRow(asdict(worker), store.table.number(("numbers", "workers")), tx.wall))
         if row.over:
             return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True), None
         row.heartbeat, row.note, row.left = row.heartbeat + 1, note, False
@@ -46,10 +48,6 @@ def renew(
         store.heartbeats.lease_left(row, before)
     _return_unconfirmed(store, worker.id, 0.0 if renewed.gone else LEASE_SECONDS)
     return renewed
-
-
-def _enter(store: Store, tx: Transaction, worker: Incarnation) -> WorkerRow:
-    return tx.add(WorkerRow(asdict(worker), store.table.number(("numbers", "workers")), tx.wall))
 
 
 def _note_progress(tx: Transaction, worker: str, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
@@ -162,7 +160,7 @@ def _open_plan(tx: Transaction, job: JobRow, fence: int) -> Sequence[str]:
     adopted = sum(draft.adopted for draft in plan)
     tx.add_event(job, (EventType.PLANNED, {"tasks": len(plan), "adopted": adopted}))
     job.total += len(plan)
-    return owed.open_plan(tx, job, fence)
+    return owed.begin(tx, job, {"kind": "open_plan", "fence": fence, "after": 0})
 
 
 # Leases that end without success
