@@ -5,8 +5,7 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rushes.aws.changes import Timestamps, changed_keys
-from rushes.aws.table import Item, Key, Table, TransactionCancelled
+from rushes.aws.table import Item, Key, Table, Timestamps, TransactionCancelled, changed_keys
 from rushes.domain.errors import StoreAway
 from rushes.domain.keys import JSON
 from rushes.records.port import Record, Records, next_version

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from rushes.aws.changes import changed_keys
-from rushes.aws.table import Item, key_of
+from rushes.aws.table import Item, changed_keys, key_of
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobState
 from rushes.domain.result import Result

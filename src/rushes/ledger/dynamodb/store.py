@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import TypeVar
 
-from rushes.aws.changes import Timestamps
-from rushes.aws.table import TRANSACTION, Item, Key, Table, TransactionCancelled, Write, key_of
+from rushes.aws.table import TRANSACTION, Item, Key, Table, Timestamps, TransactionCancelled, Write, key_of
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS
 from rushes.domain.worker import Incarnation
