@@ -3,7 +3,7 @@
 Decisions are made here on rows as they were read; a transaction holds only if none of them has changed since.
 """
 
-from rushes.ledger.dynamodb import claims, control, intake, queries, sweep, work
+from rushes.ledger.dynamodb import claims, commands, queries, sweep, work
 from rushes.ledger.dynamodb.store import Store
 
 
@@ -13,9 +13,9 @@ class DynamoLedger(Store):
     batch = claims.STATEMENTS
     finds_next = False
 
-    submit = intake.submit
-    draft = intake.draft
-    arrived = intake.arrived
+    submit = commands.submit
+    draft = commands.draft
+    arrived = commands.arrived
 
     claim = claims.claim
     renew = work.renew
@@ -24,8 +24,8 @@ class DynamoLedger(Store):
     give_back = work.give_back
     sweep = sweep.sweep
 
-    revive = control.revive
-    control = control.control
+    control = commands.control
+    revive = commands.revive
     known = queries.known
     set_aside = queries.set_aside
     log = queries.log
