@@ -99,17 +99,9 @@ def _select(tx: SqlTransaction, db: SqlDatabase, change: changes.SelectionUpdate
 
 
 def _line_row(result: IndexedResult, n: int, line: Observation) -> dict[str, object]:
-    return {
-        "owner": result.owner,
-        "video": result.video,
-        "kind": result.kind,
-        "key": result.key,
-        "n": n,
-        "start_us": line.span.start_us,
-        "end_us": line.span.end_us,
-        "language": legible(line.language),
-        "doc": json.dumps(line.to_json()),
-    }
+    of = {"owner": result.owner, "video": result.video, "kind": result.kind, "key": result.key, "n": n}
+    span = {"start_us": line.span.start_us, "end_us": line.span.end_us}
+    return {**of, **span, "language": legible(line.language), "doc": json.dumps(line.to_json())}
 
 
 def _make_passages(tx: SqlTransaction, db: SqlDatabase, owner: str, video: str, kind: str) -> None:

@@ -17,9 +17,9 @@ from rushes.ledger.dynamodb.rows import JobRow, WorkerRow
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import decompress_json
 from rushes.ledger.dynamodb.transaction import Transaction
-from rushes.ledger.dynamodb.transitions import dead_letter, held, lease_statuses, move, release, settle, status, verdict
+from rushes.ledger.dynamodb.transitions import dead_letter, held, move, release, settle, status, verdict
 from rushes.ledger.port import Completed, Renewed
-from rushes.ledger.rules import EventData
+from rushes.ledger.rules import EventData, lease_statuses
 
 _WEIGHT = 60  # items of finishes in one transaction, so that the needs they meet still fit
 
@@ -41,7 +41,8 @@ def renew(
         row.heartbeat, row.note, row.left = row.heartbeat + 1, note, False
         tx.put(row)
         _note_progress(tx, worker.id, holding, progress)
-        return Renewed(lease_statuses(tx, worker.id, holding), row.draining), row
+        held_now = {task.id: status(tx, task) for task in tx.tasks(holding)}
+        return Renewed(lease_statuses(held_now, worker.id, holding), row.draining), row
 
     renewed, row = store.change("renew", work, store.recall([worker_key(worker.id)]))
     if row:
