@@ -20,8 +20,7 @@ from rushes.index.follower import Follower
 from rushes.index.port import Index
 from rushes.index.search import SemanticIndex
 from rushes.ledger.port import Ledger
-from rushes.records.pages import all_records
-from rushes.records.port import Record, Records
+from rushes.records.port import Record, Records, all_records
 from rushes.settings import HOME_NAME, Loaded, Settings, models_folder, own_model
 from rushes.sources.port import ExpectedUploads, Source, StorageEvents
 from rushes.transport.port import Transport

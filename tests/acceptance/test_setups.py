@@ -194,7 +194,7 @@ def _hurried(ledger: Ledger) -> Ledger:
         return PostgresLedger(ledger._db, wall=lambda: int(time.time() * 1000) + 60_000)
     assert isinstance(ledger, DynamoLedger)
     late = [0.0]
-    hurried = DynamoLedger(ledger._store.table, clock=lambda: boot_seconds() + late[0])
+    hurried = DynamoLedger(ledger.table, clock=lambda: boot_seconds() + late[0])
     hurried.sweep()  # whose row stands still is counted from when it was seen
     late[0] = 60.0
     return hurried

@@ -13,7 +13,7 @@ import pytest
 from rushes.domain.job import JobCommand
 from rushes.domain.task import Failure
 from rushes.index.changes import Change, Run, RunUpdate, SelectionUpdate
-from rushes.index.sqlite.file import Database
+from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.port import Ledger
 from rushes.library import Library
 from rushes.sqlite.file import SqliteFile
@@ -68,9 +68,9 @@ def bury(ledger: Ledger, jobs: int) -> None:
     ledger.control(WORKER, JobCommand.LEAVE)
 
 
-def stores(home: Path) -> list[SqliteFile | Database]:
+def stores(home: Path) -> list[SqliteFile | SqliteIndex]:
     """Every file of a home that is open: looking through all objects takes a tenth of a second."""
-    things = [thing for thing in gc.get_objects() if isinstance(thing, SqliteFile | Database)]
+    things = [thing for thing in gc.get_objects() if isinstance(thing, SqliteFile | SqliteIndex)]
     return [thing for thing in things for db in connections([thing]) if lies_in(home, db)]
 
 
@@ -81,7 +81,7 @@ def lies_in(home: Path, db: sqlite3.Connection) -> bool:
         return False
 
 
-def connections(things: list[SqliteFile | Database]) -> Iterator[sqlite3.Connection]:
+def connections(things: list[SqliteFile | SqliteIndex]) -> Iterator[sqlite3.Connection]:
     """Every connection to these files, held while it is looked at.
 
     A thread that counts a statement wants the interpreter; whoever sets what counts has it and wants the connection.

@@ -13,7 +13,6 @@ from rushes.home import Home
 from rushes.index.changes import Track, TrackUpdate
 from rushes.index.people import PERSON, FaceLabel
 from rushes.index.people.updater import PeopleUpdater
-from rushes.index.tracks import track_doc, track_of
 from rushes.records.port import Conflict
 
 
@@ -31,7 +30,7 @@ def faces_document(home: Home, video: str) -> dict[str, JSON]:
     if not tracks:
         return {}
     said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
-    faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
+    faces = [{**track.to_doc(), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 
 
@@ -41,7 +40,7 @@ def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     Raises:
         ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
     """
-    tracks = tuple(track_of(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
+    tracks = tuple(Track.from_doc(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
     for id, doc in said.items():
         if not is_id(id):

@@ -9,13 +9,8 @@ from random import SystemRandom
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
+from botocore import exceptions  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.exceptions import (  # type: ignore[import-untyped]
-    BotoCoreError,
-    ClientError,
-    NoCredentialsError,
-    NoRegionError,
-)
 
 from rushes.domain.errors import NotAllowed, RushesError, StoreAway, WrongHome
 
@@ -72,7 +67,7 @@ class Service:
         try:
             session = boto3.session.Session(key or None, secret or None, region_name=region or None)
             self._client = session.client(name, endpoint_url=endpoint or None, config=config)
-        except NoRegionError as e:
+        except exceptions.NoRegionError as e:
             raise WrongHome("no region is set", "Set AWS_REGION.") from e
         self._patience = patience
         self._lock = threading.Lock()
@@ -98,11 +93,11 @@ class Service:
             sent = time.time_ns() // 1_000_000
             try:
                 return self._check_clock(getattr(self._client, operation)(**request), sent)
-            except ClientError as e:
+            except exceptions.ClientError as e:
                 _raise_unless_transient(e, once, last)
-            except NoCredentialsError as e:
+            except exceptions.NoCredentialsError as e:
                 raise NotAllowed("no credentials for AWS were found") from e
-            except BotoCoreError as e:
+            except exceptions.BotoCoreError as e:
                 if once or last:
                     raise StoreAway(f"AWS did not answer: {e}") from e
         raise AssertionError("the last try returns or raises")
@@ -138,7 +133,7 @@ class Service:
         return answer
 
 
-def _raise_unless_transient(e: ClientError, once: bool, last: bool) -> None:
+def _raise_unless_transient(e: exceptions.ClientError, once: bool, last: bool) -> None:
     """Raise what an error means; return if the same request is to be sent again."""
     code, reasons = e.response["Error"]["Code"], e.response.get("CancellationReasons", [])
     codes = {reason.get("Code") or "None" for reason in reasons}

@@ -1,5 +1,7 @@
 """One DynamoDB table: items as plain dicts, whole batches, transactions, and nothing that has expired."""
 
+import itertools
+import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +24,8 @@ INDEXES = {
 _PARTS = frozenset({"pk", *(part for part, _ in INDEXES.values())})
 _LAST = "\U0010ffff"
 _ROUNDS = 20
+OVERLAP_MILLIS = 60_000  # longer than any write is under way
+_CHANGES = 1000  # rows in one answer of `changed_keys`
 
 
 class Table:
@@ -40,19 +44,13 @@ class Table:
         wanted = list(dict.fromkeys(keys))
         found: dict[Key, Item] = {}
         for begin in range(0, len(wanted), 100):
-            for item in self._batch_get([self._key(key) for key in wanted[begin : begin + 100]]):
-                found[key_of(item)] = item
+            some = {"Keys": [self._key(key) for key in wanted[begin : begin + 100]], "ConsistentRead": True}
+            for answer in self._ask_until_done("batch_get_item", some, "UnprocessedKeys"):
+                found |= {key_of(item): item for item in self._unexpired(answer["Responses"].get(self.name, ()))}
         return found
 
     def query(
-        self,
-        part: str,
-        low: str = " ",
-        high: str = _LAST,
-        *,
-        index: str = "",
-        limit: int = 0,
-        newest: bool = False,
+        self, part: str, low: str = " ", high: str = _LAST, *, index: str = "", limit: int = 0, newest: bool = False
     ) -> Iterator[Item]:
         """Items of a partition, from low to high (both included), in order; those of an index may be a moment old."""
         first, second = INDEXES.get(index, ("pk", "sk"))
@@ -82,13 +80,7 @@ class Table:
         writes = [{"PutRequest": {"Item": self._encoded(item)}} for item in items]
         writes += [{"DeleteRequest": {"Key": self._key(key)}} for key in gone]
         for begin in range(0, len(writes), 25):
-            left = {self.name: writes[begin : begin + 25]}
-            for _ in range(_ROUNDS):
-                left = self.service.ask("batch_write_item", RequestItems=left).get("UnprocessedItems")
-                if not left:
-                    break
-            else:
-                raise StoreAway("DynamoDB did not process all writes")
+            list(self._ask_until_done("batch_write_item", writes[begin : begin + 25], "UnprocessedItems"))
 
     def commit(self, writes: Sequence[Write]) -> None:
         """All of these or none; the same request sent again (a reply was cut) counts once.
@@ -180,15 +172,16 @@ class Table:
         ttl = {"Enabled": True, "AttributeName": "expires"}
         self.service.ask("update_time_to_live", TableName=self.name, TimeToLiveSpecification=ttl)
 
-    def _batch_get(self, keys: list[Any]) -> Iterator[Item]:
-        left: Any = {self.name: {"Keys": keys, "ConsistentRead": True}}
+    def _ask_until_done(self, operation: str, wanted: Any, unprocessed: str) -> Iterator[Any]:
+        """The answers to a batch; what was left unprocessed is sent again."""
+        left = {self.name: wanted}
         for _ in range(_ROUNDS):
-            answer = self.service.ask("batch_get_item", RequestItems=left)
-            yield from self._unexpired(answer["Responses"].get(self.name, ()))
-            left = answer.get("UnprocessedKeys")
+            answer = self.service.ask(operation, RequestItems=left)
+            yield answer
+            left = answer.get(unprocessed)
             if not left:
                 return
-        raise StoreAway("DynamoDB did not process all reads")
+        raise StoreAway(f"DynamoDB did not process all of a {operation}")
 
     def _found(self, writes: Sequence[Write], reasons: Sequence[Any]) -> dict[Key, Item | None]:
         """What is there; a write that met another transaction or a limit tells nothing of its item."""
@@ -258,3 +251,39 @@ def _typed(value: Value) -> dict[str, Any]:
 def _plain(value: Mapping[str, Any]) -> Any:
     ((kind, plain),) = value.items()
     return int(plain) if kind == "N" else plain
+
+
+class Timestamps:
+    """Times of one process, each later than the one before."""
+
+    def __init__(self, wall: Callable[[], int]) -> None:
+        self._wall, self._numbers = wall, itertools.count()
+
+    def next(self) -> str:
+        """Milliseconds and a number."""
+        return f"{self._wall():015d}.{next(self._numbers):09d}"
+
+
+def changed_keys(table: Table, part: str, cursor: str) -> tuple[list[Key], str]:
+    """Rows that changed since, in order, and the next cursor; call again until there are none.
+
+    A writer that began earlier may be listed later; so the last minute is read again, without what was answered before.
+    """
+    at, known = json.loads(cursor) if cursor else (0, {})
+    found: dict[Key, str] = {}
+    for item in table.query(part, f"{max(0, at - OVERLAP_MILLIS):015d}", index="by_change"):
+        key, when = key_of(item), str(item["changed_at"])
+        if known.get("\n".join(key)) != when:
+            found[key] = when
+        if len(found) == _CHANGES:
+            break
+    if not found:
+        return [], cursor
+    at = max(at, *map(_millis, found.values()))
+    known |= {"\n".join(key): when for key, when in found.items()}
+    late = {key: when for key, when in known.items() if _millis(when) >= at - OVERLAP_MILLIS}
+    return list(found), json.dumps([at, late])
+
+
+def _millis(when: str) -> int:
+    return int(when.partition(".")[0])

@@ -7,6 +7,8 @@ from rushes.domain.keys import JSON
 from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 
+Box = tuple[float, float, float, float]
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -54,18 +56,42 @@ class Track:
 
     video: str
     span: Span
-    box: tuple[float, float, float, float]
-    detections: tuple[tuple[Span, tuple[float, float, float, float], float], ...]  # each with its confidence
+    box: Box
+    detections: tuple[tuple[Span, Box, float], ...]  # each with its confidence
     embedding: bytes
+
+    def to_doc(self) -> JSON:
+        """Everything but its video and its embedding."""
+        detections = [[span.to_json(), list(box), confidence] for span, box, confidence in self.detections]
+        return {"span": self.span.to_json(), "box": list(self.box), "detections": detections}
+
+    @staticmethod
+    def from_doc(video: str, doc: JSON, embedding: bytes) -> "Track":
+        """The inverse."""
+        rows = doc["detections"]
+        detections = tuple((Span.from_json(span), box_of(box), float(confidence)) for span, box, confidence in rows)
+        return Track(video, Span.from_json(doc["span"]), box_of(doc["box"]), detections, embedding)
+
+
+def box_of(value: JSON) -> Box:
+    """Left, top, width and height, of exactly four numbers."""
+    x, y, width, height = map(float, value)
+    return x, y, width, height
+
+
+class Change:
+    """One change of the index."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Change):
     """Empties the index."""
 
 
 @dataclass(frozen=True, slots=True)
-class CursorMove:
+class CursorMove(Change):
     """Keeps a cursor together with the jobs that it has passed and that are still to be read."""
 
     name: str
@@ -74,7 +100,7 @@ class CursorMove:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRead:
+class JobRead(Change):
     """A job was read up to an event."""
 
     job: str
@@ -82,7 +108,7 @@ class JobRead:
 
 
 @dataclass(frozen=True, slots=True)
-class RunUpdate:
+class RunUpdate(Change):
     """A run, some of its results and published names (of whose key); its video is to be selected again."""
 
     run: Run
@@ -91,7 +117,7 @@ class RunUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoRename:
+class VideoRename(Change):
     """The name that a person gave a video; None takes it back."""
 
     owner: str
@@ -100,7 +126,7 @@ class VideoRename:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectionUpdate:
+class CorrectionUpdate(Change):
     """What a person said instead; None takes it back. Lines and passages follow."""
 
     owner: str
@@ -109,7 +135,7 @@ class CorrectionUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class Reselection:
+class Reselection(Change):
     """The shown results of a video, or of all videos of an owner, are to be selected again."""
 
     owner: str
@@ -117,7 +143,7 @@ class Reselection:
 
 
 @dataclass(frozen=True, slots=True)
-class TrackUpdate:
+class TrackUpdate(Change):
     """The faces of a video, instead of those before."""
 
     owner: str
@@ -126,7 +152,7 @@ class TrackUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionUpdate:
+class SelectionUpdate(Change):
     """Hides (kind, key), then shows observations; passages follow, and the video is selected."""
 
     owner: str
@@ -136,7 +162,7 @@ class SelectionUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultRemoval:
+class ResultRemoval(Change):
     """Results that were set aside: their lines and names disappear, their videos are to be selected again."""
 
     owner: str
@@ -144,23 +170,8 @@ class ResultRemoval:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoRemoval:
+class VideoRemoval(Change):
     """A video is deleted with all that was known of it; its runs are as if they had never been read."""
 
     owner: str
     video: str
-
-
-Change = (
-    Reset
-    | CursorMove
-    | JobRead
-    | RunUpdate
-    | VideoRename
-    | CorrectionUpdate
-    | Reselection
-    | TrackUpdate
-    | SelectionUpdate
-    | ResultRemoval
-    | VideoRemoval
-)

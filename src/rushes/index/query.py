@@ -11,14 +11,7 @@ from itertools import groupby
 
 from rushes.index.tokenizer import words
 
-FIELDS = {
-    "say": "speech",
-    "text": "text",
-    "object": "object",
-    "person": "person",
-    "place": "place",
-    "entity": "entity",
-}
+FIELDS = {"say": "speech", "text": "text", "object": "object", "person": "person", "place": "place", "entity": "entity"}
 KINDS = {**{kind: kind for kind in FIELDS.values()}, **FIELDS, "speech": "speech", "face": "person"}
 FILTERS = ("in", "lang", "kind", "date")
 ENTITY = "entity"  # a part of a text that is a hit itself: found only where it is asked for

@@ -1,7 +1,8 @@
 """A video as readers see it, made of its runs. Pure: every backend tells the same."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from rushes.domain.keys import JSON
 from rushes.index.port import Video
@@ -10,64 +11,45 @@ from rushes.index.tokenizer import safe
 LABELLED = ("entity", "object", "person", "place")  # kinds whose texts are few and often the same
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What an index keeps of a video itself."""
-
-    owner: str
-    id: str
-    added_at: str
-    duration_us: int
-    languages: Sequence[str]
-    renamed: str | None  # the name that a person gave
-    published: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """What an index keeps of one of its runs."""
-
-    job: str
-    recipe: str
-    state: str
-    facts: Mapping[str, JSON]
-
-
-def video_of(row: Row, runs: Sequence[RunRow]) -> Video:
-    """The video; `runs` are newest first, at least one."""
-    newest, facts = runs[0], runs[0].facts
-    rate = facts.get("rate")
+def video_of(row: Sequence[Any]) -> Video:
+    """The video of a row of the index; its runs are newest first, at least one."""
+    owner, id, added_at, duration_us, languages, renamed, published, runs = row
+    found = [(*run, json.loads(facts)) for *run, facts in json.loads(runs)]
+    job, recipe, state, facts = found[0]
+    names = json.loads(published)
     return Video(
-        owner=row.owner,
-        id=row.id,
-        name=safe(str(facts.get("name") or "") if row.renamed is None else row.renamed),
-        path=str(facts.get("path") or ""),
-        sha256=str(facts.get("sha256") or ""),
-        size=int(facts.get("size") or 0),
-        duration_us=row.duration_us,
-        width=int(facts.get("width") or 0),
-        height=int(facts.get("height") or 0),
-        rate=(int(rate[0]), int(rate[1])) if rate else None,
-        audio=bool(facts.get("audio")),
-        container=str(facts.get("container") or ""),
-        title=safe(str(facts.get("title") or "")),
-        shot_at=str(facts.get("shot_at") or ""),
-        added_at=row.added_at,
-        job=newest.job,
-        recipe=newest.recipe,
-        state=newest.state,
-        jobs=tuple(run.job for run in runs),
-        paths=tuple(dict.fromkeys(str(run.facts.get("path") or "") for run in runs)),
-        languages=tuple(row.languages),
-        poster=next((name for name in row.published if name.endswith(".jpg")), ""),
-        proxy=next((name for name in row.published if name.endswith(".m3u8")), ""),
+        owner=owner,
+        id=id,
+        added_at=added_at,
+        duration_us=duration_us,
+        job=job,
+        recipe=recipe,
+        state=state,
+        jobs=tuple(job for job, *_ in found),
+        paths=tuple(dict.fromkeys(str(facts.get("path") or "") for *_, facts in found)),
+        languages=tuple(json.loads(languages)),
+        poster=next((name for name in names if name.endswith(".jpg")), ""),
+        proxy=next((name for name in names if name.endswith(".m3u8")), ""),
+        **_facts_of(facts) | ({"name": safe(json.loads(renamed))} if renamed else {}),
     )
+
+
+def _facts_of(facts: Mapping[str, JSON]) -> dict[str, JSON]:
+    """What the facts of its newest run say of a video."""
+    rate = facts.get("rate")
+    return {
+        **{name: str(facts.get(name) or "") for name in ("path", "sha256", "container", "shot_at")},
+        **{name: safe(str(facts.get(name) or "")) for name in ("name", "title")},
+        **{name: int(facts.get(name) or 0) for name in ("size", "width", "height")},
+        "rate": (int(rate[0]), int(rate[1])) if rate else None,
+        "audio": bool(facts.get("audio")),
+    }
 
 
 def are_facts(facts: Mapping[str, JSON]) -> bool:
     """Whether a video can be made of facts that somebody else wrote down."""
     try:
-        video_of(Row("", "", "", 0, (), None, ()), [RunRow("", "", "", facts)])
+        _facts_of(facts)
         return 0 <= int(shown_facts(facts)["duration_us"]) < 2**63
     except (TypeError, ValueError, LookupError, ArithmeticError):
         return False

@@ -14,12 +14,11 @@ _PAGE = 200
 
 def every(ask: Callable[[str], Page[T]]) -> Iterator[T]:
     """All rows of a question that is asked with a cursor."""
-    cursor, more = "", True
-    while more:
-        page = ask(cursor)
+    page = ask("")
+    yield from page.rows
+    while page.cursor:
+        page = ask(page.cursor)
         yield from page.rows
-        cursor = page.cursor
-        more = bool(cursor)
 
 
 def all_jobs(ledger: Ledger, owner: str) -> Iterator[Job]:

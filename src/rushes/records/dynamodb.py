@@ -5,24 +5,20 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rushes.aws.changes import Timestamps, changed_keys
-from rushes.aws.table import Item, Key, Table, TransactionCancelled
+from rushes.aws.table import Item, Key, Table, Timestamps, TransactionCancelled, changed_keys
 from rushes.domain.errors import StoreAway
 from rushes.domain.keys import JSON
-from rushes.records.port import Record, next_version
+from rushes.records.port import Record, Records, next_version
 from rushes.telemetry import effect
 
 _TRIES = 20
 
 
-class DynamoRecords:
+class DynamoRecords(Records):
     """Documents as items, their version as the revision that a write must have seen."""
 
     def __init__(self, table: Table) -> None:
         self._table, self._timestamps = table, Timestamps(table.wall)
-
-    def get(self, kind: str, owner: str, id: str) -> Record | None:
-        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
         items = self._table.fetch(_key(kind, owner, id) for id in ids)

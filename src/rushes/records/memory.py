@@ -5,19 +5,16 @@ import threading
 from collections.abc import Collection, Mapping
 
 from rushes.domain.keys import JSON
-from rushes.records.port import Record, next_version
+from rushes.records.port import Record, Records, next_version
 
 
-class MemoryRecords:
+class MemoryRecords(Records):
     """Documents in a dict; what was deleted stays as a tombstone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: dict[tuple[str, str, str], tuple[int, Record]] = {}  # each with the number of its change
         self._changes = 0
-
-    def get(self, kind: str, owner: str, id: str) -> Record | None:
-        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
         with self._lock:

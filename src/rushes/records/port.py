@@ -1,6 +1,6 @@
 """Records: what people say (a path, a name, a correction, a policy), as versioned documents."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,7 @@ class Records(Protocol):
 
     def get(self, kind: str, owner: str, id: str) -> Record | None:
         """The record, None if there is none."""
+        return self.get_many(kind, owner, [id]).get(id)
 
     def get_many(self, kind: str, owner: str, ids: Collection[str]) -> Mapping[str, Record]:
         """Those of these records that are there, by id; one request, however many are named."""
@@ -59,3 +60,12 @@ class Records(Protocol):
 
     def changed(self, cursor: str = "") -> tuple[tuple[Record, ...], str]:
         """Records written or deleted since the cursor, at least once each, and the next cursor."""
+
+
+def all_records(records: Records, kind: str, owner: str) -> Iterator[Record]:
+    """Every record of a kind, in order of id."""
+    cursor, more = "", True
+    while more:
+        rows, cursor = records.list(kind, owner, cursor, 500)
+        yield from rows
+        more = bool(cursor)

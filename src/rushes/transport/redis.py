@@ -7,7 +7,6 @@ a pop writes nothing else. Nothing is acknowledged: a lost id is announced again
 import contextlib
 import itertools
 import secrets
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from redis.retry import Retry
 from rushes.domain.errors import StoreAway, StoreRefuses
 from rushes.telemetry import effect
 from rushes.transport.breaker import CircuitBreaker
+from rushes.transport.poll import Poll
 
 CHECK_SECONDS = 3.0
 _SLICE = 5.0  # seconds of one blocking call; a dead connection is noticed after one
@@ -74,7 +74,7 @@ redis.call('EXPIRE', KEYS[2], 86400)
 _MISSING = "return missing()"
 
 
-class RedisHints:
+class RedisHints(Poll):
     """Lists of task ids in a Redis 7 or Valkey; whoever waits is woken by the next one."""
 
     queues = True
@@ -82,6 +82,7 @@ class RedisHints:
 
     def __init__(self, url: str, name: str = "rushes") -> None:
         """`name` keeps several fleets on one server apart."""
+        super().__init__()
         self._server: Any = redis.Redis.from_url(  # its own types speak of awaitables
             url,
             socket_connect_timeout=2.0,
@@ -91,8 +92,6 @@ class RedisHints:
         )
         self._announce, self._missing = (self._server.register_script(_POSITIONS + do) for do in (_ANNOUNCE, _MISSING))
         self._name = name
-        self._changed = threading.Condition()
-        self._woken = 0
         self._waits: set[str] = set()  # a key for each wait that goes on, to end it by
         self._numbers = itertools.count()
         self._token = secrets.token_hex(8)
@@ -115,12 +114,6 @@ class RedisHints:
                 taken = self._take(me, lanes, n, min(left, _SLICE))
         return taken
 
-    def keep(self, tasks: Sequence[str]) -> None:
-        """No hint is handed out twice."""
-
-    def settle(self, tasks: Sequence[str]) -> None:
-        """No hint is handed out twice."""
-
     def check(self, _lanes: Sequence[str]) -> str:
         """Send a hint through a lane of its own."""
         lane = f"check-{secrets.token_hex(8)}"
@@ -137,8 +130,7 @@ class RedisHints:
 
     def wake(self) -> None:
         with self._changed:
-            self._woken += 1
-            self._changed.notify_all()
+            super().wake()
             waits = list(self._waits)
         self._breaker.call(lambda: self._end(waits))
 

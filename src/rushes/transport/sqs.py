@@ -16,6 +16,7 @@ from rushes.aws.client import Service
 from rushes.domain.errors import RushesError, WrongHome
 from rushes.telemetry import effect, log
 from rushes.transport.breaker import CircuitBreaker
+from rushes.transport.poll import Poll
 
 VISIBLE_AFTER_SECONDS = 300
 LONGEST_WAIT_SECONDS = 20
@@ -41,24 +42,22 @@ class _Receipt:
     since: float
 
 
-class SqsHints:
-    """Queues `rushes-{env}-{lane}`; whoever waits gets the next messages."""
+class SqsHints(Poll):
+    """Queues `rushes-{env}-{lane}`; whoever waits gets the next messages, which come as hints of this process."""
 
     queues = True
     look_seconds = 5.0
 
     def __init__(self, service: Service, env: str = "prod", clock: Callable[[], float] = time.monotonic) -> None:
         """`env` keeps several fleets in one account apart; the service must allow answers after 20 seconds."""
+        super().__init__()
         self._service, self._env, self._clock = service, env, clock
-        self._changed = threading.Condition()
         self._urls: dict[str, str] = {}
         self._held: dict[str, list[_Receipt]] = {}  # task -> its messages
         self._settled: list[_Receipt] = []
-        self._received: dict[str, list[str]] = {}  # lane -> tasks that nobody took yet
         self._waits: dict[str, int] = {}  # lane -> how many wait
         self._until: dict[str, float] = {}  # lane -> when the last of them gives up
         self._receiving: set[str] = set()
-        self._woken = 0
         self._breaker = CircuitBreaker(RushesError)
         self.poison = 0
 
@@ -80,11 +79,9 @@ class SqsHints:
             return self._take_now(lanes, n)
         self._delete(len(self._settled))
         with self._changed:
-            before = self._woken
             self._listen(lanes, seconds, n)
             try:
-                self._changed.wait_for(lambda: self._woken != before or any(map(self._received.get, lanes)), seconds)
-                return self._taken(lanes, n)
+                return super().wait(lanes, seconds, n)
             finally:
                 for lane in lanes:
                     self._waits[lane] -= 1
@@ -120,11 +117,6 @@ class SqsHints:
             counts.append(f"{lane} {found['Attributes'][names[0]]}")
         return f"SQS, messages waiting: {', '.join(counts)}"
 
-    def wake(self) -> None:
-        with self._changed:
-            self._woken += 1
-            self._changed.notify_all()
-
     def close(self) -> None:
         """Delete what is settled; others see at once what was taken and not settled."""
         self.wake()
@@ -159,18 +151,11 @@ class SqsHints:
 
     # Receiving
     def _take_now(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
-        with self._changed:
-            taken = self._taken(lanes, n)
+        taken = super().wait(lanes, 0, n)
         for lane in lanes:
             if len(taken) < n:
                 taken += tuple(self._receive(lane, 0, n - len(taken)))
         return taken
-
-    def _taken(self, lanes: Sequence[str], n: int) -> tuple[str, ...]:
-        mine = [(lane, task) for lane in lanes for task in self._received.get(lane, ())][:n]
-        for lane, task in mine:
-            self._received[lane].remove(task)
-        return tuple(task for _, task in mine)
 
     def _listen(self, lanes: Sequence[str], seconds: float, n: int) -> None:
         """A thread per lane asks while somebody waits: SQS can be asked for one queue only, and not be interrupted."""
@@ -186,14 +171,13 @@ class SqsHints:
             left = max(self._until[lane] - time.monotonic(), 0.0)
             tasks = self._receive(lane, min(LONGEST_WAIT_SECONDS, max(1, math.ceil(left))), n)
             with self._changed:
-                self._received.setdefault(lane, []).extend(tasks)
+                self._hints.setdefault(lane, {}).update(dict.fromkeys(tasks))
                 self._changed.notify_all()
                 seconds = _TAKE_SECONDS if tasks else 0
-                self._changed.wait_for(lambda: not self._waits[lane] or not self._received[lane], seconds)
+                self._changed.wait_for(lambda: not self._waits[lane] or not self._hints[lane], seconds)
                 if not self._waits[lane]:
                     self._receiving.remove(lane)
-                    late, self._received[lane] = self._received[lane], []
-                    receipts = [r for task in late for r in self._held.pop(task, ())]
+                    receipts = [r for task in self._hints.pop(lane) for r in self._held.pop(task, ())]
                     break
                 self._changed.wait_for(lambda: not self._waits[lane], max(0.0, self._breaker.rest()))
         self._show(receipts, 0)

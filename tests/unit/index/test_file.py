@@ -15,7 +15,7 @@ from rushes.domain.observation import Observation
 from rushes.domain.span import Span
 from rushes.index.changes import IndexedResult, Reset, Run, RunUpdate, SelectionUpdate
 from rushes.index.search import search
-from rushes.index.sqlite import SqliteIndex, file
+from rushes.index.sqlite import _SQL, SqliteIndex
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ ASKED = [
 def test_no_question_looks_at_every_row(path: Path, index: SqliteIndex, name: str) -> None:
     _fill(index)
     index.close()
-    sql = file._SQL[name]
+    sql = _SQL[name]
     named = set(re.findall(r":(\w+)", sql))
     with contextlib.closing(sqlite3.connect(path)) as db:
         known = {

@@ -60,7 +60,8 @@ def sha256_of(file: BinaryIO) -> str:
 
 def placed(temp: Temp, folder: int) -> bool:
     """Give a blob its name, or find it there, and make it young, so that gc leaves it alone; not if gc was faster."""
-    if not link_once(temp.name, temp.sha256, temp.folder, folder) and size_of(folder, temp.sha256) != temp.size:
+    there = None if link_once(temp.name, temp.sha256, temp.folder, folder) else look(folder, temp.sha256)
+    if there and there.st_size != temp.size:
         os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
     with contextlib.suppress(FileNotFoundError):
         os.utime(temp.sha256, dir_fd=folder, follow_symlinks=False)
@@ -73,12 +74,6 @@ def put_back(taken: Temp, folder: int, name: str) -> None:
     link_once(taken.name, name, taken.folder, folder)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(taken.name, dir_fd=taken.folder)
-
-
-def size_of(folder: int, name: str) -> int | None:
-    """How large a file is, None if there is none."""
-    found = look(folder, name)
-    return None if found is None else found.st_size
 
 
 def age_of(found: os.stat_result) -> float:

@@ -27,7 +27,7 @@ class S3Multipart:
     """The same bucket (or prefix of one) as the blobs; `public` is where browsers reach it, if not where we do."""
 
     def __init__(self, location: BucketLocation, public: str = "") -> None:
-        self._location, self._public = location, public
+        self._location, self._public, self._credentials = location, public, (location.key, location.secret)
 
     @property
     def origin(self) -> str:
@@ -85,13 +85,11 @@ class S3Multipart:
 
     @cached_property
     def _client(self) -> Any:
-        return self._connected(self._location.endpoint, self._location.key, self._location.secret)
+        return self._connected(self._location.endpoint, *self._credentials)
 
     @cached_property
     def _signer(self) -> Any:
-        return (
-            self._connected(self._public, self._location.key, self._location.secret) if self._public else self._client
-        )
+        return self._connected(self._public, *self._credentials) if self._public else self._client
 
     def _connected(self, endpoint: str, key: str, secret: str) -> Any:
         config = Config(

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from rushes.domain.keys import JSON, short
 from rushes.domain.observation import Observation
-from rushes.index.changes import Track
-from rushes.index.tracks import Box, box_of
+from rushes.index.changes import Box, Track, box_of
 
 FACE = "face"
 KIND = "person"

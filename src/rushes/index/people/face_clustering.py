@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from rushes.domain.keys import short
 from rushes.domain.observation import Observation
 from rushes.engines.models.vision import SAME_PERSON, unpack_embeddings
-from rushes.index.changes import Track
+from rushes.index.changes import Box, Track
 from rushes.index.people import FaceLabel, Person
-from rushes.index.tracks import Box
 
 Floats = NDArray[np.float32]
 _GAP = Fraction(3, 2)  # seconds: looks are one apart, and a face may be overlooked in one
@@ -127,15 +126,10 @@ def _split_by_labels(cluster: Sequence[int], embeddings: Floats, said: Mapping[i
 
 def _labelled(tracks: Sequence[Track], label: FaceLabel) -> int | None:
     """The track that a label is for: there at that time, in that part of the picture."""
-    best: tuple[float, int] | None = None
-    for n, track in enumerate(tracks):
-        if track.video == label.video:
-            score = max(
-                (_covers(label, span.start_us, span.end_us, box) for span, box, _ in track.detections), default=0.0
-            )
-            if score > 0 and (best is None or score > best[0]):
-                best = score, n
-    return best[1] if best else None
+    there = [(n, span, box) for n, t in enumerate(tracks) if t.video == label.video for span, box, _ in t.detections]
+    scores = [(_covers(label, span.start_us, span.end_us, box), -n) for n, span, box in there]
+    best, n = max(scores, default=(0.0, 0))
+    return -n if best > 0 else None
 
 
 def _covers(label: FaceLabel, start_us: int, end_us: int, box: Box) -> float:

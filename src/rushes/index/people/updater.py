@@ -1,7 +1,7 @@
 """Keeps people in the index: reads the faces of a video from its artifacts, and clusters those of the whole library."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushes.blobs.manifests import parse_manifest, written
@@ -12,7 +12,7 @@ from rushes.domain.observation import Observation
 from rushes.index.changes import CursorMove, IndexedResult, SelectionUpdate, Track, TrackUpdate
 from rushes.index.people import KIND, PERSON, FaceLabel, Person
 from rushes.index.port import Index
-from rushes.records.port import Record, Records
+from rushes.records.port import Record, Records, all_records
 from rushes.telemetry import log
 
 KEY = "people"  # of what is shown: it is no result, but made of all of them
@@ -55,15 +55,8 @@ class PeopleUpdater:
         """Everybody whose face is known, as people said who they are."""
         from rushes.index.people.face_clustering import persons
 
-        return persons(self.index.tracks(owner), [label for r in self.labels(owner) if (label := _label(r))])
-
-    def labels(self, owner: str) -> Iterator[Record]:
-        """What people said about faces."""
-        cursor, first = "", True
-        while cursor or first:
-            rows, cursor = self.records.list(PERSON, owner, cursor, 500)
-            yield from rows
-            first = False
+        said = all_records(self.records, PERSON, owner)
+        return persons(self.index.tracks(owner), [label for r in said if (label := _label(r))])
 
     def _stale(self) -> list[str]:
         return list(json.loads(self.index.cursor(_STALE) or "[]"))

@@ -7,21 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rushes.domain.errors import WrongHome
-from rushes.index.passages import VERSION as PASSAGES
 from rushes.index.passages import Passage
 from rushes.index.port import Window
-from rushes.index.postgres.tsquery import tsquery, tsvector
 from rushes.index.query import Term
 from rushes.index.sql import SqlIndex
-from rushes.index.sql.database import SqlTransaction
-from rushes.index.tokenizer import VERSION as WORDS
+from rushes.index.sql.database import CONTENT_VERSION, SqlTransaction
 from rushes.postgres.schema import scripted
 from rushes.postgres.store import Postgres, Row, Transaction
 from rushes.statements import statements
 
 SCHEMA = 4
-_VERSION = SCHEMA * 10_000 + PASSAGES * 100 + WORDS
+_VERSION = SCHEMA * 10_000 + CONTENT_VERSION
 _LOCK = 7310030
+_FARTHEST = 16_383  # positions beyond are not kept apart by PostgreSQL
 _HERE = Path(__file__)
 _SQL = statements(_HERE.with_name("statements.sql"))
 _TABLES = (
@@ -34,13 +32,6 @@ class PostgresIndex(SqlIndex):
     """The index in the schema `rushes_index` of a database."""
 
     def __init__(self, db: Postgres) -> None:
-        super().__init__(_Database(db))
-
-
-class _Database:
-    """The statements of this folder in one database."""
-
-    def __init__(self, db: Postgres) -> None:
         self._db = db
         if self._version() != _VERSION:
             db.write("index", _SQL, _create)
@@ -51,7 +42,7 @@ class _Database:
     def write(self, body: Callable[[SqlTransaction], None]) -> None:
         self._db.write("index", _SQL, lambda tx: body(_Writes(tx)))
 
-    def lock(self, patience: float) -> AbstractContextManager[bool]:
+    def lock(self, patience: float = 2.0) -> AbstractContextManager[bool]:
         return self._db.alone(_LOCK, patience)
 
     def close(self) -> None:
@@ -64,10 +55,12 @@ class _Database:
         return json.dumps([{"video": video, "first": start, "last": end} for video, start, end in windows])
 
     def text_query(self, term: Term) -> str:
-        return tsquery(term)
+        kinds = " | ".join(_quoted(f"={kind}") for kind in term.kinds)
+        followed = " <-> ".join(map(_quoted, term.words)) + (":*" if term.prefix else "")
+        return f"(({kinds}) & ({followed}))" if kinds else f"({followed})"
 
     def passage_row(self, passage: Passage) -> dict[str, object]:
-        return {**asdict(passage), "found": tsvector(passage.kind, passage.words.split(" "))}
+        return {**asdict(passage), "found": _tsvector(passage.kind, passage.words.split(" "))}
 
     def _version(self) -> int:
         """The version that is there, 0 if there is none."""
@@ -106,3 +99,17 @@ def _checked(version: int) -> int:
             "Use the newer version everywhere.",
         )
     return version
+
+
+def _tsvector(kind: str, words: list[str]) -> str:
+    """A line's words with their positions, and its kind as a word that nobody can say."""
+    positions: dict[str, list[str]] = {}
+    for position, word in enumerate(words, 1):
+        positions.setdefault(word, []).append(str(min(position, _FARTHEST)))
+    said = (f"{_quoted(word)}:{','.join(at)}" for word, at in positions.items())
+    return " ".join([_quoted(f"={kind}"), *said])
+
+
+def _quoted(word: str) -> str:
+    """A word in the language of text search, of which none can be syntax."""
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,22 +1,23 @@
 """Search: what a query finds in any index, driven by its rarest term."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rushes.domain.errors import ModelMissing
 from rushes.index.port import NO_LIMIT, CatalogEntry, Hit, Index, Posting, SearchResult, Window
-from rushes.index.query import Clause, Query, Term, parse
-from rushes.index.search.filters import matches_language, matching_videos
+from rushes.index.query import Clause, Filter, Query, Term, parse
 from rushes.index.search.hits import Order, ScoredMatch, facets, hit_of, page, scored
 from rushes.index.search.match import Occurrence, evaluate, grouped, occurrences, reach
+from rushes.index.tokenizer import words
 
 MAX_POSTINGS = 2_500  # passages read of the rarest term, so that no library is too large; what that leaves out is said
 MAX_COUNTED = 2_000  # passages of a term that are counted: beyond, it is common
 _FEW_POSTINGS = 500  # passages of a term that are read as a whole rather than looked for around others
 _SLACK_US = 120_000_000  # words of a group can be so far apart
 _PAGE = 1000
+_SPOKEN = ("speech", "text", "entity")  # kinds that have a language
 
 
 class SemanticIndex(Protocol):
@@ -87,7 +88,7 @@ class _ClauseSearch:
 
     def matches(self) -> list[ScoredMatch]:
         """What the clause finds, once for each passage in which one begins."""
-        videos = matching_videos(self.clause.filters, lambda: self.index.catalog(self.owner), self.only)
+        videos = _matching_videos(self.clause.filters, lambda: self.index.catalog(self.owner), self.only)
         if videos is not None and not videos:
             return []
         self._count(videos)
@@ -158,7 +159,7 @@ class _ClauseSearch:
 
     def _keep(self, term: Term, postings: Iterable[Posting]) -> None:
         spoken = [f for f in self.clause.filters if f.name == "lang"]
-        kept = [p for p in postings if all(matches_language(f, p, term) for f in spoken)]
+        kept = [p for p in postings if all(_matches_language(f, p, term) for f in spoken)]
         self.found[term] = [*self.found.get(term, ()), *occurrences(term, kept)]
 
 
@@ -221,3 +222,51 @@ def next_hit(
             before = hit if position < here else before
         cursor = found.cursor
     return before if back else None
+
+
+# Filters
+def _matching_videos(
+    filters: Sequence[Filter], catalog: Callable[[], Iterable[CatalogEntry]], only: Collection[str] | None
+) -> Collection[str] | None:
+    """The videos that a clause looks at; None for all. The catalog is read only where a filter asks for it."""
+    asked = [f for f in filters if f.name in {"in", "date"}]
+    if not asked:
+        return only
+    there = [s for s in catalog() if only is None or s.id in only]
+    return {s.id for s in there if all(_holds(f, s) != f.negated for f in asked)}
+
+
+def _matches_language(asked: Filter, posting: Posting, term: Term) -> bool:
+    """Whether a language filter lets a passage through; what has no language passes where it is named by its words."""
+    if not posting.language and posting.kind not in _SPOKEN and term.words:
+        return True
+    spoken = posting.language.lower()
+    return (spoken == asked.value or spoken.startswith(f"{asked.value}-")) != asked.negated
+
+
+def _holds(asked: Filter, video: CatalogEntry) -> bool:
+    return _is_in(asked.value, video) if asked.name == "in" else _is_of(asked.value, video.shot_at)
+
+
+def _is_in(value: str, video: CatalogEntry) -> bool:
+    """By id or the beginning of it, or by words of its name or path, the last of which may be a beginning."""
+    if video.id.startswith(value) or video.id == f"vid_{value}":
+        return True
+    wanted = words(value)
+    return any(_within(wanted, words(text)) for text in (video.name, video.path))
+
+
+def _within(wanted: Sequence[str], said: Sequence[str]) -> bool:
+    *first, last = wanted
+    size = len(wanted)
+    return any(
+        said[at : at + size - 1] == first and said[at + size - 1].startswith(last) for at in range(len(said) - size + 1)
+    )
+
+
+def _is_of(value: str, shot_at: str) -> bool:
+    """2024, 2024-05, 2024-05-01, or a range of them: both ends count whole."""
+    if ".." not in value:
+        return shot_at.startswith(value)
+    first, last = value.split("..", 1)
+    return (not first or shot_at[: len(first)] >= first) and (not last or shot_at[: len(last)] <= last)

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rushes.domain.keys import JSON
 from rushes.index.cursors import decode_cursor, encode_cursor
@@ -84,16 +85,10 @@ def pieces(text: str, found: Sequence[Token], positions: Sequence[int]) -> Itera
 
 
 def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Neighbours are one stretch."""
-    first = last = None
-    for position in positions:
-        if last is None or position > last + 1:
-            if first is not None and last is not None:
-                yield first, last
-            first = position
-        last = position
-    if first is not None and last is not None:
-        yield first, last
+    """Neighbours are one stretch: what they are ahead of their rank by is the same."""
+    for _, run in groupby(enumerate(positions), key=lambda pair: pair[1] - pair[0]):
+        some = [position for _, position in run]
+        yield some[0], some[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import dropwhile, islice
 from math import lcm
-from operator import is_, itemgetter
+from operator import is_, is_not, itemgetter
 from typing import Generic, TypeVar
 
 from rushes.domain.span import Span
@@ -53,7 +53,7 @@ class Occurrence:
     @property
     def line(self) -> tuple[int, int]:
         """Its line."""
-        return self.posting.start_us, max(self.posting.end_us, self.posting.start_us + 1)
+        return _line(self.posting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _in_video(clause: Clause, here: Mapping[Term, Sequence[Occurrence]], never: 
     for link, group in zip(clause.links, clause.groups[1:], strict=True):
         chains = _linked(chains, link, grouped([here[term] for term in group]))
     best: dict[int, Match] = {}
-    for m in (_whole(m) for m in chains):
+    for m in (Match(chain.all, _range(chain.parts)) for chain in chains):
         if m.anchor.id not in best or m.is_better(best[m.anchor.id]):
             best[m.anchor.id] = m
     shortest = list(_shortest(best.values())) if len(clause.terms) > 1 else list(best.values())
@@ -187,17 +187,15 @@ def _longer(ways: Iterable[_Way], near: "_ByTime[Occurrence]", same: Sequence[in
     """Each way with one occurrence more; of a term that is said again, none that stands before its last."""
     for some, us in ways:
         there = near.within(*us)
-        for o in _beginning_with(some[same[0]], there) if same else there:
+        if same:
+            there = dropwhile(partial(is_not, some[same[0]]), there)
+        for o in there:
             if _joins(some, o):
                 yield (*some, o), _common((us, o.unit))
 
 
 def _is_same(some: Sequence[Occurrence], others: Sequence[Occurrence]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _beginning_with(first: T, some: Iterable[T]) -> Iterator[T]:
-    return dropwhile(lambda one: one is not first, some)
 
 
 def _distinct(some: Iterable[Occurrence]) -> Iterator[Occurrence]:
@@ -257,10 +255,6 @@ def holds(link: Link, a: tuple[int, int], b: tuple[int, int]) -> bool:
             return a[1] <= b[0] <= a[1] + link.within_us
         case _:
             return max(a[0], b[0]) - min(a[1], b[1]) <= link.within_us
-
-
-def _whole(chain: _Chain) -> Match:
-    return Match(chain.all, _range(chain.parts))
 
 
 def _range(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:

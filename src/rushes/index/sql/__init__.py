@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 from rushes.domain.observation import Observation
 from rushes.index.changes import Change, IndexedResult, Track
@@ -13,42 +11,35 @@ from rushes.index.query import Term
 from rushes.index.sql.changes import apply_change, read_lines
 from rushes.index.sql.database import SqlDatabase, SqlTransaction
 from rushes.index.tokenizer import safe
-from rushes.index.tracks import track_of
-from rushes.index.videos import LABELLED, Row, RunRow, video_of
+from rushes.index.videos import LABELLED, video_of
 
 _LONGEST_PAGE = 1000
 _LABELS = 20
 _AFTER_EVERY_TIME = "~"
 
 
-class SqlIndex:
+class SqlIndex(SqlDatabase):
     """A projection in tables, readable by any process while one follows."""
-
-    def __init__(self, db: SqlDatabase) -> None:
-        self._db = db
-
-    def lock(self, patience: float = 2.0) -> AbstractContextManager[bool]:
-        return self._db.lock(patience)
 
     def apply(self, *changes: Change) -> None:
         def body(tx: SqlTransaction) -> None:
             for change in changes:
-                apply_change(tx, self._db, change)
+                apply_change(tx, self, change)
 
-        self._db.write(body)
+        self.write(body)
 
     def cursor(self, name: str) -> str:
-        rows = self._db.ask("cursor", name=name)
+        rows = self.ask("cursor", name=name)
         return str(rows[0][0]) if rows else ""
 
     def backlog(self, limit: int) -> Backlog:
-        jobs = self._db.ask("backlog_jobs", limit=limit)
-        videos = self._db.ask("backlog_videos")
+        jobs = self.ask("backlog_jobs", limit=limit)
+        videos = self.ask("backlog_videos")
         return Backlog(tuple((job, number) for job, number in jobs), tuple((owner, id) for owner, id in videos))
 
     def state(self, owner: str, video: str) -> VideoState:
         results, shown, published = (
-            self._db.ask(name, owner=owner, video=video) for name in ("results", "shown", "published")
+            self.ask(name, owner=owner, video=video) for name in ("results", "shown", "published")
         )
         return VideoState(
             tuple((IndexedResult(*row[:-1]), row[-1]) for row in results),
@@ -61,44 +52,44 @@ class SqlIndex:
     ) -> tuple[tuple[Video, ...], str]:
         who = legible(owner)
         if ids is not None:
-            rows = self._db.ask("videos_by_id", owner=who, ids=self._db.array({*map(legible, ids)}))
-            return tuple(map(_video, rows)), ""
+            rows = self.ask("videos_by_id", owner=who, ids=self.array({*map(legible, ids)}))
+            return tuple(map(video_of, rows)), ""
         added_at, after = decode_cursor(cursor, 2) or (_AFTER_EVERY_TIME, "")
         limit = max(1, min(limit, _LONGEST_PAGE))
-        rows = self._db.ask("videos", owner=who, added_at=added_at, after=after, limit=limit + 1)
-        found = tuple(map(_video, rows[:limit]))
+        rows = self.ask("videos", owner=who, added_at=added_at, after=after, limit=limit + 1)
+        found = tuple(map(video_of, rows[:limit]))
         return found, encode_cursor((found[-1].added_at, found[-1].id)) if len(rows) > limit else ""
 
     def catalog(self, owner: str, videos: Collection[str] | None = None) -> tuple[CatalogEntry, ...]:
         if videos is None:
-            rows = self._db.ask("catalog", owner=legible(owner))
+            rows = self.ask("catalog", owner=legible(owner))
         else:
-            rows = self._db.ask("catalog_by_id", owner=legible(owner), ids=self._db.array(map(legible, videos)))
+            rows = self.ask("catalog_by_id", owner=legible(owner), ids=self.array(map(legible, videos)))
         return tuple(CatalogEntry(id, safe(json.loads(r) if r else name), path, at) for id, name, path, at, r in rows)
 
     def lines(self, owner: str, video: str, kind: str = "speech") -> tuple[Observation, ...]:
-        return tuple(read_lines(self._db.ask, legible(owner), legible(video), legible(kind)))
+        return tuple(read_lines(self.ask, legible(owner), legible(video), legible(kind)))
 
     def tracks(self, owner: str) -> tuple[Track, ...]:
-        rows = self._db.ask("tracks", owner=owner)
-        return tuple(track_of(video, json.loads(doc), bytes(embedding)) for video, doc, embedding in rows)
+        rows = self.ask("tracks", owner=owner)
+        return tuple(Track.from_doc(video, json.loads(doc), bytes(embedding)) for video, doc, embedding in rows)
 
     def summary(self, owner: str) -> Summary:
         kinds: dict[str, int] = {}
         languages: dict[str, int] = {}
-        ((videos, duration_us),) = self._db.ask("summary", owner=owner)
-        for kind, language, count in self._db.ask("summary_lines", owner=owner):
+        ((videos, duration_us),) = self.ask("summary", owner=owner)
+        for kind, language, count in self.ask("summary_lines", owner=owner):
             kinds[kind] = kinds.get(kind, 0) + count
             if language:
                 languages[language] = languages.get(language, 0) + count
         labels: dict[str, dict[str, int]] = {
-            k: dict(map(tuple, self._db.ask("summary_labels", owner=owner, kind=k, limit=_LABELS))) for k in LABELLED
+            k: dict(map(tuple, self.ask("summary_labels", owner=owner, kind=k, limit=_LABELS))) for k in LABELLED
         }
         return Summary(videos, duration_us, kinds, languages, {k: found for k, found in labels.items() if found})
 
     def count(self, owner: str, term: Term, limit: int) -> int:
         name, values = self._term("count", owner, term)
-        return int(self._db.ask(name, **values, limit=limit)[0][0])
+        return int(self.ask(name, **values, limit=limit)[0][0])
 
     def find(
         self,
@@ -110,28 +101,17 @@ class SqlIndex:
     ) -> tuple[Posting, ...]:
         if windows is not None:
             values = {"owner": legible(owner), "kinds": self._kinds(term), "first": (*term.words, "")[0]}
-            rows = self._db.ask("find_in_windows", **values, windows=self._db.windows(windows), limit=limit)
+            rows = self.ask("find_in_windows", **values, windows=self.windows(windows), limit=limit)
             return tuple({row[0]: Posting(*row) for row in rows}.values())
-        within = None if videos is None else self._db.array(map(legible, videos))
+        within = None if videos is None else self.array(map(legible, videos))
         name, values = self._term("find", owner, term)
-        return tuple(Posting(*row) for row in self._db.ask(name, **values, limit=limit, videos=within))
-
-    def close(self) -> None:
-        """Close what is open."""
-        self._db.close()
+        return tuple(Posting(*row) for row in self.ask(name, **values, limit=limit, videos=within))
 
     def _term(self, verb: str, owner: str, term: Term) -> tuple[str, dict[str, object]]:
         """The statement that looks for a term, and its values."""
         if not term.words:
             return f"{verb}_any", {"owner": legible(owner), "kinds": self._kinds(term)}
-        return verb, {"owner": legible(owner), "query": self._db.text_query(term)}
+        return verb, {"owner": legible(owner), "query": self.text_query(term)}
 
     def _kinds(self, term: Term) -> object:
-        return self._db.array(term.kinds) if term.kinds else None
-
-
-def _video(row: Sequence[Any]) -> Video:
-    owner, id, added_at, duration_us, languages, renamed, published, runs = row
-    rows = [RunRow(job, recipe, state, json.loads(facts)) for job, recipe, state, facts in json.loads(runs)]
-    name = json.loads(renamed) if renamed else None
-    return video_of(Row(owner, id, added_at, duration_us, json.loads(languages), name, json.loads(published)), rows)
+        return self.array(term.kinds) if term.kinds else None

@@ -11,23 +11,11 @@ from rushes.index.corrections import corrected
 from rushes.index.cursors import legible
 from rushes.index.passages import passages
 from rushes.index.sql.database import Rows, SqlDatabase, SqlTransaction
-from rushes.index.tracks import track_doc
 from rushes.index.videos import shown_facts
 
 Ask = Callable[..., Rows]
 
-_TABLES = (
-    "passages",
-    "lines",
-    "shown",
-    "results",
-    "published",
-    "extents",
-    "tracks",
-    "jobs",
-    "runs",
-    "video",
-)
+_TABLES = ("passages", "lines", "shown", "results", "published", "extents", "tracks", "jobs", "runs", "video")
 
 
 def apply_change(tx: SqlTransaction, db: SqlDatabase, change: Change) -> None:  # noqa: C901, PLR0912 - one case a change
@@ -91,7 +79,7 @@ def _replace_tracks(tx: SqlTransaction, change: changes.TrackUpdate) -> None:
     of = {"owner": change.owner, "video": change.video}
     tx.run("drop_tracks_of_video", **of)
     for n, track in enumerate(change.tracks):
-        tx.run("add_track", **of, n=n, doc=json.dumps(track_doc(track)), embedding=track.embedding)
+        tx.run("add_track", **of, n=n, doc=json.dumps(track.to_doc()), embedding=track.embedding)
 
 
 def _select(tx: SqlTransaction, db: SqlDatabase, change: changes.SelectionUpdate) -> None:
@@ -111,17 +99,9 @@ def _select(tx: SqlTransaction, db: SqlDatabase, change: changes.SelectionUpdate
 
 
 def _line_row(result: IndexedResult, n: int, line: Observation) -> dict[str, object]:
-    return {
-        "owner": result.owner,
-        "video": result.video,
-        "kind": result.kind,
-        "key": result.key,
-        "n": n,
-        "start_us": line.span.start_us,
-        "end_us": line.span.end_us,
-        "language": legible(line.language),
-        "doc": json.dumps(line.to_json()),
-    }
+    of = {"owner": result.owner, "video": result.video, "kind": result.kind, "key": result.key, "n": n}
+    span = {"start_us": line.span.start_us, "end_us": line.span.end_us}
+    return {**of, **span, "language": legible(line.language), "doc": json.dumps(line.to_json())}
 
 
 def _make_passages(tx: SqlTransaction, db: SqlDatabase, owner: str, video: str, kind: str) -> None:

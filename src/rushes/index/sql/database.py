@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from rushes.index import passages, tokenizer
 from rushes.index.passages import Passage
 from rushes.index.port import Window
 from rushes.index.query import Term
 
 Rows = Sequence[Sequence[Any]]
+CONTENT_VERSION = passages.VERSION * 100 + tokenizer.VERSION  # of what the tables are filled with
 
 
 class SqlTransaction(Protocol):
@@ -36,7 +38,7 @@ class SqlDatabase(Protocol):
     def write(self, body: Callable[[SqlTransaction], None]) -> None:
         """Run a body in a transaction that is committed at the end, or leaves no trace."""
 
-    def lock(self, patience: float) -> AbstractContextManager[bool]:
+    def lock(self, patience: float = 2.0) -> AbstractContextManager[bool]:
         """As `Index.lock`."""
 
     def close(self) -> None:

@@ -10,25 +10,24 @@ from rushes.aws.table import Item, Key, key_of
 from rushes.domain.task import RENEW_SECONDS, Lease, TaskState
 from rushes.ledger.dynamodb.keys import HELD, held_rank, ready_list, task_key, worker_key
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
-from rushes.ledger.dynamodb.store import Store
+from rushes.ledger.dynamodb.store import UNDER_WAY_SECONDS, Store, Unconfirmed
 from rushes.ledger.dynamodb.texts import join_texts
 from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.dynamodb.transitions import move, settle
-from rushes.ledger.dynamodb.unconfirmed import UNDER_WAY_SECONDS, Unconfirmed
 from rushes.ledger.rules import lease_over
 
 STATEMENTS = 25
 _ROUNDS = 5  # of looking again when others were quicker
 
 
-def claim(store: Store, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str]) -> tuple[Lease, ...]:
+def claim(store: Store, worker: str, lanes: Sequence[str], n: int, hinted: Collection[str] = ()) -> tuple[Lease, ...]:
     """Up to n leases, in the order of claims."""
     if _living(store, worker).draining:
         return ()
     with store.unconfirmed.of(worker) as claims:
         got = [row for row in confirmed(store, worker, claims) if row.lane in lanes][:n]
         got += _Claim(store, worker, lanes, claims).take(n - len(got), hinted)
-        jobs = store.jobs({row.job for row in got}, RENEW_SECONDS)
+        jobs = store.job_rows({row.job for row in got}, RENEW_SECONDS)
         specs = join_texts(store.table, ((row.job, row.spec) for row in got))
         _living(store, worker)  # for one that was frozen on the way all stays unconfirmed
         for row in got:
@@ -103,7 +102,7 @@ class _Claim:
     def _lease(self, keys: Sequence[Key]) -> list[TaskRow]:
         """Lease those of these that are to be had."""
         store = self._store
-        jobs = store.jobs((pk.removeprefix("job#") for pk, _ in keys), RENEW_SECONDS)  # no older than a renewal tells
+        jobs = store.job_rows((pk.removeprefix("job#") for pk, _ in keys), RENEW_SECONDS)  # as old as renewals tell
         mine = {key: jobs[job] for key in keys if (job := key[0].removeprefix("job#")) in jobs}
         for job in {job.id for job in mine.values() if job.stopped and job.owed}:
             store.pay(job)  # parked, so that nobody meets them again

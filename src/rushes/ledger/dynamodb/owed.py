@@ -44,11 +44,6 @@ def count_down(tx: Transaction, row: TaskRow) -> list[str]:
     return begin(tx, tx.job(row.job), {"kind": "count_down", "task": row.id, "after": 0}) if row.dependants else []
 
 
-def open_plan(tx: Transaction, job: JobRow, fence: int) -> list[str]:
-    """The drafts of an attempt become tasks."""
-    return begin(tx, job, {"kind": "open_plan", "fence": fence, "after": 0})
-
-
 def relist_tasks(tx: Transaction, job: JobRow) -> None:
     """A job was stopped, resumed or given another priority: its tasks are listed as that demands."""
     job.owed = [step for step in job.owed if step["kind"] != "relist"]

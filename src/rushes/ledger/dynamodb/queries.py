@@ -1,28 +1,43 @@
-"""What readers ask a ledger on DynamoDB: no scan, every list by an index, rows as they are now."""
+"""Results, log lines and what readers ask on DynamoDB: no scan, every list by an index, rows as they are now."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from rushes.aws.changes import changed_keys
-from rushes.aws.table import key_of
+from rushes.aws.table import Item, changed_keys, key_of
 from rushes.domain.event import Event, EventType
 from rushes.domain.job import Job, JobState
+from rushes.domain.result import Result
 from rushes.domain.task import Task, TaskState
 from rushes.domain.worker import Worker
 from rushes.ledger.clock import iso
 from rushes.ledger.dynamodb import keys
-from rushes.ledger.dynamodb.keys import HELD, OWED, UNFINISHED, WORKERS, details_key, job_key, task_key, task_of
+from rushes.ledger.dynamodb.keys import (
+    HELD,
+    OWED,
+    UNFINISHED,
+    WORKERS,
+    details_key,
+    job_key,
+    result_key,
+    task_key,
+    task_of,
+)
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow, WorkerRow, unpack
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import join_texts
 from rushes.ledger.dynamodb.transaction import Transaction
 from rushes.ledger.port import Page
-from rushes.ledger.rules import no_job
+from rushes.ledger.rules import LOG_LINES, no_job
 
 
 # Jobs
+def job(store: Store, job: str) -> Job:
+    """One job."""
+    return job_of(store.begin(), job)
+
+
 def job_of(tx: Transaction, id: str) -> Job:
     """A job as readers see it.
 
@@ -36,8 +51,18 @@ def job_of(tx: Transaction, id: str) -> Job:
     return details.job(tx.job(id))
 
 
-def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, cursor: str, limit: int) -> Page[Job]:
-    """An owner's jobs, a page."""
+def jobs(
+    store: Store,
+    owner: str,
+    state: JobState | None = None,
+    oldest_first: bool = False,
+    cursor: str = "",
+    limit: int = 100,
+    ids: Collection[str] = (),
+) -> Page[Job]:
+    """An owner's jobs: those with these ids, or a page of all."""
+    if ids:
+        return Page(tuple(job for job in _jobs(store, ids) if job.owner == owner))
     index, sort = ("by_state", "since") if state else ("by_owner", "age")
     part = f"jobs#{owner}#{state.value}" if state else f"jobs#{owner}"
     bounds = {"low" if oldest_first else "high": cursor} if cursor else {}
@@ -45,11 +70,6 @@ def jobs(store: Store, owner: str, state: JobState | None, oldest_first: bool, c
     items = [item for item in found if item[sort] != cursor][:limit]
     rows = tuple(_jobs(store, map(keys.job_of, items)))
     return Page(rows, str(items[-1][sort]) if len(items) == limit else "")
-
-
-def named_jobs(store: Store, owner: str, ids: Collection[str]) -> Page[Job]:
-    """An owner's jobs by their ids."""
-    return Page(tuple(job for job in _jobs(store, ids) if job.owner == owner))
 
 
 def _jobs(store: Store, ids: Iterable[str]) -> list[Job]:
@@ -61,7 +81,13 @@ def _jobs(store: Store, ids: Iterable[str]) -> list[Job]:
 
 # Tasks
 def tasks(
-    store: Store, job: str, state: TaskState | None, stage: str, ids: Collection[str], cursor: str, limit: int
+    store: Store,
+    job: str = "",
+    state: TaskState | None = None,
+    stage: str = "",
+    ids: Collection[str] = (),
+    cursor: str = "",
+    limit: int = 500,
 ) -> Page[Task]:
     """Tasks in plan order, a page."""
     found: list[Task] = []
@@ -132,9 +158,11 @@ def in_plan_order(store: Store, tasks: Sequence[str]) -> list[str]:
 
 # Events and changes
 def events(
-    store: Store, job: str, after: int, types: Collection[EventType], task: str, limit: int
+    store: Store, job: str, after: int = 0, types: Collection[EventType] = (), task: str = "", limit: int = 500
 ) -> tuple[Event, ...]:
-    """Numbered events, a page."""
+    """Numbered events, a page; or log lines of a task."""
+    if task and set(types) == {EventType.LOG}:
+        return log_lines(store, job, task, after, limit)
     found: list[Event] = []
     for item in store.table.query(f"job#{job}", f"event#{after + 1:010d}", "event#~"):
         rows = json.loads(str(item["body"]))
@@ -147,7 +175,7 @@ def events(
     return tuple(found[:limit])
 
 
-def changed(store: Store, cursor: str) -> tuple[tuple[str, ...], str]:
+def changed(store: Store, cursor: str = "") -> tuple[tuple[str, ...], str]:
     """Jobs that changed since."""
     found, after = changed_keys(store.table, "jobs", cursor)
     return tuple(pk.removeprefix("job#") for pk, _ in found), after
@@ -183,3 +211,75 @@ def _worker(store: Store, tx: Transaction, row: WorkerRow, held: Collection[str]
         incarnation=row.incarnation, alive=left > 0, draining=row.draining, note=row.note,
         held=tuple(task.id for task in _sorted(tx, tx.tasks(held))), lease_left=left, started_at=iso(row.started),
     )  # fmt: skip
+
+
+_DAY = 86_400
+_LOG_DAYS = 30
+_FIELDS = ("output", "manifest_sha256", "size", "count", "schema_version", "publishes")
+Line = tuple[int, tuple[int, str]]  # its number, when, what
+
+
+def known(store: Store, owner: str, keys: Collection[str]) -> dict[str, Result]:
+    """Which of these results exist."""
+    wanted = {result_key(owner, key): key for key in keys}
+    found = {wanted[key]: json.loads(str(item["body"])) for key, item in store.table.fetch(wanted).items()}
+    return {key: Result(key=key, **dict(zip(_FIELDS, row, strict=True))) for key, row in found.items()}
+
+
+def set_aside(store: Store, owner: str, keys: Collection[str], reason: str) -> int:  # noqa: ARG001 - nobody reads it
+    """Take results out; how many there were."""
+    found = known(store, owner, set(keys))
+    store.save("set_aside", gone=[result_key(owner, key) for key in found])
+    return len(found)
+
+
+# Log lines
+def log(store: Store, task: str, fence: int, first: int, lines: Sequence[str]) -> None:
+    """Keep lines that are not there yet."""
+    if not lines or store.begin(store.recall([task_key(task), job_key(task.partition(".")[0])])).task(task) is None:
+        return
+    known = _kept(store, task, fence, first, first + len(lines) - 1)
+    runs: list[list[Line]] = []
+    for n, line in enumerate(lines, first):
+        if n not in known:
+            runs += [] if runs and runs[-1][-1][0] == n - 1 else [[]]
+            runs[-1].append((n, (store.wall(), line)))
+    store.save("log", [_log_item(store, task, fence, run) for run in runs])
+
+
+def _kept(store: Store, task: str, fence: int, first: int, last: int) -> set[int]:
+    """Which of these lines are there; items hold runs that never overlap, so no look goes beyond the first line's."""
+    known: set[int] = set()
+    while last >= first:
+        bounds = _log_rank(fence, 0), _log_rank(fence, last)
+        item = next(store.table.query(f"log#{task}", *bounds, newest=True, limit=1), None)
+        if item is None:
+            break
+        numbers = [n for n, _ in json.loads(str(item["body"]))]
+        known.update(numbers)
+        last = numbers[0] - 1
+    return known
+
+
+def _log_item(store: Store, task: str, fence: int, run: Sequence[Line]) -> Item:
+    expires = store.wall() // 1000 + _LOG_DAYS * _DAY
+    return {"pk": f"log#{task}", "sk": _log_rank(fence, run[0][0]), "body": json.dumps(run), "expires": expires}
+
+
+def log_lines(store: Store, job: str, task: str, after: int, limit: int) -> tuple[Event, ...]:
+    """The lines of the latest attempt."""
+    last = next(store.table.query(f"log#{task}", newest=True, limit=1), None)
+    if last is None:
+        return ()
+    fence = int(str(last["sk"]).partition("#")[0])
+    found = store.table.query(f"log#{task}", _log_rank(fence, 0), _log_rank(fence, 10**12 - 1))
+    lines = dict(line for item in found for line in json.loads(str(item["body"])))
+    kept = [n for n in sorted(lines) if n > max(after, max(lines) - LOG_LINES)]
+    return tuple(
+        Event(job, n, EventType.LOG, iso(lines[n][0]), task, {"fence": fence, "line": lines[n][1]})
+        for n in kept[:limit]
+    )
+
+
+def _log_rank(fence: int, number: int) -> str:
+    return f"{fence:08d}#{number:012d}"

@@ -1,23 +1,58 @@
 """A ledger's hold on its table: its clocks and its cache, and changes that are tried again until nobody was quicker."""
 
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import TypeVar
 
-from rushes.aws.changes import Timestamps
-from rushes.aws.table import TRANSACTION, Item, Key, Table, TransactionCancelled, Write, key_of
+from rushes.aws.table import TRANSACTION, Item, Key, Table, Timestamps, TransactionCancelled, Write, key_of
 from rushes.domain.errors import StoreAway
 from rushes.domain.task import LEASE_SECONDS
-from rushes.ledger.clock import Seconds
+from rushes.domain.worker import Incarnation
+from rushes.ledger.clock import Seconds, boot_seconds
 from rushes.ledger.dynamodb import owed
 from rushes.ledger.dynamodb.keys import OWED, job_key, job_of, task_key
 from rushes.ledger.dynamodb.rows import JobRow, LanesRow, TaskRow, WorkerRow, unpack
 from rushes.ledger.dynamodb.transaction import Plans, Transaction
-from rushes.ledger.dynamodb.unconfirmed import UnconfirmedClaims
 from rushes.telemetry import effect
+
+UNDER_WAY_SECONDS = 60.0  # longer than any request: what did not come about by then never will
+Unconfirmed = dict[tuple[Key, str], float]  # task and claim id -> when that was sent
+
+
+class UnconfirmedClaims:
+    """What each worker of this process may hold without knowing."""
+
+    def __init__(self, clock: Seconds) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._by_worker: dict[str, Unconfirmed] = {}
+
+    @contextmanager
+    def of(self, worker: str) -> Iterator[Unconfirmed]:
+        """All of a worker, for one caller at a time; what is left at the end, however it ends, is kept."""
+        with self._lock:
+            claims = self._by_worker.pop(worker, {})
+        try:
+            yield claims
+        finally:
+            if claims:
+                with self._lock:
+                    self._by_worker.setdefault(worker, {}).update(claims)
+
+    def begin(self, claims: Unconfirmed, keys: Iterable[Key]) -> str:
+        """A new claim id for these tasks, noted before the claim is sent."""
+        claim_id, now = secrets.token_hex(8), self._clock()
+        claims.update({(key, claim_id): now for key in keys})
+        return claim_id
+
+    def age(self, claims: Unconfirmed) -> float:
+        """How long the oldest has been unconfirmed."""
+        return max((self._clock() - at for at in claims.values()), default=0.0)
+
 
 T = TypeVar("T")
 CACHED = 5000  # items
@@ -56,8 +91,16 @@ class Heartbeats:
 class Store:
     """What every verb is given."""
 
-    def __init__(self, table: Table, clock: Seconds, heartbeats: Heartbeats) -> None:
-        self.table, self.clock, self.wall, self.heartbeats = table, clock, table.wall, heartbeats
+    def __init__(
+        self,
+        table: Table,
+        clock: Seconds = boot_seconds,
+        is_gone: Callable[[Incarnation], bool] = lambda _: False,
+        heartbeats: Heartbeats | None = None,
+    ) -> None:
+        """`heartbeats` are shared by the ledgers of one process."""
+        self.table, self.clock, self.wall, self.is_gone = table, clock, table.wall, is_gone
+        self.heartbeats = heartbeats or Heartbeats(clock)
         self.unconfirmed = UnconfirmedClaims(clock)
         self._timestamps = Timestamps(table.wall)
         self._cache: dict[Key, tuple[float, Item]] = {}
@@ -125,7 +168,7 @@ class Store:
         found |= self.recall(map(task_key, dependants[:TRANSACTION]))
         return found | self.recall([*((pk, "job") for pk, _ in found), LanesRow.key])
 
-    def jobs(self, ids: Iterable[str], seconds: float) -> dict[str, JobRow]:
+    def job_rows(self, ids: Iterable[str], seconds: float) -> dict[str, JobRow]:
         """Job rows, no older than that."""
         keys = {job_key(id): id for id in ids}
         known = self.recall(keys, seconds)

@@ -1,11 +1,10 @@
 """The sweep on DynamoDB: dead workers' tasks are released, what is due is ready, what is owed is paid."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from rushes.domain.task import LEASE_SECONDS
-from rushes.domain.worker import Incarnation
 from rushes.ledger.dynamodb.keys import DUE, OWED, PARKED, ready_list, task_of, worker_key
 from rushes.ledger.dynamodb.queries import held_by_worker, in_plan_order, worker_rows
 from rushes.ledger.dynamodb.rows import LanesRow, WorkerRow, unpack
@@ -20,9 +19,9 @@ _SOME = 20  # tasks in one transaction, each perhaps of another job
 _JOBS = 10  # that owe something, in one sweep
 
 
-def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid: Sequence[Debt]) -> SweepResult:
+def sweep(store: Store, limit: int = 500, paid: Sequence[Debt] = ()) -> SweepResult:
     """Release, end back-offs, pay what jobs owe, strike out debts; answer what is owed."""
-    released = _release_orphans(store, is_gone, limit)
+    released = _release_orphans(store, limit)
     _end_back_offs(store)
     for item in list(store.table.query(OWED, index="by_list", limit=_JOBS)):
         store.pay(str(item["rank"]))
@@ -32,10 +31,10 @@ def sweep(store: Store, is_gone: Callable[[Incarnation], bool], limit: int, paid
     return SweepResult(_ready(store, limit), tuple(Debt(*debt) for debt in debts), released, _next_due(store))
 
 
-def _release_orphans(store: Store, is_gone: Callable[[Incarnation], bool], limit: int) -> int:
+def _release_orphans(store: Store, limit: int) -> int:
     """Release what workers hold whose row stood still for a lease, or who are gone."""
     heartbeats = store.heartbeats
-    dead = [r for r in worker_rows(store) if r.over or heartbeats.lease_left(r) <= 0 or is_gone(r.incarnation)]
+    dead = [r for r in worker_rows(store) if r.over or heartbeats.lease_left(r) <= 0 or store.is_gone(r.incarnation)]
     held: dict[str, list[str]] = {}
     for row in dead:
         if row.over or store.change("sweep", partial(_end, worker=row.id, heartbeat=row.heartbeat)):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict
 
 from rushes.domain.event import EventType
-from rushes.domain.task import Draft, Failure, LeaseStatus, Need, TaskState, Verdict
+from rushes.domain.task import Draft, Failure, Need, TaskState, Verdict
 from rushes.ledger import rules
 from rushes.ledger.dynamodb.keys import task_key
 from rushes.ledger.dynamodb.rows import JobRow, TaskRow
@@ -30,11 +30,6 @@ def verdict(tx: Transaction, task: str, fence: int, outcome: str) -> Verdict:
     """The answer to a lease that holds no more."""
     row = tx.task(task)
     return Verdict.LOST if row is None else status(tx, row).verdict(fence, outcome)
-
-
-def lease_statuses(tx: Transaction, worker: str, holding: Mapping[str, int]) -> dict[str, LeaseStatus]:
-    """What a renewal says of each task held."""
-    return rules.lease_statuses({row.id: status(tx, row) for row in tx.tasks(holding)}, worker, holding)
 
 
 # States

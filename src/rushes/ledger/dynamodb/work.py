@@ -17,48 +17,38 @@ from rushes.ledger.dynamodb.rows import JobRow, WorkerRow
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import decompress_json
 from rushes.ledger.dynamodb.transaction import Transaction
-from rushes.ledger.dynamodb.transitions import (
-    dead_letter,
-    held,
-    lease_statuses,
-    move,
-    release,
-    settle,
-    status,
-    verdict,
-)
+from rushes.ledger.dynamodb.transitions import dead_letter, held, move, release, settle, status, verdict
 from rushes.ledger.port import Completed, Renewed
-from rushes.ledger.rules import EventData
+from rushes.ledger.rules import EventData, lease_statuses
 
 _WEIGHT = 60  # items of finishes in one transaction, so that the needs they meet still fit
 
 
 # Renewals
 def renew(
-    store: Store, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str
+    store: Store, worker: Incarnation, holding: Mapping[str, int], progress: Mapping[str, float], note: str = ""
 ) -> Renewed:
     """Enter or keep the worker's row, and say what to do with each task held."""
     before = store.clock()
 
     def work(tx: Transaction) -> tuple[Renewed, WorkerRow | None]:
         tx.load_tasks(holding)
-        row = tx.worker(worker.id) or _enter(store, tx, worker)
+        row = tx.worker(worker.id)
+        if row is None:
+            row = tx.add(WorkerRow(asdict(worker), store.table.number(("numbers", "workers")), tx.wall))
         if row.over:
             return Renewed(dict.fromkeys(holding, LeaseStatus.LOST), gone=True), None
         row.heartbeat, row.note, row.left = row.heartbeat + 1, note, False
         tx.put(row)
         _note_progress(tx, worker.id, holding, progress)
-        return Renewed(lease_statuses(tx, worker.id, holding), row.draining), row
+        held_now = {task.id: status(tx, task) for task in tx.tasks(holding)}
+        return Renewed(lease_statuses(held_now, worker.id, holding), row.draining), row
 
     renewed, row = store.change("renew", work, store.recall([worker_key(worker.id)]))
     if row:
         store.heartbeats.lease_left(row, before)
     _return_unconfirmed(store, worker.id, 0.0 if renewed.gone else LEASE_SECONDS)
     return renewed
-
-
-def _enter(store: Store, tx: Transaction, worker: Incarnation) -> WorkerRow:
-    return tx.add(WorkerRow(asdict(worker), store.table.number(("numbers", "workers")), tx.wall))
 
 
 def _note_progress(tx: Transaction, worker: str, holding: Mapping[str, int], progress: Mapping[str, float]) -> None:
@@ -171,7 +161,7 @@ def _open_plan(tx: Transaction, job: JobRow, fence: int) -> Sequence[str]:
     adopted = sum(draft.adopted for draft in plan)
     tx.add_event(job, (EventType.PLANNED, {"tasks": len(plan), "adopted": adopted}))
     job.total += len(plan)
-    return owed.open_plan(tx, job, fence)
+    return owed.begin(tx, job, {"kind": "open_plan", "fence": fence, "after": 0})
 
 
 # Leases that end without success
@@ -195,10 +185,10 @@ def fail(store: Store, worker: str, task: str, fence: int, failure: Failure, del
     return store.change("fail", work)
 
 
-def give_back(store: Store, worker: str, leases: Sequence[tuple[str, int]], reason: str) -> None:
+def give_back(store: Store, worker: str, held: Sequence[tuple[str, int]], reason: str) -> None:
     """Free the leases that count, at once and counted as nothing."""
-    for n in range(0, len(leases), STATEMENTS):
-        batch = leases[n : n + STATEMENTS]
+    for n in range(0, len(held), STATEMENTS):
+        batch = held[n : n + STATEMENTS]
         store.change("give_back", partial(_give_back, worker=worker, leases=batch, reason=reason))
 
 

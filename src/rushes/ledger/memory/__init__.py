@@ -9,8 +9,7 @@ from rushes.domain.result import Result
 from rushes.domain.task import LEASE_SECONDS, Draft, Failure, Finish, Lease, LeaseStatus, Need, Task, TaskState, Verdict
 from rushes.domain.worker import Incarnation, Worker
 from rushes.ledger import rules
-from rushes.ledger.memory.rows import JobRow, WorkerRow
-from rushes.ledger.memory.state import MemoryState
+from rushes.ledger.memory.state import JobRow, MemoryState, WorkerRow
 from rushes.ledger.port import Completed, Debt, Page, Renewed, Submitted, SweepResult
 
 T = TypeVar("T")

@@ -1,15 +1,17 @@
-"""Taking in on DynamoDB: a job with its first task, pages of a plan, keys that arrive."""
+"""Commands on DynamoDB: take in a job, pages of its plan and keys that arrive; steer jobs and workers; revive tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
 from rushes.aws.table import Item
 from rushes.domain.event import EventType
-from rushes.domain.job import NewJob
+from rushes.domain.job import Job, JobCommand, NewJob
 from rushes.domain.task import Draft, Verdict
+from rushes.ledger import rules
+from rushes.ledger.dynamodb import owed
 from rushes.ledger.dynamodb.keys import details_key, facts_key, job_key, task_key
-from rushes.ledger.dynamodb.queries import in_plan_order, job_of
+from rushes.ledger.dynamodb.queries import held_by_worker, in_plan_order, job_of
 from rushes.ledger.dynamodb.rows import JobDetails, JobRow, LanesRow, draft_item, encode
 from rushes.ledger.dynamodb.store import Store
 from rushes.ledger.dynamodb.texts import compress_json, split_text
@@ -20,6 +22,7 @@ from rushes.ledger.port import Submitted
 DRAFT_SECONDS = 86_400
 
 
+# Taking in
 def submit(store: Store, new: NewJob, first: Draft) -> Submitted:
     """A job with its first task and first event."""
     number: list[int] = []
@@ -90,3 +93,71 @@ def _meet_page(tx: Transaction, name: str, etag: str) -> tuple[list[str], bool]:
             settle(tx, tx.job(row.job))
     key.etags.append(etag)
     return ready, False
+
+
+# Steering
+def control(store: Store, target: str, command: JobCommand, value: int = 0) -> Job | None:
+    """Command a job or a worker."""
+    if command in (JobCommand.DRAIN, JobCommand.LEAVE):
+        _control_worker(store, target, command)
+        return None
+    return _control_job(store, target, command, value)
+
+
+def _control_worker(store: Store, id: str, command: JobCommand) -> None:
+    holds = command is JobCommand.LEAVE and bool(held_by_worker(store, id))
+
+    def work(tx: Transaction) -> None:
+        row = tx.worker(id)
+        rules.check_worker(id, command, known=row is not None, over=bool(row and row.over))
+        if row is None:
+            return
+        if command is JobCommand.DRAIN:
+            row.draining = True
+        elif holds:
+            row.left = True
+        elif not row.over:
+            row.end(tx.wall)
+        tx.put(row)
+
+    store.change("control", work)
+
+
+def _control_job(store: Store, id: str, command: JobCommand, value: int) -> Job:
+    """Pause, resume, cancel or change the priority: one write on the job; its tasks follow, now or owed."""
+
+    def work(tx: Transaction) -> Job:
+        tx.load([job_key(id), details_key(id)])
+        job = tx.job(id)
+        event = rules.apply_command(job, command, value)
+        if event:
+            tx.add_event(job, event)
+            if job.cancelled:
+                job.chunking, job.epoch = False, job.epoch + 1
+            owed.relist_tasks(tx, job)
+            settle(tx, job)
+        return job_of(tx, id)
+
+    job = store.change("control", work)
+    store.pay_if_owing([id])
+    return job
+
+
+def revive(
+    store: Store, job: str, tasks: Collection[str] = (), stage: str = "", again: bool = False
+) -> tuple[str, ...]:
+    """Fresh tries for what is dead (or done, with `again`); without it back-offs end and a cancelled job goes on."""
+
+    def work(tx: Transaction) -> list[str]:
+        row = tx.job(job)
+        if again and row.cancelled:
+            return []
+        if row.cancelled:
+            row.cancelled = False
+            tx.put(row)
+        step = {"kind": "revive", "tasks": sorted(tasks), "stage": stage, "again": again, "after": []}
+        revived = owed.begin(tx, row, step)
+        settle(tx, row)
+        return revived
+
+    return (*store.change("revive", work), *store.pay_if_owing([job]))
