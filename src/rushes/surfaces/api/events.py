@@ -29,7 +29,8 @@ async def follow_job(
     request: Request, library: LibraryDep, job_id: Id, after: After = 0, last_event_id: LastId = ""
 ) -> Response:
     """A job's events after a number, live until it is final; then 204, which tells a browser not to come again."""
-    seen = max(after, int(last_event_id)) if _is_number(last_event_id) else after
+    is_number = last_event_id.isascii() and last_event_id.isdigit()
+    seen = max(after, int(last_event_id)) if is_number else after
     job = await run_sync(library.jobs.get, job_id)
     if job.state in FINAL and job.last_event <= seen:
         return Response(status_code=204, headers=HEADERS)
@@ -91,10 +92,6 @@ def unseen(messages: Sequence[Message], seen: int) -> list[Message]:
 async def _is_over(library: Library, job: str, seen: int) -> bool:
     row = await run_sync(library.jobs.get, job)
     return row.state in FINAL and row.last_event <= seen
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _hub(request: Request) -> EventHub:

@@ -24,17 +24,15 @@ from rushes.surfaces.words import plural
 SOME_FAILED, STOPPED = 3, (Interrupted.exit_code, Terminated.exit_code)
 
 
+_GRACE_HELP = "How long running chunks may take to finish after a stop signal."
+
+
 @command("worker", "rushes worker", "rushes worker --until-idle --slots 2", "rushes worker --lanes cpu,gpu --json")
 @slots_option
 @click.option(
     "--lanes", "--lane", multiple=True, metavar="LANE", help="Take tasks of these lanes: cpu, gpu, or auto for all."
 )
-@click.option(
-    "--drain-grace",
-    type=click.IntRange(0),
-    metavar="SECONDS",
-    help="How long running chunks may take to finish after a stop signal.",
-)
+@click.option("--drain-grace", type=click.IntRange(0), metavar="SECONDS", help=_GRACE_HELP)
 @click.option("--until-idle", is_flag=True, help="Stop when no work is left; exit 3 if some tasks failed.")
 def worker(session: Session, slots: int | None, lanes: Sequence[str], drain_grace: int | None, until_idle: bool) -> int:
     """Process the jobs that were added, until stopped.

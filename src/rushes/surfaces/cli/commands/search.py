@@ -14,6 +14,8 @@ from rushes.surfaces.cli.session import Session
 from rushes.surfaces.cli.views.hits import describe_library, quote_parts, reference, report_no_hits
 from rushes.surfaces.words import plural
 
+_ORDER_HELP = "Best hits first, or in the order of recording."
+
 
 class SearchCommand(CliCommand):
     """Takes `-word` as part of the query, not as an option."""
@@ -38,13 +40,7 @@ class SearchCommand(CliCommand):
 @number_option("--limit", "Print at most N hits.", 1, 1000, 20)
 @text_option("--video", "VIDEO", "Only in this video.")
 @text_option("--cursor", "CURSOR", "Continue after an earlier search.")
-@click.option(
-    "--order",
-    type=click.Choice(["best", "time"]),
-    default="best",
-    show_default=True,
-    help="Best hits first, or in the order of recording.",
-)
+@click.option("--order", type=click.Choice(["best", "time"]), default="best", show_default=True, help=_ORDER_HELP)
 @click.option("--export", "kind", type=click.Choice(KINDS), help="Write all hits to stdout, for other tools.")
 def search(
     session: Session, query: Sequence[str], limit: int, video: str, cursor: str, order: str, kind: str | None

@@ -29,6 +29,7 @@ def depth_options(format: str) -> options.Decorator:
     )
 
 
+_OUT_HELP = "Output file (default: next to the video, with a name that 3D players recognise)."
 _FORMATS = "half-sbs, full-sbs, half-tb, full-tb, anaglyph (-colour, -half-colour, -dubois, -grey)."
 
 
@@ -62,11 +63,7 @@ def preview_frames(session: Session, /, path: str, depth_model: str, depth_outpu
 )
 @options.chunk_option
 @options.slots_option
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False),
-    help="Output file (default: next to the video, with a name that 3D players recognise).",
-)
+@click.option("--out", type=click.Path(dir_okay=False), help=_OUT_HELP)
 def make(
     session: Session,
     /,

@@ -75,9 +75,6 @@ def _held(worker: Worker, tasks: dict[str, Task], names: dict[str, str]) -> tupl
     return tuple((task, names[task.job]) for task in mine)
 
 
-router = APIRouter(include_in_schema=False)
-
-
 @router.get("/settings")
 def show_settings(request: Request, library: LibraryDep, check: Annotated[bool, Query()] = False) -> Response:
     """The page; `check` lets the doctor look at everything, which takes a moment."""
