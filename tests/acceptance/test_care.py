@@ -150,6 +150,7 @@ def rules(library: Library) -> RetentionRules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
     spec = library.home.specs["toy_chunk"]
     specs = {**library.home.specs, "toy_chunk": replace(spec, intermediate=("piece",))}
+    library.home.__dict__["specs"] = specs
     return RetentionRules(specs, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
