@@ -183,7 +183,7 @@ def test_a_folder_without_footage_is_an_error_that_says_so(library: Library, tmp
     (tmp_path / "empty").mkdir()
     (nothing,) = library.add([tmp_path / "empty"])
     assert nothing.error
-    assert "no footage" in str(nothing.error)
+    assert "no videos in it" in str(nothing.error)
 
 
 def test_a_home_among_the_films_is_not_footage(tmp_path: Path) -> None:

@@ -1,24 +1,39 @@
-"""Films that are searchable by what lies beside them: for a home that was lost."""
+"""Films that are searchable by what lies beside them, with the people in them: for a home that was lost."""
 
+import base64
 import hashlib
+import math
 import os
 import time
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rushes.annotations import faces
+from rushes.annotations.people import marks_in
 from rushes.domain.errors import NotFound, Refused
-from rushes.domain.keys import JSON, short
+from rushes.domain.keys import JSON, is_id, short
 from rushes.exports import sidecar
 from rushes.home import Home
-from rushes.index.changes import CursorMove, IndexedResult, ResultRemoval, Run, RunUpdate, SelectionUpdate
+from rushes.index.changes import (
+    CursorMove,
+    IndexedResult,
+    ResultRemoval,
+    Run,
+    RunUpdate,
+    SelectionUpdate,
+    Track,
+    TrackUpdate,
+)
 from rushes.index.follower import SIDECAR
-from rushes.index.people import FACE
+from rushes.index.people import FACE, PERSON, FaceLabel
+from rushes.index.people.updater import PeopleUpdater
 from rushes.index.port import find_video
+from rushes.index.tracks import track_doc, track_of
 from rushes.index.videos import are_facts
+from rushes.records.port import Conflict
 from rushes.telemetry import log
 
 READ = "sidecar"  # records of this kind name a sidecar that was read in: doc = {"path": ...}
@@ -39,11 +54,60 @@ class SidecarReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Faces:
+    """What a sidecar says of the people in a video, as records and the index keep it."""
+
+    tracks: tuple[Track, ...]
+    said: dict[str, dict[str, JSON]]
+
+
+def faces_document(home: Home, video: str) -> dict[str, JSON]:
+    """Its tracks with their embeddings, and marks; a name that was given in another video is said of this one too."""
+    tracks = [track for track in home.index.tracks(home.owner) if track.video == video]
+    if not tracks:
+        return {}
+    said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
+    faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
+    return {"tracks": faces, "said": said}
+
+
+def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
+    """The inverse of written.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
+    """
+    tracks = tuple(track_of(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
+    said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
+    for id, doc in said.items():
+        if not is_id(id):
+            raise ValueError("what is said of a face has no id")
+        FaceLabel.from_doc(doc)
+    return Faces(tracks, said)
+
+
+def _embedding(text: str) -> bytes:
+    data = base64.b64decode(text, validate=True)
+    if not data or len(data) % 4 or not all(map(math.isfinite, array("f", data))):
+        raise ValueError("a face has no embedding")
+    return data
+
+
+def import_faces(home: Home, video: str, faces: Faces) -> None:
+    """The same again in a home that does not know them; what was said here counts more."""
+    home.index.apply(TrackUpdate(home.owner, video, faces.tracks))
+    for id, doc in faces.said.items():
+        with suppress(Conflict):
+            home.records.put(PERSON, home.owner, id, doc, expected=0)
+    PeopleUpdater(home.records, home.blobs, home.index).mark_stale(home.owner)
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedSidecar:
     """A sidecar that holds: what it says, which bytes it is, and when it was written."""
 
     found: sidecar.Sidecar
-    people: faces.Faces
+    people: Faces
     sha256: str
     at: datetime
 
@@ -102,7 +166,7 @@ def _read(home: Home, path: Path) -> SidecarReport:
     if not are_facts(found.facts):
         return _refused(path, "what it says of its video cannot be")
     try:
-        people = faces.parse_faces(str(found.facts["video"]), found.people)
+        people = parse_faces(str(found.facts["video"]), found.people)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         return _refused(path, f"what it says of people cannot be: {error}")
     return _taken_in(home, path, ParsedSidecar(found, people, hashlib.sha256(data).hexdigest(), made_at))
@@ -130,7 +194,7 @@ def _taken_in(home: Home, path: Path, made: ParsedSidecar) -> SidecarReport:
         drop = [(kind, key) for kind, key, _ in shown if key.startswith(SIDECAR)]
         home.index.apply(SelectionUpdate(owner, video, add, drop))
         if FACE not in there:
-            faces.import_faces(home, video, made.people)
+            import_faces(home, video, made.people)
         results_now = home.index.state(owner, video).results
         old = {r.key for r, _ in results_now if r.key.startswith(SIDECAR)} - {key}
         home.index.apply(ResultRemoval(owner, sorted(old)))

@@ -10,7 +10,7 @@ from rushes.domain.errors import NoRoom, RushesError
 from rushes.domain.job import FINAL, Job, JobState
 from rushes.domain.task import TaskState
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.estimates.film_cost import StageCost, film_costs, total_bytes, total_seconds
+from rushes.estimates.rates import StageCost, film_costs, total_bytes, total_seconds
 from rushes.home import Home
 from rushes.jobs.intake import IntakeResult, JobRequest, add
 from rushes.jobs.originals import read_probe

@@ -49,7 +49,8 @@ __all__ = ["RECIPES", "VERSION", "Clip", "Estimate", "IntakeResult", "JobRequest
            "RunReport", "SettingValue", "Upload", "UploadBusy", "UploadWriter", "Uploads", "VerifyReport",
            "needed"]  # fmt: skip
 
-Places = Iterable[str | Path]
+Place = str | Path
+Places = Iterable[Place]
 Pause = Callable[[float], bool]  # waits that many seconds and answers whether to go on
 
 
@@ -57,12 +58,7 @@ class Library:
     """A home with its videos: take in, work, look, cut, steer and care."""
 
     def __init__(
-        self,
-        home: str | Path | None = None,
-        *,
-        create: bool = True,
-        take_over: bool = False,
-        options: Options = NO_OPTIONS,
+        self, home: Place | None = None, *, create: bool = True, take_over: bool = False, options: Options = NO_OPTIONS
     ) -> None:
         """Open the home named, else the nearest `.rushes/` upwards, else the user's library."""
         folder = find_home(Path.cwd(), home)
@@ -181,7 +177,7 @@ class Library:
         start_us: int,
         end_us: int,
         padding_ms: int = 2000,
-        out: str | Path | None = None,
+        out: Place | None = None,
         *,
         proxy: bool = False,
         subtitles: str = "",
@@ -239,7 +235,7 @@ class Library:
         clear(self.home.scratch)
         return cleared
 
-    def backup(self, to: str | Path) -> BackupReport:
+    def backup(self, to: Place) -> BackupReport:
         """Copy the home, in use or not; repeated it copies only what is new."""
         with maintenance_lock(self.home.folder):
             return backup(
@@ -251,7 +247,7 @@ class Library:
             )
 
     @staticmethod
-    def restore(backup_folder: str | Path, home: str | Path) -> int:
+    def restore(backup_folder: Place, home: Place) -> int:
         """Make a home from a backup."""
         return restore(Path(backup_folder), Path(home), folder_blobs, lambda at: open_home(at).blobs)
 

@@ -1,18 +1,24 @@
-"""Watching places: what is new there is taken in by itself, with the default recipe unless another is named."""
+"""Watching places: what is new there is taken in by itself; of a file that was moved unread, its new job goes on."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rushes.domain.errors import Refused, RushesError, TryAgain
-from rushes.domain.job import Job
+from rushes.domain.errors import NotFound, Refused, RushesError, TryAgain
+from rushes.domain.job import Job, JobCommand, JobState
+from rushes.domain.keys import job_id
+from rushes.domain.task import TaskState
 from rushes.domain.video import Fingerprint
 from rushes.home import Home
-from rushes.jobs.control import announce
+from rushes.jobs.control import announce, retry
+from rushes.jobs.dead_letters import DeadLetters
 from rushes.jobs.intake import IntakeResult, JobRequest, job_spec, take_in
-from rushes.jobs.moved_files import find_moved_unread, hand_over
+from rushes.jobs.submit import request_id_of
+from rushes.ledger.pages import all_tasks, every
+from rushes.plan.planner import JobSpec
 from rushes.sources.port import FoundFile, SkippedFile, StorageEvent, StorageEvents
 from rushes.sources.watch import WatchedSource, without_path
 from rushes.telemetry import log
@@ -23,6 +29,7 @@ SCAN_LOOKS = 60  # where storage events tell, what lies there is listed only eve
 UPLOAD_LOOKS = 12  # each minute: whoever sends an upload says so, and a look at each that is open is a request
 EVENTS, UPLOADS = "the queue of storage events", "the uploads that jobs wait for"
 _MESSAGES = 100  # batches of messages that one look reads at the most
+_UNREAD = (JobState.CREATED, JobState.CHUNKING, JobState.FAILED)
 
 
 def wait(seconds: float) -> bool:
@@ -175,3 +182,37 @@ def _checked(home: Home, places: Sequence[str]) -> Sequence[str]:
         if isinstance(first, SkippedFile) and first.cause:
             raise first.cause
     return [place if "://" in place else str(Path(place).absolute()) for place in places]
+
+
+def find_moved_unread(home: Home) -> dict[Fingerprint, Fingerprint]:
+    """Files that jobs have not read and that are not where they were, by what stays the same when a file is moved."""
+    jobs = (job for state in _UNREAD for job in _all(home, state) if not job.facts)
+    files = (JobSpec.from_text(job.payload).source for job in jobs)
+    top = Path(os.path.realpath(home.originals))
+    placed = (replace(file, path=str(top / file.path)) for file in files if not file.far)
+    return {without_path(file): file for file in placed if not os.path.lexists(file.path)}
+
+
+def hand_over(home: Home, before: JobSpec, job: Job) -> None:
+    """What was asked of the file where it lay is done by this job now; what has been read needs no file any more."""
+    with suppress(NotFound):
+        old = home.ledger.job(job_id(before.owner, request_id_of(before, home.specs)))
+        if not old.facts and old.id != job.id and not os.path.lexists(home.originals / before.source.path):
+            _end(home, old)
+            log.warning("%s was moved before it was read: job %s ends, job %s continues", old.name, old.id, job.id)
+    if job.state is JobState.CANCELLED:  # it was moved back
+        retry(home, job.id)
+
+
+def _all(home: Home, state: JobState) -> Iterator[Job]:
+    return every(lambda cursor: home.ledger.jobs(home.owner, state, cursor=cursor, limit=500))
+
+
+def _end(home: Home, job: Job) -> None:
+    """Cancel it; one that has looked for its file in vain already is no dead letter any more."""
+    try:
+        home.ledger.control(job.id, JobCommand.CANCEL)
+    except Refused:
+        dead = all_tasks(home.ledger, job.id, TaskState.DEAD)
+        missing = [task for task in dead if task.failure and task.failure.kind == "SourceMissing"]
+        DeadLetters(home).dismiss_tasks(missing)

@@ -19,6 +19,7 @@ from rushes.telemetry import log
 DELIVERY, CURSOR = "delivery", "webhook_cursor"
 TOLD = (JobState.COMPLETED, JobState.FAILED)
 BACKOFF = (5.0, 30.0, 120.0, 600.0, 3600.0, 14400.0)  # seconds before each further try
+UNTRIED = {"tries": 0, "due": 0.0, "done": False}
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 1.0
 SCAN_SECONDS = 600.0  # between looks at all deliveries, for what a process that is gone has left
@@ -86,13 +87,7 @@ class Webhook:
     def _enter(self, job: Job) -> None:
         if job.owner != self._owner or job.state not in TOLD:
             return
-        doc = {
-            "event": f"job.{job.state.value}",
-            "job": dict(self._describe(job)),
-            "tries": 0,
-            "due": 0.0,
-            "done": False,
-        }
+        doc = {"event": f"job.{job.state.value}", "job": dict(self._describe(job)), **UNTRIED}
         try:
             entered = self._home.records.put(DELIVERY, self._owner, f"{job.id}.{job.last_event}", doc, expected=0)
         except Conflict:  # it was entered before, by this process or another

@@ -5,8 +5,7 @@ from fractions import Fraction
 import pytest
 
 from rushes.domain.video import AudioTrack, VideoFacts, VideoTrack
-from rushes.estimates.film_cost import StageCost, stage_cost
-from rushes.estimates.rates import Rate
+from rushes.estimates.rates import Rate, StageCost, stage_cost
 
 
 def facts(seconds: int = 600, height: int = 1080, sound: bool = True) -> VideoFacts:

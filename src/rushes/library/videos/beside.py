@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rushes.annotations.faces import faces_document
+from rushes.annotations.sidecars import faces_document
 from rushes.blobs.documents import read_document
 from rushes.domain.errors import NotFound, Refused, RushesError
 from rushes.domain.job import Job, JobState

@@ -18,8 +18,7 @@ from rushes.estimates.estimate import forget_estimate
 from rushes.home import Home
 from rushes.jobs.control import announce
 from rushes.jobs.intake import IntakeResult, JobRequest, add, missing_models, wake
-from rushes.jobs.maintenance.repair import repair, rounds
-from rushes.jobs.maintenance.verify import Damage, VerifyReport, find_missing, verify
+from rushes.jobs.maintenance.verify import Damage, VerifyReport, find_missing, repair, rounds, verify
 from rushes.jobs.maintenance.video_removal import deleted_jobs
 from rushes.jobs.progress import JobsWatcher
 from rushes.library.work.progress import FilmsAdded, JobsProgress, RunProgress, RunReport, StopSignal
