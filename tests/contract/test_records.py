@@ -13,7 +13,6 @@ import pytest
 
 from rushes.domain.errors import NoRoom, StoreAway, WrongHome
 from rushes.records.dynamodb import DynamoRecords
-from rushes.records.memory import MemoryRecords
 from rushes.records.port import Conflict, Record, Records
 from rushes.records.postgres import PostgresRecords
 from rushes.records.sqlite import SqliteRecords
@@ -26,7 +25,7 @@ class Handle(Records, Protocol):
 
 
 OPEN: dict[str, Callable[[Path], Handle]] = {
-    "memory": lambda _: MemoryRecords(),
+    "memory": lambda _: SqliteRecords(Path(":memory:")),
     "sqlite": lambda folder: SqliteRecords(folder / "records.sqlite"),
     "dynamodb": lambda folder: DynamoRecords(aws_kit.table(folder)),
     "postgres18": lambda folder: PostgresRecords(postgres_kit.database(18, folder)),

@@ -12,15 +12,15 @@ from rushes.estimates.rates import KIND, RateHistory
 from rushes.index.changes import Reset
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
-from rushes.records.memory import MemoryRecords
 from rushes.records.port import Conflict
+from rushes.records.sqlite import SqliteRecords
 from tests.unit.studio import Studio, line
 
 
 @pytest.fixture
 def studio(tmp_path: Path) -> Iterator[Studio]:
     index = SqliteIndex(tmp_path / "index.sqlite")
-    yield Studio(MemoryLedger(), FolderBlobs(tmp_path / "files"), MemoryRecords(), index)
+    yield Studio(MemoryLedger(), FolderBlobs(tmp_path / "files"), SqliteRecords(Path(":memory:")), index)
     index.close()
 
 
@@ -84,7 +84,7 @@ def test_of_two_that_learn_at_once_one_wins_and_nothing_is_lost(
 ) -> None:
     studio.open("job_a")
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryRecords, "put", _conflict)
+        patch.setattr(SqliteRecords, "put", _conflict)
         assert history.of(["probe"], "arm-4") == {"probe": []}
     assert len(history.of(["probe"], "arm-4")["probe"]) == 1
 

@@ -24,8 +24,8 @@ from rushes.index.search import search
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.memory import MemoryLedger
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.records.memory import MemoryRecords
 from rushes.records.port import Record
+from rushes.records.sqlite import SqliteRecords
 from tests.unit.studio import Studio, line
 
 
@@ -33,7 +33,7 @@ from tests.unit.studio import Studio, line
 def studio(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Studio]:
     index = SqliteIndex(tmp_path / "index.sqlite")
     ledger = MemoryLedger() if request.param == "memory" else SqliteLedger(tmp_path / "ledger.sqlite")
-    yield Studio(ledger, FolderBlobs(tmp_path / "files"), MemoryRecords(), index)
+    yield Studio(ledger, FolderBlobs(tmp_path / "files"), SqliteRecords(Path(":memory:")), index)
     ledger.close()
     index.close()
 
@@ -184,7 +184,7 @@ def _answers(index: SqliteIndex) -> tuple[object, ...]:
     return (found.hits, found.total, index.videos("anna"), index.lines("anna", "v"), index.summary("anna"))
 
 
-class Asked(MemoryRecords):
+class Asked(SqliteRecords):
     """Records that remember how often they were asked for deletions."""
 
     asked = 0
@@ -199,7 +199,7 @@ class Asked(MemoryRecords):
 
 
 def test_deletions_of_many_jobs_are_one_question(studio: Studio) -> None:
-    studio.records = records = Asked()
+    studio.records = records = Asked(Path(":memory:"))
     for video in "vwxyz":
         studio.open(f"job_{video}", chunks=1, video=video)
         studio.chunk(f"job_{video}", 0, line(f"word {video}", 1), video=video)
@@ -283,17 +283,19 @@ from rushes.blobs.port import ByteRange
 from rushes.index.follower import Follower
 from rushes.index.sqlite import SqliteIndex
 from rushes.ledger.sqlite import SqliteLedger
-from rushes.records.memory import MemoryRecords
+from rushes.records.sqlite import SqliteRecords
 home = Path(sys.argv[1])
 ledger, index = SqliteLedger(home / "ledger.sqlite"), SqliteIndex(home / "index.sqlite")
-Follower(ledger, MemoryRecords(), FolderBlobs(home / "files"), index).catch_up()
+Follower(ledger, SqliteRecords(Path(":memory:")), FolderBlobs(home / "files"), index).catch_up()
 """
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_every_write_the_next_one_finds_everything_once(tmp_path: Path, moment: str) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
-    studio = Studio(ledger, FolderBlobs(tmp_path / "files"), MemoryRecords(), SqliteIndex(tmp_path / "truth.sqlite"))
+    studio = Studio(
+        ledger, FolderBlobs(tmp_path / "files"), SqliteRecords(Path(":memory:")), SqliteIndex(tmp_path / "truth.sqlite")
+    )
     studio.open("job_v", chunks=2)
     studio.chunk("job_v", 0, line("word one", 1))
     studio.chunk("job_v", 1, line("word two", 61))

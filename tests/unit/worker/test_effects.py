@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -139,7 +139,7 @@ def test_hints_records_and_every_change_of_the_index(tmp_path: Path, passed: Cal
         ResultRemoval("me", ["key"]),
         VideoRemoval("me", "vid_a"),
     ]
-    assert {type(change) for change in changes} == {*get_args(Change)}
+    assert {type(change).__name__ for change in changes} == {kind.__name__ for kind in Change.__subclasses__()}
     passed()
     for change in changes:
         index.apply(change)

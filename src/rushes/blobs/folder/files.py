@@ -60,9 +60,10 @@ def sha256_of(file: BinaryIO) -> str:
 
 def placed(temp: Temp, folder: int) -> bool:
     """Give a blob its name, or find it there, and make it young, so that gc leaves it alone; not if gc was faster."""
-    there = None if link_once(temp.name, temp.sha256, temp.folder, folder) else look(folder, temp.sha256)
-    if there and there.st_size != temp.size:
-        os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
+    if not link_once(temp.name, temp.sha256, temp.folder, folder):
+        there = look(folder, temp.sha256)
+        if there is None or there.st_size != temp.size:  # a link, or cut short
+            os.rename(temp.name, temp.sha256, src_dir_fd=temp.folder, dst_dir_fd=folder)
     with contextlib.suppress(FileNotFoundError):
         os.utime(temp.sha256, dir_fd=folder, follow_symlinks=False)
         return True
