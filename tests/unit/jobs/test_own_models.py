@@ -38,4 +38,4 @@ def test_a_model_of_the_hub_that_is_not_here_names_the_command(tmp_path: Path, m
     here = home(tmp_path, monkeypatch, "speech", "anna/whisper-small")
     with pytest.raises(ModelMissing) as caught:
         model_question(here, "speech", "balanced")
-    assert caught.value.advice == "Fetch it with: rushes models pull anna/whisper-small"
+    assert caught.value.advice == "Download it with: rushes models pull anna/whisper-small"

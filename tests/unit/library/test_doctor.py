@@ -115,7 +115,7 @@ def test_a_clock_that_is_wrong_is_a_finding(
 
 @pytest.mark.parametrize(
     ("wrong", "told", "hint"),
-    [("nowhere", "is not there", "Create the database"), ("postgres?user=nobody", "denies access", "Check user")],
+    [("nowhere", "does not exist", "Create the database"), ("postgres?user=nobody", "denies access", "Check user")],
 )
 def test_a_database_that_lets_nobody_in_says_what_to_do(
     database: str, fleet: Callable[..., Path], wrong: str, told: str, hint: str

@@ -98,7 +98,7 @@ def refused_while_it_runs(folder: Path) -> None:
     argv = [sys.executable, "-m", "rushes", "up", str(folder)]
     other = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert other.returncode == 2
-    assert "runs in" in other.stderr
+    assert "already running in" in other.stderr
 
 
 def settings_are_private_and_leave_what_a_person_wrote(folder: Path, store: str) -> None:
