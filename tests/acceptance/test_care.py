@@ -146,11 +146,12 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 
 
 @pytest.fixture
-def rules(library: Library) -> RetentionRules:
+def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> RetentionRules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
-    card = library.home.cards["toy_chunk"]
-    cards = {**library.home.cards, "toy_chunk": replace(card, passing=("piece",))}
-    return RetentionRules(cards, keep_days=1, clip_days=30, young_seconds=0.0)
+    cards = library.home.cards
+    toy = replace(cards["toy_chunk"], passing=("piece",))
+    monkeypatch.setitem(library.home.__dict__, "cards", {**cards, "toy_chunk": toy})
+    return RetentionRules(library.home.cards, keep_days=1, clip_days=30, young_seconds=0.0)
 
 
 def later(days: int = 2) -> datetime:

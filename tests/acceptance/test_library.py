@@ -145,10 +145,10 @@ def test_a_clip_ends_with_the_film_and_none_begins_after_it(library: Library, tm
 def test_a_file_is_refused_before_the_work_where_it_cannot_be_written(library: Library, tmp_path: Path) -> None:
     library.run([film(tmp_path, "short.mp4")], SMALL)
     (tmp_path / "there.mp4").touch()
-    for out, why in (("no/clip.mp4", "no folder"), ("clip.srt", "must end in .mp4"), ("there.mp4", "already")):
+    for out, why in (("no/clip.mp4", "does not exist"), ("clip.srt", "must end in .mp4"), ("there.mp4", "already")):
         with pytest.raises(Refused, match=why):
             library.clip("short.mp4", 0, 1_000_000, 0, tmp_path / out)
-    for out, why in (("no/cuts.edl", "no folder"), ("cuts.mp4", "must end in .edl")):
+    for out, why in (("no/cuts.edl", "does not exist"), ("cuts.mp4", "must end in .edl")):
         with pytest.raises(Refused, match=why):
             library.videos.export(library.videos.find("short.mp4"), "edl", tmp_path / out)
     library.videos.export(library.videos.find("short.mp4"), "edl", tmp_path / "cuts.edl")
@@ -182,7 +182,7 @@ def test_a_folder_without_footage_is_an_error_that_says_so(library: Library, tmp
     (tmp_path / "empty").mkdir()
     (nothing,) = library.add([tmp_path / "empty"])
     assert nothing.error
-    assert "no footage" in str(nothing.error)
+    assert "no videos" in str(nothing.error)
 
 
 def test_a_home_among_the_films_is_not_footage(tmp_path: Path) -> None:
