@@ -146,7 +146,7 @@ def test_gc_clears_what_only_other_stages_read_after_its_time_and_keeps_the_rest
 
 
 @pytest.fixture
-def rules(library: Library) -> RetentionRules:
+def rules(library: Library, monkeypatch: pytest.MonkeyPatch) -> RetentionRules:
     """Rules under which the pieces of the toy's chunks may go after a day."""
     spec = library.home.specs["toy_chunk"]
     specs = {**library.home.specs, "toy_chunk": replace(spec, intermediate=("piece",))}

@@ -31,7 +31,6 @@ from rushes.index.follower import SIDECAR
 from rushes.index.people import FACE, PERSON, FaceLabel
 from rushes.index.people.updater import PeopleUpdater
 from rushes.index.port import find_video
-from rushes.index.tracks import track_doc, track_of
 from rushes.index.videos import are_facts
 from rushes.records.port import Conflict
 from rushes.telemetry import log
@@ -67,7 +66,7 @@ def faces_document(home: Home, video: str) -> dict[str, JSON]:
     if not tracks:
         return {}
     said = marks_in(home, video) | {record.id: dict(record.doc) for record in home.all_records(PERSON, video)}
-    faces = [{**track_doc(track), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
+    faces = [{**track.to_doc(), "embedding": base64.b64encode(track.embedding).decode()} for track in tracks]
     return {"tracks": faces, "said": said}
 
 
@@ -77,7 +76,7 @@ def parse_faces(video: str, people: Mapping[str, JSON]) -> Faces:
     Raises:
         ValueError, TypeError, LookupError, AttributeError, ArithmeticError: somebody else wrote it.
     """
-    tracks = tuple(track_of(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
+    tracks = tuple(Track.from_doc(video, doc, _embedding(doc["embedding"])) for doc in people.get("tracks", ()))
     said = {str(id): {**doc, "video": video} for id, doc in people.get("said", {}).items()}
     for id, doc in said.items():
         if not is_id(id):

@@ -88,7 +88,7 @@ def test_a_film_that_lost_a_frame_on_the_way_is_not_done(tmp_path: Path, monkeyp
         return joining.FilmContents(found.frames - 1, found.times, found.sounds)
 
     monkeypatch.setattr(joining, "read_back", short)
-    with pytest.raises(TryAgain, match="not whole"):
+    with pytest.raises(TryAgain, match="is incomplete"):
         in_3d(make(tmp_path / "x.mp4", Film(cfr(0.4), size=(160, 90))), tmp_path)
 
 
