@@ -331,3 +331,14 @@ def test_two_handles_see_one_store(backend: Backend) -> None:
     worker(two)
     (lease,) = claim(two)
     assert one.complete("w1", [Finish(lease.task, lease.fence)]).verdicts == (Verdict.OK,)
+
+
+def test_a_finish_that_comes_twice_in_a_batch_counts_once_where_it_first_came(ledger: Ledger) -> None:
+    new = new_job()
+    opened(ledger, new, film(new, chunks=2))
+    worker(ledger)
+    one, two = claim(ledger, n=2)
+    completed = ledger.complete("w1", [done(one), done(two), done(one)])
+    assert completed.verdicts == (Verdict.OK,) * 3
+    events = ledger.events(new.id, types={EventType.DONE})
+    assert [event.task for event in events][-2:] == [one.task, two.task]

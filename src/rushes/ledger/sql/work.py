@@ -43,11 +43,13 @@ def renew(
 
 def complete(tx: Transaction, worker: str, finishes: Sequence[Finish]) -> Completed:
     """Commit every finish whose lease counts; the answer to the others says why not."""
-    jobs, counted = JobRows(tx), {(finish.task, finish.fence): finish for finish in reversed(finishes)}
+    jobs, counted = JobRows(tx), dict[tuple[str, int], Finish]()
+    for finish in finishes:
+        counted.setdefault((finish.task, finish.fence), finish)
     jobs.load_of([finish.task for finish in finishes])
     won = _finish(tx, worker, finishes)
     ready = list(make_ready(tx, jobs, tx.all("count_down", keys=list(won.values())))) if won else []
-    for lease in [lease for lease in reversed(counted) if lease in won]:
+    for lease in [lease for lease in counted if lease in won]:
         ready += _count_done(tx, jobs, worker, won[lease], counted[lease])
     _keep_results(tx, [(jobs.of(key), counted[lease]) for lease, key in won.items()])
     jobs.save()
