@@ -9,10 +9,14 @@ from rushes.domain.keys import JSON
 from rushes.domain.span import Span
 from rushes.engines.stub import FLAG, StubEngine
 from rushes.media.stereo.depth import Grade
-from rushes.stages.develop import Develop, Shots
+from rushes.stages.depth import Depth
+from rushes.stages.develop import Develop
+from rushes.stages.grade import DepthGrade
+from rushes.stages.join import Join
 from rushes.stages.port import Input, OutputDraft
 from rushes.stages.probe import Probe
-from rushes.stages.stereo import Depth, DepthGrade, Join, Stereo
+from rushes.stages.shots import Shots
+from rushes.stages.stereo import Stereo
 from tests.unit.film_work import FilmWork, chunks
 
 

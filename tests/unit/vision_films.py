@@ -16,10 +16,13 @@ from rushes.engines.models.store import ModelStore
 from rushes.engines.port import Engine, Picture
 from rushes.settings import load as settings
 from rushes.settings import models_folder
-from rushes.stages.detections import Faces, Objects, Places
 from rushes.stages.develop import Develop
+from rushes.stages.faces import Faces
+from rushes.stages.objects import Objects
+from rushes.stages.places import Places
 from rushes.stages.probe import Probe
-from rushes.stages.screen_text import ReadText, Segments
+from rushes.stages.read_text import ReadText
+from rushes.stages.segments import Segments
 from tests.unit.film_work import FilmWork, chunks
 
 MODELS = {

@@ -1,13 +1,12 @@
-"""Develop: one pass of the decoder over a chunk makes proxy piece, frame pack and cut metrics; shots follow."""
+"""Develop: one pass of the decoder over a chunk makes the proxy piece, the frame pack and the cut metrics."""
 
 import hashlib
 
 from rushes.domain.span import Span, clock, to_us
 from rushes.domain.stage import Scope, StageSpec
-from rushes.media.developing.cut_metrics import CutMetrics, CutMetricsRecorder, join_metrics
+from rushes.media.developing.cut_metrics import CutMetricsRecorder
 from rushes.media.developing.frame_pack import FramePackWriter
 from rushes.media.developing.proxy import ProxyWriter
-from rushes.media.developing.shots import shots
 from rushes.media.reading.frames import Sink, develop
 from rushes.media.reading.mp4_boxes import avc_codec
 from rushes.stages.port import Work
@@ -95,20 +94,3 @@ def _note_damage(work: Work, times: list[int]) -> None:
         work.log(f"{len(times)} pictures cannot be decoded and are hidden as well as possible: {some}")
         for output in work.wanted:
             work.note(output, hidden_us=times)
-
-
-class Shots:
-    """Joins the cut metrics of all chunks and decides."""
-
-    spec = StageSpec("shots", 2, Scope.VIDEO, ("shots",), needs=("probe", "develop.metrics"))
-
-    def run(self, work: Work) -> None:
-        """Save shots.json: a list in order of time, empty where there are no pictures."""
-        track = work.facts.video
-        parts = [p for p in work.inputs("develop", "metrics") if p.manifest.artifacts]
-        found = []
-        if track is not None:
-            metrics = join_metrics([CutMetrics.from_bytes(p.bytes("metrics.bin")) for p in parts])
-            found = [shot.to_json() for shot in shots(metrics, track.end, track.base)]
-        work.save_json("shots", "shots.json", found)
-        work.count("shots", len(found))

@@ -9,15 +9,23 @@ from rushes.domain.keys import is_name
 from rushes.domain.stage import StageSpec
 from rushes.stages.audio import Audio
 from rushes.stages.clip import Clip
-from rushes.stages.detections import Faces, Objects, Places
-from rushes.stages.develop import Develop, Shots
+from rushes.stages.depth import Depth
+from rushes.stages.develop import Develop
+from rushes.stages.faces import Faces
+from rushes.stages.grade import DepthGrade
+from rushes.stages.join import Join
+from rushes.stages.objects import Objects
+from rushes.stages.places import Places
 from rushes.stages.playlist import Playlist
 from rushes.stages.port import Stage
 from rushes.stages.preview import Preview
 from rushes.stages.probe import Probe
-from rushes.stages.screen_text import ReadText, Segments
-from rushes.stages.stereo import Depth, DepthGrade, Join, Stereo
-from rushes.stages.transcripts import Transcribe, Transcript
+from rushes.stages.read_text import ReadText
+from rushes.stages.segments import Segments
+from rushes.stages.shots import Shots
+from rushes.stages.stereo import Stereo
+from rushes.stages.transcribe import Transcribe
+from rushes.stages.transcript import Transcript
 
 _BUILT_IN: tuple[Stage, ...] = (
     *(Probe(), Develop(), Playlist(), Shots(), Audio(), Transcribe(), Transcript()),

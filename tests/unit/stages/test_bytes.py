@@ -20,14 +20,15 @@ from rushes.domain.keys import JSON
 from rushes.domain.observation import READINGS, Observation, dump
 from rushes.domain.span import Span
 from rushes.stages.audio import Audio
-from rushes.stages.develop import Develop, Shots
+from rushes.stages.develop import Develop
 from rushes.stages.playlist import Playlist
 from rushes.stages.port import OutputDraft, Stage
 from rushes.stages.probe import Probe
 from rushes.stages.registry import load_stages
-from rushes.stages.screen_text import Segments
+from rushes.stages.segments import Segments
+from rushes.stages.shots import Shots
 from rushes.stages.speech.transcriber import split_lines
-from rushes.stages.transcripts import Transcript
+from rushes.stages.transcript import Transcript
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.speech_kit import words
 from tests.unit.vision_films import MEDIA

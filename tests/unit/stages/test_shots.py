@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from rushes.stages.develop import Develop, Shots
+from rushes.stages.develop import Develop
 from rushes.stages.probe import Probe
+from rushes.stages.shots import Shots
 from tests.unit.film_work import FilmWork, chunks
 from tests.unit.media_files import Film, cfr, make
 

@@ -24,7 +24,7 @@ from rushes.stages.audio import Audio
 from rushes.stages.port import Input
 from rushes.stages.speech.transcriber import MAX_CHARACTERS, Transcriber, monotonic_words, split_lines
 from rushes.stages.speech.windows import PcmFile, Window, cut_windows, open_pcm, speech_ranges
-from rushes.stages.transcripts import Transcribe
+from rushes.stages.transcribe import Transcribe
 from tests.unit.speech_kit import (
     JFK,
     JFK_WORDS,

@@ -9,7 +9,7 @@ from rushes.domain.observation import Observation, dump
 from rushes.domain.result import Artifact, Manifest
 from rushes.stages.port import Input, Work
 from rushes.stages.speech.transcriber import split_lines
-from rushes.stages.transcripts import Transcript, spoken_time
+from rushes.stages.transcript import Transcript, spoken_time
 from tests.unit.speech_kit import PROVENANCE, make_work, results, sound_facts, words
 
 ENGLISH = split_lines(words("Good evening. Here is the news.", start=1), "en")

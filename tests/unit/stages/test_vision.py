@@ -9,8 +9,8 @@ import pytest
 from rushes.domain.observation import Observation
 from rushes.engines.models.vision import unpack_embeddings
 from rushes.engines.port import Picture
-from rushes.stages.detections import Faces
 from rushes.stages.develop import Develop
+from rushes.stages.faces import Faces
 from rushes.stages.probe import Probe
 from tests.unit.film_work import FilmWork
 from tests.unit.media_files import Film, make

@@ -1,15 +1,14 @@
-"""Screen text: read in the sampled frames of a chunk, then merged over the whole film, with its entities."""
+"""Text on screen, read in the sampled frames of a chunk."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump, load
+from rushes.domain.observation import MEDIA_TYPE, READINGS, Observation, dump
 from rushes.domain.stage import Scope, StageSpec
 from rushes.engines.models.languages import bcp47
 from rushes.engines.models.vision import input_side, language_of
 from rushes.stages.port import Work
 from rushes.stages.vision.samples import FRAMES, SampledFrame, bounding_box, relative_points, sampled_frames
-from rushes.stages.vision.text_segments import find_entities, is_certain, merge_readings
+from rushes.stages.vision.text_segments import is_certain
 
 
 class ReadText:
@@ -43,22 +42,3 @@ def _lines(work: Work, frame: SampledFrame) -> Iterator[Observation]:
             language = language_of(line.text, languages)
             extra = {"polygon": relative_points(line.corners, frame.picture)}
             yield frame.observation("text", line.text, line.confidence, bounding_box(line.corners), language, extra)
-
-
-class Segments:
-    """Merges the readings of all chunks."""
-
-    spec = StageSpec("segments", 1, Scope.VIDEO, ("segments",), needs=("probe", "read_text"))
-
-    def run(self, work: Work) -> None:
-        """Save segments.jsonl: texts and, right after each, the entities in it."""
-        parts = work.inputs("read_text", "lines")
-        found = merge_readings(line for part in parts for line in load(part.bytes("readings.jsonl")))
-        rows = [row for text in found for row in (text, *_entities(text))]
-        work.save_observations("segments", "segments.jsonl", rows, kinds=["entity", "text"], texts=len(found))
-
-
-def _entities(text: Observation) -> Iterator[Observation]:
-    for found in find_entities(text.text):
-        extra = {"type": found.type, **found.meaning}
-        yield replace(text, kind="entity", text=found.text, extra=extra)

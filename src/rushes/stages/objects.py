@@ -1,0 +1,23 @@
+"""Objects in the sampled frames of a chunk."""
+
+from rushes.domain.stage import Scope, StageSpec
+from rushes.stages.port import Work
+from rushes.stages.vision.samples import FRAMES, sampled_frames
+
+
+class Objects:
+    """Detects objects frame by frame."""
+
+    spec = StageSpec(
+        "objects", 1, Scope.CHUNK, ("objects",), FRAMES, options={"min_confidence": 0.4}, models=("objects",)
+    )
+
+    def run(self, work: Work) -> None:
+        """Save objects.jsonl."""
+        least, model = float(work.options["min_confidence"]), work.models["objects"]
+        found = [
+            frame.observation("object", d.label, d.confidence, d.box)
+            for frame in sampled_frames(work)
+            for d in work.engine.detect_objects(model, frame.picture, least)
+        ]
+        work.save_observations("objects", "objects.jsonl", found, kinds=["object"])

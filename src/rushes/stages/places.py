@@ -1,0 +1,30 @@
+"""Places: the scene class of the sampled frames of a chunk."""
+
+from rushes.domain.observation import Observation
+from rushes.domain.stage import Scope, StageSpec
+from rushes.stages.port import Work
+from rushes.stages.vision.samples import CONFIDENCE_DIGITS, FRAMES, SampledFrame, sampled_frames
+
+UNKNOWN = "unknown"
+
+
+class Places:
+    """Classifies the scene frame by frame; `unknown` where no class is likely enough."""
+
+    spec = StageSpec(
+        "places", 1, Scope.CHUNK, ("places",), FRAMES, options={"min_confidence": 0.3, "top_k": 5}, models=("places",)
+    )
+
+    def run(self, work: Work) -> None:
+        """Save places.jsonl: one row per frame, with the `top_k` likeliest classes in `top`."""
+        found = [_place(work, frame) for frame in sampled_frames(work)]
+        work.save_observations("places", "places.jsonl", found, kinds=["place"])
+
+
+def _place(work: Work, frame: SampledFrame) -> Observation:
+    guesses = work.engine.classify_place(work.models["places"], frame.picture, int(work.options["top_k"]))
+    label, share = guesses[0] if guesses else (UNKNOWN, 0.0)
+    if share < float(work.options["min_confidence"]):
+        label, share = UNKNOWN, 1 - share
+    top = [[name, round(part, CONFIDENCE_DIGITS)] for name, part in guesses]
+    return frame.observation("place", label, share, extra={"top": top})
