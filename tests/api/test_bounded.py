@@ -136,7 +136,7 @@ def test_a_film_that_is_here_is_looked_for_among_the_newest_only(
 def test_nobody_listens_so_no_row_is_read(server: Serving) -> None:
     begin(server.ledger, "one")
     counted: Any = Counted(server.ledger)
-    home: Any = SimpleNamespace(ledger=counted, settings=server.library.settings)
+    home: Any = SimpleNamespace(ledger=counted, owner=server.library.settings.owner)
     alone = EventHub(Jobs(home))
     begin(server.ledger, "two")
     cursor = alone._look("")

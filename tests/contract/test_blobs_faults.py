@@ -85,7 +85,7 @@ def test_a_store_that_does_not_answer_at_all_is_away(world: World, tmp_path: Pat
 
 def test_expired_credentials_are_a_store_that_is_away_not_a_failure_of_the_work(blobs: S3Blobs, way: Way) -> None:
     way.spoil("PUT", MANIFEST, expired)
-    with pytest.raises(StoreAway, match="refuses"):
+    with pytest.raises(StoreAway, match="denies access"):
         blobs.create(MANIFEST, b"doc")
 
 

@@ -33,10 +33,10 @@ IDLE = f"SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {_LOCK} AN
 NEVER_LOOKS = """
 import sys
 from rushes.__main__ import main
-from rushes.library import home_worker
+from rushes.library.work import workers
 from rushes.transport.notify import Notify
 from rushes.worker import core, intake
-home_worker.missing_models = lambda *_: ()
+workers.missing_models = lambda *_: ()
 Notify.look_seconds = intake.LISTEN_SECONDS = core.SWEEP_IDLE_SECONDS = 1e6
 sys.exit(main())
 """

@@ -145,7 +145,7 @@ def test_a_model_that_is_not_here_is_no_damage_but_cannot_be_found(tmp_path: Pat
     assert [k.present for k in store.ls()] == [False]
     with pytest.raises(ModelMissing) as caught:
         store.find("toy")
-    assert caught.value.advice == "Fetch it with: rushes models pull toy"
+    assert caught.value.advice == "Download it with: rushes models pull toy"
 
 
 def test_other_weights_of_the_same_name_are_not_what_was_asked_for(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_model_of_the_hub_is_fetched_once_and_found_by_its_name(tmp_path: Path
     store = store_of(tmp_path, from_hub=hub)
     with pytest.raises(ModelMissing) as caught:
         store.find("anna/net")
-    assert caught.value.advice == "Fetch it with: rushes models pull anna/net"
+    assert caught.value.advice == "Download it with: rushes models pull anna/net"
     store.pull(["anna/net", "toy"])
     assert store.pull(["anna/net"]) == [tmp_path / "anna--net"]
     assert store.find("anna/net") == store.find(store.name_of(tmp_path / "anna--net")) == tmp_path / "anna--net"

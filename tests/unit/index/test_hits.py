@@ -49,5 +49,5 @@ def test_frames_are_counted_from_the_first_picture() -> None:
 
 @pytest.mark.parametrize("films", [[film(None)], [film(), film(Fraction(25))]])
 def test_films_without_a_rate_in_common_have_no_list(films: list[TimelineMedia]) -> None:
-    with pytest.raises(Refused, match="common frame rate"):
+    with pytest.raises(Refused, match="different frame rates"):
         as_edl("q", [(one, hit(0, 40)) for one in films])

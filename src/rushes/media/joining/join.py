@@ -139,7 +139,7 @@ def read_back(path: Path) -> FilmContents:
 def _check_read_back(made: FilmContents, found: FilmContents) -> None:
     same = (made.frames, made.times, len(made.sounds)) == (found.frames, found.times, len(found.sounds))
     if not same or any(abs(a - b) > _MAX_ROUNDING for a, b in zip(made.sounds, found.sounds, strict=True)):
-        raise TryAgain(f"the joined film is not whole: {made} was written, {found} is there")
+        raise TryAgain(f"the joined video is incomplete: {made} was written, {found} was found")
 
 
 def _check_audio_ends(made: FilmContents, facts: VideoFacts) -> None:
